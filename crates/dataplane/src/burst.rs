@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A burst: the packets handed over at once.
+
+use crate::ledger::StageLedger;
+use crate::packet::Packet;
+
+/// Largest burst.
+pub const MAX_BURST: usize = 256;
+
+/// What becomes of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It goes on.
+    Pass,
+    /// It is dropped; the index into the stage's `drop_causes` says why.
+    Drop(u8),
+    /// It ends here by design.
+    Consume,
+}
+
+/// Packets that are handed over together, in order.
+pub struct Burst<'p> {
+    pub(crate) packets: Vec<Packet<'p>>,
+    /// Dropped or consumed; the strand sends their buffers home.
+    pub(crate) released: Vec<Packet<'p>>,
+    /// The packet being looked at, for the report of a panic.
+    pub(crate) cursor: usize,
+}
+
+impl<'p> Burst<'p> {
+    /// An empty burst with room for [`MAX_BURST`] packets.
+    pub fn new() -> Self {
+        Self {
+            packets: Vec::with_capacity(MAX_BURST),
+            released: Vec::with_capacity(MAX_BURST),
+            cursor: 0,
+        }
+    }
+
+    /// Packets in the burst.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.packets.len()
+    }
+
+    /// Whether no packet is left.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.packets.is_empty()
+    }
+
+    /// The packets in order.
+    pub fn iter(&self) -> std::slice::Iter<'_, Packet<'p>> {
+        self.packets.iter()
+    }
+
+    /// Sum of the lengths of the frames, in octets.
+    pub fn octets(&self) -> u64 {
+        self.packets.iter().map(|p| p.octets() as u64).sum()
+    }
+
+    /// Shows `f` each packet in order and does with it what `f` says. Those that pass keep their
+    /// order; the others are counted in `ledger`.
+    #[inline]
+    pub fn sift(
+        &mut self,
+        ledger: &mut StageLedger,
+        mut f: impl FnMut(&mut Packet<'p>, &mut StageLedger) -> Verdict,
+    ) {
+        let mut kept = 0;
+        for i in 0..self.packets.len() {
+            self.cursor = i;
+            let packet = &mut self.packets[i];
+            let tally = match f(packet, ledger) {
+                Verdict::Pass => {
+                    if kept != i {
+                        self.packets.swap(kept, i);
+                    }
+                    kept += 1;
+                    continue;
+                }
+                Verdict::Drop(cause) => &mut ledger.drops[usize::from(cause)],
+                Verdict::Consume => &mut ledger.consumed,
+            };
+            tally.add(1, packet.octets() as u64);
+        }
+        self.released.extend(self.packets.drain(kept..));
+    }
+}
+
+impl Default for Burst<'_> {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Buffers, all allocated before the run.
+
+use crate::packet::{HEADROOM_OCTETS, Meta, Packet};
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::ptr::NonNull;
+
+const LINE_OCTETS: usize = size_of::<Meta>();
+const HUGE_PAGE_OCTETS: usize = 2 << 20;
+
+/// Largest frame a buffer can be made for, in octets: offsets in a packet are 16 bits wide.
+pub const MAX_BUFFER_OCTETS: usize = u16::MAX as usize - HEADROOM_OCTETS;
+
+/// A block of equal buffers.
+pub struct Pool {
+    base: NonNull<u8>,
+    layout: Layout,
+    slots: usize,
+    stride: usize,
+    room: u16,
+}
+
+// SAFETY: the pool itself never touches a buffer after `packets` has handed it out.
+unsafe impl Send for Pool {}
+
+impl Pool {
+    /// Allocates `slots` buffers for frames of up to `buffer_octets` octets
+    /// (at most [`MAX_BUFFER_OCTETS`]) and touches every page.
+    pub fn new(slots: usize, buffer_octets: usize) -> Self {
+        assert!(slots > 0 && buffer_octets <= MAX_BUFFER_OCTETS, "pool of {slots} x {buffer_octets}");
+        let room = HEADROOM_OCTETS + buffer_octets;
+        let stride = stride(room);
+        let layout = Layout::from_size_align(slots * stride, HUGE_PAGE_OCTETS)
+            .expect("a pool is far smaller than the address space");
+        // SAFETY: the layout has a size above 0, since `slots` and `stride` are.
+        let base = unsafe { alloc_zeroed(layout) };
+        let Some(base) = NonNull::new(base) else { handle_alloc_error(layout) };
+        linerate_linux::advise_huge_pages(base.as_ptr(), layout.size());
+        Self { base, layout, slots, stride, room: room as u16 }
+    }
+
+    /// Octets the pool takes.
+    pub fn octets(&self) -> usize {
+        self.layout.size()
+    }
+
+    /// The handles to all buffers, each of which goes home to queue `home`. The exclusive borrow
+    /// lasts as long as the handles: no buffer can be handed out twice, and none outlives the pool.
+    pub fn packets(&mut self, home: u16) -> Vec<Packet<'_>> {
+        (0..self.slots)
+            .map(|i| {
+                // SAFETY: `i < slots`, so the slot lies within the allocation, aligned to a line
+                // since base and stride are.
+                let slot = unsafe { self.base.add(i * self.stride).cast::<Meta>() };
+                let meta = Meta { room: self.room, home, ..Meta::default() };
+                // SAFETY: `slot` is valid for writes; the octets behind it are zeroed; slots do not
+                // overlap and each index is taken once, under an exclusive borrow of the pool.
+                unsafe {
+                    slot.write(meta);
+                    Packet::from_slot(slot)
+                }
+            })
+            .collect()
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with this layout; no packet outlives the pool (`packets`).
+        unsafe { dealloc(self.base.as_ptr(), self.layout) }
+    }
+}
+
+/// Distance between buffers: whole lines, an odd number of them, so that the first lines of
+/// successive buffers fall into different cache sets.
+fn stride(room: usize) -> usize {
+    let lines = 1 + room.div_ceil(LINE_OCTETS);
+    (lines | 1) * LINE_OCTETS
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a stage is: a function over bursts, with its account.
+
+use crate::burst::Burst;
+use crate::ledger::StageLedger;
+use linerate_path::model::Params;
+use linerate_path::spec::StageSpec;
+use std::fmt;
+use std::sync::Arc;
+
+/// Buckets into which the source sorts flows before it hands them to replicas, as the indirection
+/// table of a network card does. Packets of one bucket always meet the same replica.
+pub const BUCKETS: usize = 128;
+
+/// One function of a packet path.
+///
+/// A stage is made once per replica and runs on one strand; it needs no locks. All packets of a
+/// [bucket](BUCKETS) meet the same replica in the order the source offered them. A stage whose
+/// output depends on no more than the packets of one bucket therefore gives the same packets under
+/// every mapping.
+pub trait Stage: Send {
+    /// Works on a burst: changes packets, drops or consumes them through [`Burst::sift`].
+    ///
+    /// Must not allocate per packet. A panic ends the run; the report names the packet.
+    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger);
+
+    /// What else the stage counted, by name, for the report; read when the run has ended.
+    fn counts(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+}
+
+/// Decides which packets must meet the same replica, where the addresses alone do not say it.
+pub trait Steer: Send + Sync {
+    /// The bucket (below [`BUCKETS`]) of a frame, or `None` to leave it to the hash of the
+    /// addresses. `frame` starts at the Ethernet header and may be cut short anywhere.
+    fn bucket(&self, frame: &[u8]) -> Option<u8>;
+}
+
+/// What a stage is told when it is made.
+#[derive(Clone, Copy, Debug)]
+pub struct BuildContext {
+    /// Which replica this is, from 0.
+    pub replica: u32,
+    /// How many there are.
+    pub replicas: u32,
+}
+
+/// Why a stage could not be made from its parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuildError {
+    /// The parameter at fault.
+    pub param: &'static str,
+    /// Which entry of it, where it is a list.
+    pub index: Option<usize>,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.index {
+            Some(i) => write!(f, "{}[{i}]: {}", self.param, self.message),
+            None => write!(f, "{}: {}", self.param, self.message),
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}
+
+/// A kind of stage: its specification and how to make one.
+pub struct StageKind {
+    /// What a description of a path must know.
+    pub spec: StageSpec,
+    /// Makes the stage of one replica.
+    pub build: fn(&Params, &BuildContext) -> Result<Box<dyn Stage>, BuildError>,
+    /// The steering the stage needs, if the hash of the addresses does not do.
+    pub steer: fn(&Params) -> Result<Option<Arc<dyn Steer>>, BuildError>,
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A packet path as data, after it has been checked.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Octets on the wire beside the captured frame: 4 of FCS, 8 of preamble, 12 of inter-packet gap.
+pub const WIRE_OVERHEAD_OCTETS: u64 = 24;
+
+/// A packet path: where packets come from, what is done to them, on which strands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Path {
+    /// The name of the path.
+    pub name: String,
+    /// The line the path is meant to keep up with.
+    pub line: Option<Line>,
+    /// Where the packets come from.
+    pub source: Source,
+    /// The stages, in the order packets meet them. Never empty; names are unique.
+    pub stages: Vec<StageUse>,
+    /// Where the packets go.
+    pub sink: Sink,
+    /// Which stages run on which strand.
+    pub mapping: Mapping,
+    /// How the path is run.
+    pub run: RunOptions,
+}
+
+/// The line to keep up with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Line {
+    /// Bits per second of one port, preamble and gap included.
+    pub bits_per_second: f64,
+    /// Ports that feed the path.
+    pub ports: u32,
+}
+
+impl Line {
+    /// Packets per second over all ports when frames have `mean_octets` octets (without FCS).
+    pub fn packets_per_second(&self, mean_octets: f64) -> f64 {
+        self.bits_per_second * f64::from(self.ports)
+            / (8.0 * (mean_octets + WIRE_OVERHEAD_OCTETS as f64))
+    }
+}
+
+/// Where packets come from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Source {
+    /// A pcap or pcapng file, replayed from memory.
+    Capture {
+        /// The file, relative to the file that describes the path.
+        file: String,
+        /// Largest frame a buffer holds, in octets; longer ones are rejected and counted.
+        buffer_octets: u32,
+    },
+    /// UDP packets made to measure.
+    Generator {
+        /// Frame sizes in octets, without FCS, used in turn.
+        sizes: Vec<u32>,
+        /// Number of distinct flows.
+        flows: u32,
+        /// Seed of the addresses and ports.
+        seed: u64,
+        /// Largest frame a buffer holds, in octets.
+        buffer_octets: u32,
+    },
+}
+
+/// Where packets go.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Sink {
+    /// Nowhere.
+    Null,
+    /// A pcap file.
+    Capture {
+        /// The file to write, relative to the working directory.
+        file: String,
+        /// Packets written at most; later ones are counted, not written.
+        packets: u64,
+    },
+}
+
+/// One stage of a path.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StageUse {
+    /// Unique within the path; the kind, unless the file gives a name.
+    pub name: String,
+    /// Which kind of stage.
+    pub kind: String,
+    /// Its parameters; every parameter the kind has is present, defaults filled in.
+    pub params: Params,
+}
+
+/// Parameters of a stage by name, checked against its specification.
+pub type Params = BTreeMap<String, Value>;
+
+/// The value of a parameter.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// `true` or `false`.
+    Bool(bool),
+    /// A whole number.
+    Integer(i64),
+    /// A text.
+    Text(String),
+    /// A list of texts.
+    Texts(Vec<String>),
+}
+
+/// Which stages run on which strand.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Mapping {
+    /// Runs of consecutive stages, in order, covering all stages. Rings stand between them.
+    pub segments: Vec<Segment>,
+}
+
+/// Consecutive stages that share a strand, and how many strands do the same work.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Segment {
+    /// Indices into [`Path::stages`].
+    pub stages: Range<usize>,
+    /// Strands that run these stages, each for its own flows. At least 1.
+    pub replicas: u32,
+    /// Processors to pin the replicas to, one each; empty leaves the choice to the program.
+    pub cpus: Vec<u32>,
+}
+
+impl Mapping {
+    /// All of `stages` stages on one strand.
+    pub fn merged(stages: usize) -> Self {
+        Self { segments: vec![Segment { stages: 0..stages, replicas: 1, cpus: Vec::new() }] }
+    }
+
+    /// Strands the mapping needs.
+    pub fn strands(&self) -> usize {
+        self.segments.iter().map(|s| s.replicas as usize).sum()
+    }
+}
+
+/// How fast packets are offered.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rate {
+    /// As fast as the path takes them.
+    Max,
+    /// The rate of the line over all its ports.
+    Line,
+    /// Packets per second.
+    PacketsPerSecond(f64),
+    /// Bits per second on the wire, overhead included.
+    BitsPerSecond(f64),
+    /// With the gaps of the capture.
+    Capture,
+}
+
+/// What a strand does when the next ring has no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FullRing {
+    /// Wait for room.
+    Wait,
+    /// Drop the packet and count it.
+    Drop,
+}
+
+/// When a run ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RunLength {
+    /// After this many seconds.
+    Seconds(f64),
+    /// After this many packets of the source.
+    Packets(u64),
+}
+
+/// How the path is run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RunOptions {
+    /// When the run ends.
+    pub length: RunLength,
+    /// How fast packets are offered.
+    pub rate: Rate,
+    /// Packets handed over at once, 1 to 256.
+    pub burst: u32,
+    /// Packets a ring holds; a power of two.
+    pub ring: u32,
+    /// What happens at a full ring.
+    pub full_ring: FullRing,
+}

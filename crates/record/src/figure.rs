@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One figure: a value that never travels without its unit, interval, tier and method.
+
+use serde::{Deserialize, Serialize};
+
+/// What a figure rests on. Ordered from the strongest evidence to the weakest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Tier {
+    /// Hardware counters, kernel and user mode.
+    Hw,
+    /// Hardware counters, user mode only.
+    User,
+    /// Software events, the timestamp counter, tracepoints.
+    Sw,
+    /// Simulated with an explicit cache geometry.
+    Sim,
+    /// Computed by a model; nothing was measured.
+    Model,
+}
+
+/// The value of a figure: a bare number, a text, or nothing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub enum Scalar {
+    /// A finite number in the figure's unit.
+    Number(f64),
+    /// A word or a sentence.
+    Text(String),
+    /// Could not be read; the figure's `reason` says why.
+    Absent,
+}
+
+/// A value with everything a reader needs to judge it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Figure {
+    /// The value, in `unit`.
+    pub value: Scalar,
+    /// The unit, as printed: `kpps`, `ticks/packet`, `ratio`, `text`, ...
+    pub unit: String,
+    /// How many samples the value rests on.
+    pub n: u64,
+    /// Lower end of the interval, in `unit`; `null` when no interval could be given.
+    pub low: Option<f64>,
+    /// Upper end of the interval, in `unit`; `null` when no interval could be given.
+    pub high: Option<f64>,
+    /// The share of repetitions in which the interval is meant to hold the truth, 0 to 1.
+    pub confidence: Option<f64>,
+    /// What the value rests on.
+    pub tier: Tier,
+    /// How the value was obtained, in a few words.
+    pub method: String,
+    /// Why the value is absent; `null` when it is there.
+    pub reason: Option<String>,
+}
+
+impl Figure {
+    /// A number with its interval at `confidence`.
+    pub fn number(unit: &str, estimate: crate::stats::Estimate, tier: Tier, method: &str) -> Self {
+        if !estimate.value.is_finite() {
+            return Self::absent(unit, tier, method, "the estimate is not a finite number");
+        }
+        let finite = |x: f64| x.is_finite().then_some(x);
+        Self {
+            value: Scalar::Number(estimate.value),
+            unit: unit.to_owned(),
+            n: estimate.n,
+            low: finite(estimate.low),
+            high: finite(estimate.high),
+            confidence: Some(estimate.confidence),
+            tier,
+            method: method.to_owned(),
+            reason: None,
+        }
+    }
+
+    /// A number that is exact, or whose spread is unknown: no interval.
+    pub fn exact(unit: &str, value: f64, tier: Tier, method: &str) -> Self {
+        if !value.is_finite() {
+            return Self::absent(unit, tier, method, "not a finite number");
+        }
+        Self {
+            value: Scalar::Number(value),
+            unit: unit.to_owned(),
+            n: 1,
+            low: None,
+            high: None,
+            confidence: None,
+            tier,
+            method: method.to_owned(),
+            reason: None,
+        }
+    }
+
+    /// A word or a sentence.
+    pub fn text(text: &str, tier: Tier, method: &str) -> Self {
+        Self {
+            value: Scalar::Text(text.to_owned()),
+            unit: "text".to_owned(),
+            n: 1,
+            low: None,
+            high: None,
+            confidence: None,
+            tier,
+            method: method.to_owned(),
+            reason: None,
+        }
+    }
+
+    /// A figure that could not be obtained, and why.
+    pub fn absent(unit: &str, tier: Tier, method: &str, reason: &str) -> Self {
+        Self {
+            value: Scalar::Absent,
+            unit: unit.to_owned(),
+            n: 0,
+            low: None,
+            high: None,
+            confidence: None,
+            tier,
+            method: method.to_owned(),
+            reason: Some(reason.to_owned()),
+        }
+    }
+
+    /// The value as a number, if it is one.
+    pub fn as_number(&self) -> Option<f64> {
+        match self.value {
+            Scalar::Number(x) => Some(x),
+            Scalar::Text(_) | Scalar::Absent => None,
+        }
+    }
+}

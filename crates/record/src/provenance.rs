@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where a record comes from.
+
+use serde::{Deserialize, Serialize};
+
+/// The machine, the program and the moment a record was made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Provenance {
+    /// The program and its version.
+    pub program: String,
+    /// The commit the program was built from; `null` when it was not built from a repository.
+    pub commit: Option<String>,
+    /// The compiler that built the program.
+    pub compiler: String,
+    /// The command line, quoted for a shell.
+    pub command: String,
+    /// When the record was made, seconds since 1970-01-01 UTC.
+    pub unix_seconds: u64,
+    /// `x86_64`, `aarch64`, ...
+    pub architecture: String,
+    /// The processor's name.
+    pub cpu: Option<String>,
+    /// The logical processors the program may use.
+    pub cpus: Vec<u32>,
+    /// The operating system and its release.
+    pub kernel: Option<String>,
+    /// The hypervisor, where there is one and it says so.
+    pub hypervisor: Option<String>,
+    /// Whether the instructions are emulated: then counts are exact and times mean nothing.
+    /// `null` when it cannot be told.
+    pub emulated: Option<bool>,
+    /// Load average over one minute when the program started.
+    pub load_1min: Option<f64>,
+    /// Ticks of the timestamp counter per second.
+    pub ticks_per_second: Option<f64>,
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The body of a `run` record: what each strand and each stage did.
+
+use crate::figure::Figure;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Packets and octets that went the same way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Tally {
+    /// Packets.
+    pub packets: u64,
+    /// Octets of those packets, from the first octet of the frame; FCS, preamble and gap excluded.
+    pub octets: u64,
+}
+
+impl Tally {
+    /// Counts `packets` packets of `octets` octets together.
+    pub fn add(&mut self, packets: u64, octets: u64) {
+        self.packets += packets;
+        self.octets += octets;
+    }
+}
+
+impl std::ops::Add for Tally {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { packets: self.packets + other.packets, octets: self.octets + other.octets }
+    }
+}
+
+impl std::iter::Sum for Tally {
+    fn sum<I: Iterator<Item = Self>>(iter: I) -> Self {
+        iter.fold(Self::default(), |a, b| a + b)
+    }
+}
+
+/// What went into a stage and where it went: `input + created = output + consumed + drops + held`,
+/// in packets and in octets.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Ledger {
+    /// What the stage was given.
+    pub input: Tally,
+    /// What the stage made: packets of its own, octets put in front of a packet.
+    pub created: Tally,
+    /// What the stage passed on.
+    pub output: Tally,
+    /// What the stage used up: packets that end here by design, octets taken off a packet.
+    pub consumed: Tally,
+    /// What the stage dropped, by cause.
+    pub drops: BTreeMap<String, Tally>,
+    /// What the stage still held when the run ended.
+    pub held: Tally,
+}
+
+impl Ledger {
+    /// Everything dropped, whatever the cause.
+    pub fn dropped(&self) -> Tally {
+        self.drops.values().copied().sum()
+    }
+
+    /// Whether nothing was lost or made up, in packets and in octets.
+    pub fn is_conserved(&self) -> bool {
+        self.input + self.created == self.output + self.consumed + self.dropped() + self.held
+    }
+}
+
+/// How the time of a strand went, in shares of the wall time of the measured part of the run.
+/// Each share is summed from its own timestamps; the wall time is read from another clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TimeShares {
+    /// Working on packets.
+    pub busy: f64,
+    /// Waiting for packets.
+    pub starved: f64,
+    /// Waiting for room in the next ring.
+    pub blocked: f64,
+    /// Not running at all: preempted by the system, or the processor taken away by its host.
+    pub lost: f64,
+    /// 1 less the four shares: what the meter itself cost, or could not attribute.
+    pub unaccounted: f64,
+}
+
+/// One stage on one strand.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct StageReport {
+    /// The name the path gives the stage; `source`, `sink`, `ring in` and `ring out` are the ends.
+    pub name: String,
+    /// Packets the stage was given, over the whole run.
+    pub packets: u64,
+    /// Thousand packets per second given to the stage, over the measured part of the run.
+    pub kpps: f64,
+    /// Service time: ticks of the timestamp counter per packet, waiting excluded.
+    pub ticks_per_packet: Figure,
+    /// The same in core cycles; absent when the core clock moved during the run.
+    pub cycles_per_packet: Figure,
+    /// Share of wall time this stage worked.
+    pub busy: f64,
+    /// Share of wall time the stage's strand waited for packets.
+    pub starved: f64,
+    /// Share of wall time the stage's strand waited for room.
+    pub blocked: f64,
+    /// Polls of the strand's input that found nothing.
+    pub empty_polls: u64,
+    /// Packets dropped, by cause.
+    pub drops: BTreeMap<String, u64>,
+    /// The full account, packets and octets.
+    pub ledger: Ledger,
+    /// What else the stage counted (rules hit, translations made, ...), by name.
+    pub counts: BTreeMap<String, u64>,
+}
+
+/// Measuring windows of a strand (2 ms or less each).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WindowCount {
+    /// Windows that were measured to their end.
+    pub total: u64,
+    /// Windows dropped because the strand was preempted in them.
+    pub lost_to_preemption: u64,
+}
+
+/// One strand: a pinned thread and the stages it runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct StrandReport {
+    /// `segment.replica`, both from 0.
+    pub name: String,
+    /// The logical processor the strand is pinned to.
+    pub cpu: u32,
+    /// Which run of consecutive stages this is, from 0.
+    pub segment: u32,
+    /// Which replica of that segment, from 0.
+    pub replica: u32,
+    /// The stages in order, the ends included.
+    pub stages: Vec<StageReport>,
+    /// Where the time went.
+    pub time: TimeShares,
+    /// Nanoseconds the scheduler says the strand was runnable but not running, over the same time;
+    /// `null` where the kernel does not tell.
+    pub run_delay_ns: Option<u64>,
+    /// Nanoseconds `time.lost` stands for.
+    pub lost_ns: u64,
+    /// Service time of the whole strand, ticks per packet it was given.
+    pub ticks_per_packet: Figure,
+    /// Polls of the input that found nothing.
+    pub empty_polls: u64,
+    /// How many polls obtained how many packets: bucket `i` counts bursts of `2^i` to `2^(i+1)-1`.
+    pub burst_sizes: Vec<u64>,
+    /// Measuring windows.
+    pub windows: WindowCount,
+    /// Involuntary context switches over the run.
+    pub involuntary_switches: u64,
+}
+
+/// One ring between two strands.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RingReport {
+    /// `from > to`, in strand names.
+    pub name: String,
+    /// Packets it can hold.
+    pub capacity: u64,
+    /// How often the consumer found it filled to 0, up to 10 %, 10 to 20 %, ... 90 to 100 %.
+    pub occupancy: Vec<u64>,
+    /// Pushes that found no room for the whole burst.
+    pub full_pushes: u64,
+    /// Packets left inside when the run ended.
+    pub held: u64,
+}
+
+/// Time from the source to the sink, of the sampled packets.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Latency {
+    /// Median, in nanoseconds.
+    pub p50: Figure,
+    /// 99th percentile, in nanoseconds.
+    pub p99: Figure,
+    /// 99.9th percentile, in nanoseconds.
+    pub p999: Figure,
+}
+
+/// What one mapping did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RunReport {
+    /// The name of the path.
+    pub path: String,
+    /// The mapping in short: `parse+verify | filter x2`.
+    pub mapping: String,
+    /// Wall time of the measured part, in seconds; warming up excluded.
+    pub seconds: f64,
+    /// Ticks of the timestamp counter per second.
+    pub ticks_per_second: f64,
+    /// Packets that left the path in the clean windows, thousand per second.
+    pub throughput_kpps: Figure,
+    /// Packets offered to the path that left it or were dropped by a stage on purpose, thousand per
+    /// second: the rate at which the path got through its input.
+    pub processed_kpps: Figure,
+    /// Packets per second the line would carry at the mean size of the traffic, thousand.
+    pub line_rate_kpps: Option<f64>,
+    /// The strands in order of segment, then replica.
+    pub strands: Vec<StrandReport>,
+    /// The rings.
+    pub rings: Vec<RingReport>,
+    /// Time through the path.
+    pub latency: Latency,
+    /// Packets of the input that never entered the path, by cause (unreadable, too long, ...).
+    pub rejected: BTreeMap<String, u64>,
+    /// Whether the run was stopped before its end.
+    pub interrupted: bool,
+}
+
+impl RunReport {
+    /// Whether every stage of every strand conserved packets and octets.
+    pub fn is_conserved(&self) -> bool {
+        self.strands.iter().flat_map(|s| &s.stages).all(|s| s.ledger.is_conserved())
+    }
+}

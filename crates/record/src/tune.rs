@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The body of a `tune` record: finding, candidates with their predictions, what came of them.
+
+use crate::figure::Figure;
+use crate::run::RunReport;
+use serde::{Deserialize, Serialize};
+
+/// Why a strand limits the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// The strand is busy all the time: its stages are the bottleneck.
+    Processing,
+    /// All strands wait for packets: the source or the line sets the rate.
+    Offered,
+    /// The profile does not single out a strand.
+    CannotTell,
+}
+
+/// What the profile says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Finding {
+    /// What limits the path.
+    pub limit: Limit,
+    /// The bottleneck stage; `null` when there is none or it cannot be told.
+    pub bottleneck: Option<String>,
+    /// The strand it runs on.
+    pub strand: Option<String>,
+    /// One sentence with the figures behind it.
+    pub sentence: String,
+}
+
+/// One mapping that was considered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Candidate {
+    /// What it does, in words: `merge and replicate x2`.
+    pub name: String,
+    /// The mapping in short: `parse+verify | filter x2`.
+    pub mapping: String,
+    /// Packets per burst.
+    pub burst: u32,
+    /// Predicted rate, thousand packets per second, before any candidate ran.
+    pub predicted_kpps: Figure,
+    /// Whether a stage that waits for memory makes the prediction a range only.
+    pub memory_bound: bool,
+    /// Measured rate; `null` when it was not run.
+    pub measured_kpps: Option<Figure>,
+    /// Measured rate over the baseline's of the same rounds; `null` when it was not run.
+    pub speedup: Option<Figure>,
+}
+
+/// A mapping that was ruled out, and the rule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RuledOut {
+    /// What it would have done.
+    pub name: String,
+    /// Why it may not.
+    pub reason: String,
+}
+
+/// Everything `tune` did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TuneReport {
+    /// The mapping of the file.
+    pub given_mapping: String,
+    /// The mapping that was measured first: the given one, or the nearest that fits the processors.
+    pub baseline_mapping: String,
+    /// The profile of that mapping.
+    pub baseline: RunReport,
+    /// What the profile says.
+    pub finding: Finding,
+    /// Every mapping that was predicted, best prediction first; those that ran have a measurement.
+    pub candidates: Vec<Candidate>,
+    /// Mappings that a stage or the machine forbids.
+    pub ruled_out: Vec<RuledOut>,
+    /// Index into `candidates` of the mapping to keep; `null` keeps the baseline.
+    pub chosen: Option<u32>,
+    /// The profile of the mapping to keep.
+    pub tuned: RunReport,
+    /// Rounds in which the baseline and the candidates ran in random order.
+    pub rounds: u32,
+}
