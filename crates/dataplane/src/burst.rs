@@ -54,6 +54,24 @@ impl<'p> Burst<'p> {
         self.packets.iter()
     }
 
+    /// Puts a packet behind the others.
+    ///
+    /// Never allocates below [`MAX_BURST`] packets.
+    #[inline]
+    pub fn push(&mut self, packet: Packet<'p>) {
+        self.packets.push(packet);
+    }
+
+    /// The packets dropped or consumed that nobody has sent home yet.
+    pub fn released(&self) -> &[Packet<'p>] {
+        &self.released
+    }
+
+    /// Takes every packet out, those that passed first, so that their buffers can be used again.
+    pub fn drain(&mut self) -> impl Iterator<Item = Packet<'p>> + '_ {
+        self.packets.drain(..).chain(self.released.drain(..))
+    }
+
     /// Sum of the lengths of the frames, in octets.
     pub fn octets(&self) -> u64 {
         self.packets.iter().map(|p| p.octets() as u64).sum()
