@@ -1,2 +1,442 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Units as types.
+//! Units as types, how they are printed for people, and how people write them.
+//!
+//! Only what a profile of packet software is stated in. A conversion that needs a rate takes it as a
+//! parameter; nothing here knows a machine. Prefixes are decimal (1 kpps = 1000 packets per second),
+//! as they are on a line. JSON holds bare numbers with the unit in the name or in a figure, so these
+//! types are not serialised.
+
+use std::fmt;
+use std::time::Duration;
+
+/// Ticks of the timestamp counter. Not core cycles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ticks(pub u64);
+
+/// Rate of the timestamp counter; positive.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct TicksPerSecond(pub f64);
+
+/// A time in nanoseconds. Exact for whole nanoseconds up to 2^53 (104 days).
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+pub struct Nanos(pub f64);
+
+/// A number of packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Packets(pub u64);
+
+/// Thousand packets per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+pub struct Kpps(pub f64);
+
+/// A number of octets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Octets(pub u64);
+
+/// Bits per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+pub struct BitsPerSecond(pub f64);
+
+impl Ticks {
+    /// The time these ticks took.
+    pub fn to_nanos(self, rate: TicksPerSecond) -> Nanos {
+        Nanos(self.0 as f64 * 1e9 / rate.0)
+    }
+}
+
+impl Nanos {
+    /// The ticks that pass in this time, rounded to the nearest; 0 for a negative time.
+    pub fn to_ticks(self, rate: TicksPerSecond) -> Ticks {
+        Ticks((self.0 * rate.0 / 1e9).round() as u64)
+    }
+}
+
+impl Packets {
+    /// The rate of so many packets in `time`; not finite when `time` is 0.
+    pub fn per(self, time: Nanos) -> Kpps {
+        Kpps(self.0 as f64 * 1e6 / time.0)
+    }
+}
+
+impl Octets {
+    /// The rate of so many octets in `time`; not finite when `time` is 0.
+    pub fn per(self, time: Nanos) -> BitsPerSecond {
+        BitsPerSecond(self.0 as f64 * 8e9 / time.0)
+    }
+}
+
+impl Kpps {
+    /// Packets per second.
+    pub fn per_second(self) -> f64 {
+        self.0 * 1e3
+    }
+}
+
+impl BitsPerSecond {
+    /// The packets that fit into this rate when each takes `wire_octets` on the wire, overhead
+    /// included.
+    pub fn to_kpps(self, wire_octets: f64) -> Kpps {
+        Kpps(self.0 / (8.0 * wire_octets) / 1e3)
+    }
+}
+
+impl fmt::Display for Nanos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&scaled(
+            self.0,
+            &[(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")],
+        ))
+    }
+}
+
+impl fmt::Display for Kpps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let steps = [(1.0, "pps"), (1e3, "kpps"), (1e6, "Mpps"), (1e9, "Gpps")];
+        f.pad(&scaled(self.per_second(), &steps))
+    }
+}
+
+impl fmt::Display for BitsPerSecond {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let steps = [
+            (1.0, "b/s"),
+            (1e3, "kb/s"),
+            (1e6, "Mb/s"),
+            (1e9, "Gb/s"),
+            (1e12, "Tb/s"),
+        ];
+        f.pad(&scaled(self.0, &steps))
+    }
+}
+
+impl fmt::Display for Octets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&scaled(
+            self.0 as f64,
+            &[(1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB")],
+        ))
+    }
+}
+
+/// `value` to three significant digits in the largest unit of `steps` (ascending) that keeps it at
+/// 1 or more. Rounded before the unit is chosen, so that 999.9 kpps reads `1 Mpps`.
+fn scaled(value: f64, steps: &[(f64, &str)]) -> String {
+    let rounded: f64 = format!("{value:.2e}").parse().unwrap_or(value);
+    let fits = steps.iter().rev().find(|(size, _)| rounded.abs() >= *size);
+    let (size, unit) = fits.unwrap_or(&steps[0]);
+    format!("{} {unit}", three_digits(rounded / size))
+}
+
+/// `value` to three significant digits, or to the unit where it has more; at most three decimals;
+/// trailing zeros cut.
+pub fn three_digits(value: f64) -> String {
+    let decimals = match value.abs() {
+        x if x >= 99.95 => 0,
+        x if x >= 9.995 => 1,
+        x if x >= 0.9995 => 2,
+        _ => 3,
+    };
+    let text = format!("{value:.decimals$}");
+    if decimals == 0 {
+        return text;
+    }
+    let cut = text.trim_end_matches('0').trim_end_matches('.');
+    if cut == "-0" {
+        "0".to_owned()
+    } else {
+        cut.to_owned()
+    }
+}
+
+/// Why a quantity could not be read. Holds what was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UnitError {
+    /// It does not begin with a plain decimal number.
+    NoNumber {
+        /// What was written.
+        text: String,
+        /// What would have been right.
+        example: &'static str,
+    },
+    /// There is a number and nothing after it.
+    NoUnit {
+        /// What was written.
+        text: String,
+        /// What would have been right.
+        example: &'static str,
+    },
+    /// What stands after the number is not a unit of this kind.
+    UnknownUnit {
+        /// What was written.
+        text: String,
+        /// The part that should be a unit.
+        unit: String,
+        /// The units there are.
+        units: &'static str,
+    },
+    /// A rate of 0, or a number too large to hold.
+    OutOfRange {
+        /// What was written.
+        text: String,
+    },
+}
+
+impl fmt::Display for UnitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoNumber { text, example } => {
+                write!(
+                    f,
+                    "`{text}` does not begin with a number; write it like `{example}`"
+                )
+            }
+            Self::NoUnit { text, example } => {
+                write!(f, "`{text}` has no unit; write it like `{example}`")
+            }
+            Self::UnknownUnit { text, unit, units } => {
+                write!(
+                    f,
+                    "`{text}` has the unknown unit `{unit}`; the units are {units}"
+                )
+            }
+            Self::OutOfRange { text } => {
+                write!(
+                    f,
+                    "`{text}` is out of range; a rate is above 0 and a quantity is finite"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for UnitError {}
+
+/// A kind of quantity as people write it.
+struct Notation {
+    example: &'static str,
+    units: &'static str,
+    scale: fn(&str) -> Option<f64>,
+}
+
+const BIT_RATE: Notation = Notation {
+    example: "10Gb/s",
+    units: "b/s, kb/s, Mb/s, Gb/s, Tb/s (bits; also bit/s and bps)",
+    scale: |unit| {
+        let prefix = ["bit/s", "b/s", "bps"]
+            .iter()
+            .find_map(|ending| unit.strip_suffix(ending))?;
+        decimal_prefix(prefix)
+    },
+};
+
+const PACKET_RATE: Notation = Notation {
+    example: "1.5Mpps",
+    units: "pps, kpps, Mpps, Gpps",
+    scale: |unit| decimal_prefix(unit.strip_suffix("pps")?),
+};
+
+const DURATION: Notation = Notation {
+    example: "2s",
+    units: "ns, us, ms, s, min, h",
+    scale: |unit| match unit {
+        "ns" => Some(1e-9),
+        "us" | "µs" | "μs" => Some(1e-6),
+        "ms" => Some(1e-3),
+        "s" => Some(1.0),
+        "min" => Some(60.0),
+        "h" => Some(3600.0),
+        _ => None,
+    },
+};
+
+/// Either case: a milli-bit per second is nobody's rate.
+fn decimal_prefix(prefix: &str) -> Option<f64> {
+    match prefix {
+        "" => Some(1.0),
+        "k" | "K" => Some(1e3),
+        "M" | "m" => Some(1e6),
+        "G" | "g" => Some(1e9),
+        "T" | "t" => Some(1e12),
+        _ => None,
+    }
+}
+
+/// Reads `NUMBER[ ]UNIT`. The number is decimal digits with at most one point.
+fn parse(text: &str, notation: &Notation) -> Result<f64, UnitError> {
+    let owned = || text.to_owned();
+    let trimmed = text.trim();
+    let end = trimmed
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(trimmed.len());
+    let (number, unit) = (&trimmed[..end], trimmed[end..].trim_start());
+    let number: f64 = number.parse().map_err(|_| UnitError::NoNumber {
+        text: owned(),
+        example: notation.example,
+    })?;
+    if unit.is_empty() {
+        return Err(UnitError::NoUnit {
+            text: owned(),
+            example: notation.example,
+        });
+    }
+    let scale = (notation.scale)(unit).ok_or_else(|| UnitError::UnknownUnit {
+        text: owned(),
+        unit: unit.to_owned(),
+        units: notation.units,
+    })?;
+    let value = number * scale;
+    if value.is_finite() {
+        Ok(value)
+    } else {
+        Err(UnitError::OutOfRange { text: owned() })
+    }
+}
+
+fn parse_rate(text: &str, notation: &Notation) -> Result<f64, UnitError> {
+    let value = parse(text, notation)?;
+    if value > 0.0 {
+        Ok(value)
+    } else {
+        Err(UnitError::OutOfRange {
+            text: text.to_owned(),
+        })
+    }
+}
+
+/// Reads a bit rate such as `10Gb/s`, `2.5 Gbit/s` or `100Mbps`. Always above 0. Octets per second
+/// (`GB/s`) are refused: on a line they are a mistake more often than not.
+///
+/// # Errors
+/// See [`UnitError`].
+pub fn parse_bit_rate(text: &str) -> Result<BitsPerSecond, UnitError> {
+    parse_rate(text, &BIT_RATE).map(BitsPerSecond)
+}
+
+/// Reads a packet rate such as `1.5Mpps` or `250kpps`. Always above 0.
+///
+/// # Errors
+/// See [`UnitError`].
+pub fn parse_packet_rate(text: &str) -> Result<Kpps, UnitError> {
+    parse_rate(text, &PACKET_RATE).map(|pps| Kpps(pps / 1e3))
+}
+
+/// Reads a duration such as `2s` or `500ms`, to the nanosecond. 0 is a duration.
+///
+/// # Errors
+/// See [`UnitError`].
+pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
+    let seconds = parse(text, &DURATION)?;
+    Duration::try_from_secs_f64(seconds).map_err(|_| UnitError::OutOfRange {
+        text: text.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn prints_three_digits_in_a_fitting_unit() {
+        assert_eq!(Kpps(1340.0).to_string(), "1.34 Mpps");
+        assert_eq!(Kpps(999.4).to_string(), "999 kpps");
+        assert_eq!(Kpps(999.9).to_string(), "1 Mpps");
+        assert_eq!(Kpps(0.25).to_string(), "250 pps");
+        assert_eq!(Kpps(0.0).to_string(), "0 pps");
+        assert_eq!(Kpps(12_345_678.0).to_string(), "12.3 Gpps");
+        assert_eq!(Nanos(812.0).to_string(), "812 ns");
+        assert_eq!(Nanos(0.4567).to_string(), "0.457 ns");
+        assert_eq!(Nanos(12_340.0).to_string(), "12.3 µs");
+        assert_eq!(Nanos(7.2e12).to_string(), "7200 s");
+        assert_eq!(BitsPerSecond(9.8e9).to_string(), "9.8 Gb/s");
+        assert_eq!(BitsPerSecond(1e10).to_string(), "10 Gb/s");
+        assert_eq!(Octets(1500).to_string(), "1.5 kB");
+        assert_eq!(format!("{:>12}", Kpps(1340.0)), "   1.34 Mpps");
+        assert_eq!(three_digits(-0.0001), "0");
+        assert_eq!(three_digits(100.0), "100");
+    }
+
+    #[test]
+    fn converts_by_a_given_rate() {
+        let rate = TicksPerSecond(2.5e9);
+        assert_eq!(Ticks(250).to_nanos(rate), Nanos(100.0));
+        assert_eq!(Nanos(100.0).to_ticks(rate), Ticks(250));
+        assert_eq!(Nanos(-1.0).to_ticks(rate), Ticks(0));
+        assert_eq!(Packets(3000).per(Nanos(1e9)), Kpps(3.0));
+        assert_eq!(Octets(1000).per(Nanos(1e6)), BitsPerSecond(8e6));
+        // 64-octet frames on 10 Gb/s: 84 octets of wire each, the well-known 14.88 Mpps.
+        assert_eq!(BitsPerSecond(1e10).to_kpps(84.0).to_string(), "14.9 Mpps");
+    }
+
+    #[test]
+    fn reads_what_people_write() {
+        assert_eq!(parse_bit_rate("10Gb/s"), Ok(BitsPerSecond(1e10)));
+        assert_eq!(parse_bit_rate(" 2.5 Gbit/s "), Ok(BitsPerSecond(2.5e9)));
+        assert_eq!(parse_bit_rate("100mbps"), Ok(BitsPerSecond(1e8)));
+        assert_eq!(parse_packet_rate("1.5Mpps"), Ok(Kpps(1500.0)));
+        assert_eq!(parse_packet_rate("250kpps"), Ok(Kpps(250.0)));
+        assert_eq!(parse_duration("2s"), Ok(Duration::from_secs(2)));
+        assert_eq!(parse_duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(parse_duration("1.5 min"), Ok(Duration::from_secs(90)));
+        assert_eq!(parse_duration("7µs"), Ok(Duration::from_micros(7)));
+        assert_eq!(parse_duration("0s"), Ok(Duration::ZERO));
+    }
+
+    #[test]
+    fn says_what_is_wrong() {
+        let message = |text| parse_bit_rate(text).unwrap_err().to_string();
+        assert_eq!(
+            message("fast"),
+            "`fast` does not begin with a number; write it like `10Gb/s`"
+        );
+        assert_eq!(message("10"), "`10` has no unit; write it like `10Gb/s`");
+        assert!(
+            message("10GB/s").starts_with("`10GB/s` has the unknown unit `GB/s`; the units are")
+        );
+        assert!(message("0Gb/s").contains("out of range"));
+        assert!(matches!(
+            parse_bit_rate(""),
+            Err(UnitError::NoNumber { .. })
+        ));
+        assert!(matches!(
+            parse_packet_rate("-1Mpps"),
+            Err(UnitError::NoNumber { .. })
+        ));
+        assert!(matches!(
+            parse_packet_rate("1.2.3Mpps"),
+            Err(UnitError::NoNumber { .. })
+        ));
+        assert!(matches!(
+            parse_packet_rate("1Gb/s"),
+            Err(UnitError::UnknownUnit { .. })
+        ));
+        assert!(matches!(
+            parse_duration("9e9s"),
+            Err(UnitError::UnknownUnit { .. })
+        ));
+        let huge = format!("{}h", "9".repeat(30));
+        assert_eq!(
+            parse_duration(&huge),
+            Err(UnitError::OutOfRange { text: huge.clone() })
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_answered(text in "\\PC{0,12}|[0-9. ]{0,5}[kMGbps/unmsh]{0,4}") {
+            for message in [
+                parse_bit_rate(&text).err(),
+                parse_packet_rate(&text).err(),
+                parse_duration(&text).err(),
+            ].into_iter().flatten() {
+                prop_assert!(message.to_string().contains(&text));
+            }
+        }
+
+        #[test]
+        fn what_is_printed_can_be_read_back(kpps in 1e-3f64..1e9) {
+            let read = parse_packet_rate(&Kpps(kpps).to_string()).unwrap();
+            prop_assert!((read.0 / kpps - 1.0).abs() < 0.006);
+        }
+    }
+}
