@@ -1,11 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The system calls linerate makes, each behind a safe function.
+//!
+//! Calls that concern the calling thread alone say so. Every function may be called from any
+//! number of threads at once. Left out: anything that changes a setting of the system, and what the
+//! standard library already offers, [`yield_now`] excepted.
 
-/// Asks for huge pages behind `octets` octets from `start`; a refusal changes nothing but speed.
-pub fn advise_huge_pages(start: *mut u8, octets: usize) {
-    #[cfg(target_os = "linux")]
-    // SAFETY: MADV_HUGEPAGE changes no content; the kernel rejects ranges that are not mapped.
-    unsafe {
-        libc::madvise(start.cast(), octets, libc::MADV_HUGEPAGE);
-    }
-}
+#[cfg(not(target_os = "linux"))]
+compile_error!("linerate-linux speaks to the Linux kernel; build it for a *-linux-* target");
+
+mod affinity;
+mod clock;
+mod error;
+mod memory;
+mod scheduler;
+mod system;
+
+pub use affinity::{allowed_cpus, current_cpu, pin_current_thread};
+pub use clock::{monotonic_ns, thread_cpu_time_ns};
+pub use error::Error;
+pub use memory::advise_huge_pages;
+pub use scheduler::{involuntary_switches, run_delay_ns, thread_id, yield_now};
+pub use system::{kernel_release, load_average};

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What can go wrong between this program and the kernel.
+
+use std::fmt;
+
+/// A request to the kernel that failed: which, about what, why, and what to do next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// A system call returned an error.
+    Call {
+        /// The system call.
+        call: &'static str,
+        /// What it was asked about.
+        value: String,
+        /// The error number, as in errno(3).
+        errno: i32,
+        /// What to do next.
+        advice: &'static str,
+    },
+    /// A file of the kernel is missing, or does not say what is wanted.
+    File {
+        /// The file.
+        path: &'static str,
+        /// What is wrong with it.
+        reason: String,
+        /// What to do next.
+        advice: &'static str,
+    },
+}
+
+impl Error {
+    /// The error of the system call that has just failed on this thread.
+    pub(crate) fn last(call: &'static str, value: String, advice: &'static str) -> Self {
+        let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
+        Self::Call {
+            call,
+            value,
+            errno,
+            advice,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Call {
+                call,
+                value,
+                errno,
+                advice,
+            } => {
+                let text = std::io::Error::from_raw_os_error(*errno);
+                write!(f, "{call}({value}): {text}; {advice}")
+            }
+            Self::File {
+                path,
+                reason,
+                advice,
+            } => write!(f, "{path}: {reason}; {advice}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::Error;
+
+    #[test]
+    fn says_call_value_reason_and_advice() {
+        let error = Error::Call {
+            call: "frob",
+            value: "cpu 3".into(),
+            errno: libc::EPERM,
+            advice: "ask",
+        };
+        let text = error.to_string();
+        assert!(
+            text.starts_with("frob(cpu 3): Operation not permitted"),
+            "{text}"
+        );
+        assert!(text.ends_with("; ask"), "{text}");
+    }
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the scheduler does to the calling thread.
+
+use crate::Error;
+use std::mem::MaybeUninit;
+
+/// How often the calling thread was made to give up its processor (involuntary context switches)
+/// since it began. Costs a system call.
+///
+/// # Panics
+/// Where a sandbox forbids getrusage(2). The call has no other way to fail: RUSAGE_THREAD exists
+/// since Linux 2.6.26, and the result can be written.
+pub fn involuntary_switches() -> u64 {
+    let mut usage = MaybeUninit::<libc::rusage>::uninit();
+    // SAFETY: `usage` is valid for writing during the call.
+    let status = unsafe { libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) };
+    assert!(
+        status == 0,
+        "getrusage(RUSAGE_THREAD): {}",
+        std::io::Error::last_os_error()
+    );
+    // SAFETY: getrusage(2) fills the whole of it when it returns 0, as it just did.
+    let usage = unsafe { usage.assume_init() };
+    usage.ru_nivcsw as u64
+}
+
+const SCHEDSTAT: &str = "/proc/thread-self/schedstat";
+
+/// Nanoseconds the calling thread was ready to run but waited for a processor, since it began.
+/// Opens a file of /proc: some microseconds.
+///
+/// # Errors
+/// The kernel does not keep the account: built without it, or switched off.
+pub fn run_delay_ns() -> Result<u64, Error> {
+    let read = std::fs::read_to_string(SCHEDSTAT).map_err(|error| error.to_string());
+    read.and_then(|text| parse_schedstat(&text).map_err(str::to_owned))
+        .map_err(|reason| {
+            let advice = "do without it, or boot a kernel with CONFIG_SCHEDSTATS";
+            Error::File {
+                path: SCHEDSTAT,
+                reason,
+                advice,
+            }
+        })
+}
+
+/// The second of the three numbers: time on the processor, run delay, times put on a processor.
+/// Without the account the kernel prints zeros; whoever reads this was put on a processor at least
+/// once, so a third number of 0 tells the two apart.
+fn parse_schedstat(text: &str) -> Result<u64, &'static str> {
+    let numbers: Vec<u64> = text
+        .split_ascii_whitespace()
+        .map_while(|n| n.parse().ok())
+        .collect();
+    match numbers[..] {
+        [_, _, 0] => Err("all zero: the kernel keeps no account of run delay"),
+        [_, delay, _] => Ok(delay),
+        _ => Err("not three numbers"),
+    }
+}
+
+/// Offers the processor to other threads that are ready to run on it; returns at once when there
+/// are none.
+pub fn yield_now() {
+    std::thread::yield_now();
+}
+
+/// The kernel's number of the calling thread: unique in the system while the thread lives.
+pub fn thread_id() -> u32 {
+    // SAFETY: no arguments, no memory.
+    let id = unsafe { libc::gettid() };
+    id as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::time::{Duration, Instant};
+
+    /// Two threads on one processor: both must be preempted, and both must wait.
+    #[test]
+    fn sharing_a_processor_shows_in_switches_and_delay() {
+        let cpu = crate::allowed_cpus().unwrap()[0];
+        let compete = move || {
+            crate::pin_current_thread(cpu).unwrap();
+            let (switches, delay) = (involuntary_switches(), run_delay_ns());
+            let end = Instant::now() + Duration::from_millis(150);
+            while Instant::now() < end {}
+            (
+                involuntary_switches() - switches,
+                run_delay_ns().and_then(|d| Ok(d - delay?)),
+            )
+        };
+        let threads = [std::thread::spawn(compete), std::thread::spawn(compete)];
+        let seen = threads.map(|t| t.join().unwrap());
+        assert!(seen.iter().map(|s| s.0).sum::<u64>() > 0, "{seen:?}");
+        for (_, delay) in seen {
+            // Absent is an answer too, where the kernel keeps no account.
+            assert!(
+                delay.is_err() || delay.as_ref().is_ok_and(|&d| d > 1_000_000),
+                "{delay:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn threads_have_numbers_of_their_own() {
+        let other = std::thread::spawn(thread_id).join().unwrap();
+        assert_ne!(thread_id(), other);
+        assert!(std::path::Path::new(&format!("/proc/self/task/{}", thread_id())).exists());
+    }
+
+    #[test]
+    fn schedstat_as_recorded() {
+        assert_eq!(parse_schedstat("404838 105158 4\n"), Ok(105_158));
+        assert_eq!(parse_schedstat("404838 0 4\n"), Ok(0));
+        for bad in ["0 0 0\n", "", "1 2", "1 2 3 4", "1 -2 3", "1 2 x"] {
+            assert!(parse_schedstat(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            failure_persistence: None,
+            rng_seed: proptest::test_runner::RngSeed::Fixed(1),
+            ..ProptestConfig::default()
+        })]
+
+        #[test]
+        fn schedstat_gives_back_what_was_printed(run: u64, delay: u64, count in 1u64..) {
+            prop_assert_eq!(parse_schedstat(&format!("{run} {delay} {count}\n")), Ok(delay));
+        }
+
+        #[test]
+        fn schedstat_survives_anything(text in "[0-9 \n\\-x]{0,40}|.{0,40}") {
+            if let Ok(delay) = parse_schedstat(&text) {
+                let second = text.split_ascii_whitespace().nth(1).unwrap();
+                prop_assert_eq!(second.parse(), Ok(delay));
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The system as a whole.
+
+use crate::Error;
+use std::ffi::CStr;
+use std::mem::MaybeUninit;
+
+/// The release of the running kernel, as in `uname -r`.
+///
+/// # Errors
+/// The kernel refuses (a seccomp filter).
+pub fn kernel_release() -> Result<String, Error> {
+    let mut name = MaybeUninit::<libc::utsname>::uninit();
+    // SAFETY: `name` is valid for writing during the call.
+    if unsafe { libc::uname(name.as_mut_ptr()) } != 0 {
+        return Err(Error::last(
+            "uname",
+            String::new(),
+            "allow uname in the sandbox this runs in",
+        ));
+    }
+    // SAFETY: uname(2) fills the whole of it when it returns 0, as it just did.
+    let name = unsafe { name.assume_init() };
+    // SAFETY: uname(2) ends every field with a zero octet; `name` lives until the text is copied.
+    let release = unsafe { CStr::from_ptr(name.release.as_ptr()) };
+    Ok(release.to_string_lossy().into_owned())
+}
+
+/// Load average of the whole system over 1, 5 and 15 minutes: threads that run, wait for a processor
+/// or wait for a disk. In a container that is the load of its host.
+///
+/// # Errors
+/// /proc is not mounted.
+pub fn load_average() -> Result<[f64; 3], Error> {
+    let mut load = [0.0; 3];
+    // SAFETY: the call writes at most the 3 numbers that `load` has room for.
+    match unsafe { libc::getloadavg(load.as_mut_ptr(), 3) } {
+        3 => Ok(load),
+        _ => Err(Error::last(
+            "getloadavg",
+            "3 averages".to_owned(),
+            "mount /proc",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_release_is_what_proc_says() {
+        let proc = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+        assert_eq!(kernel_release().unwrap(), proc.trim());
+    }
+
+    #[test]
+    fn the_load_is_what_proc_says() {
+        let read = || std::fs::read_to_string("/proc/loadavg").unwrap();
+        // The kernel renews the averages every 5 s: try again if that happened in between.
+        let (before, load, after) = (0..3)
+            .map(|_| (read(), load_average().unwrap(), read()))
+            .find(|(before, _, after)| before.split(' ').take(3).eq(after.split(' ').take(3)))
+            .unwrap();
+        let expected: Vec<f64> = before
+            .split(' ')
+            .take(3)
+            .map(|number| number.parse().unwrap())
+            .collect();
+        // The file is rounded to hundredths, the call may not be.
+        assert!(
+            load.iter()
+                .zip(&expected)
+                .all(|(a, b)| (a - b).abs() < 0.011),
+            "{load:?} {after}"
+        );
+    }
+}
