@@ -1,3 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What developers run: ci, schema, evidence.
-fn main() {}
+//! What developers run beside cargo: the checks of CI and the files made from the program.
+//!
+//! Rules about the source tree (arrows between crates, tidiness, links) are tests of this package,
+//! under `tests/house`, so that plain `cargo test` applies them.
+#![forbid(unsafe_code)]
+
+mod ci;
+mod command;
+mod examples;
+mod schema;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+  ci [--fast]   everything CI checks; --fast leaves out what takes minutes
+  schema        write docs/schema from the program
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["ci"] => ci::run(ci::Extent::Full),
+        ["ci", "--fast"] => ci::run(ci::Extent::Fast),
+        ["schema"] => schema::write(),
+        _ => {
+            eprint!("{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Running other programs from the root of the repository.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// The root of the repository.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("xtask lies in the root")
+}
+
+/// A program with its arguments, to be run from the root without standard input.
+pub(crate) fn program(name: &str, args: &[&str]) -> Command {
+    let mut command = Command::new(name);
+    command.args(args).current_dir(root()).stdin(Stdio::null());
+    command
+}
+
+/// Cargo of the toolchain in use.
+pub(crate) fn cargo(args: &[&str]) -> Command {
+    program(
+        &std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()),
+        args,
+    )
+}
+
+/// Cargo of another toolchain that rustup has installed.
+pub(crate) fn cargo_of(toolchain: &str, args: &[&str]) -> Command {
+    let mut command = program("rustup", &["run", toolchain, "cargo"]);
+    command.args(args);
+    // A target directory of its own: artefacts of two compilers do not mix, and each stays warm.
+    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    command.env("CARGO_TARGET_DIR", root().join(target).join(toolchain));
+    command
+}
+
+/// The command as one would type it.
+pub(crate) fn shown(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words
+        .map(|w| w.to_string_lossy().into_owned())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// Runs the command with its output on ours and returns its exit status; `Err` says why it could
+/// not start or what ended it.
+pub(crate) fn status(mut command: Command) -> Result<i32, String> {
+    let shown = shown(&command);
+    println!("$ {shown}");
+    let status = command
+        .status()
+        .map_err(|e| format!("cannot start `{shown}`: {e}"))?;
+    status
+        .code()
+        .ok_or_else(|| format!("`{shown}` was ended by a signal: {status}"))
+}
+
+/// As [`status`], and hands every line of standard output to `line` as well.
+pub(crate) fn status_with_lines(
+    mut command: Command,
+    mut line: impl FnMut(&str),
+) -> Result<i32, String> {
+    let shown = shown(&command);
+    println!("$ {shown}");
+    let start = |e: std::io::Error| format!("cannot run `{shown}`: {e}");
+    let mut child = command.stdout(Stdio::piped()).spawn().map_err(start)?;
+    let stdout = child.stdout.take().expect("standard output is piped");
+    for text in BufReader::new(stdout).lines() {
+        let text = text.map_err(start)?;
+        println!("{text}");
+        line(&text);
+    }
+    let status = child.wait().map_err(start)?;
+    status
+        .code()
+        .ok_or_else(|| format!("`{shown}` was ended by a signal: {status}"))
+}
+
+/// What the command writes to standard output; `Err` when it cannot start or does not exit with 0.
+pub(crate) fn output(mut command: Command) -> Result<Vec<u8>, String> {
+    let shown = shown(&command);
+    let output = command
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|e| format!("cannot start `{shown}`: {e}"))?;
+    if output.status.success() {
+        Ok(output.stdout)
+    } else {
+        Err(format!("`{shown}` ended with {}", output.status))
+    }
+}

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The rules of the source tree, applied by plain `cargo test`. What the compiler, clippy and
+//! rustfmt can check is left to them.
+#![forbid(unsafe_code)]
+
+mod arrows;
+mod links;
+mod tidy;
+mod tree;

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The text files of the repository.
+
+use std::fs;
+use std::path::Path;
+
+/// A text file.
+pub(crate) struct File {
+    /// From the root, separated by `/`.
+    pub(crate) path: String,
+    pub(crate) text: String,
+}
+
+impl File {
+    /// What stands behind the last dot of the name, or nothing.
+    pub(crate) fn extension(&self) -> &str {
+        Path::new(&self.path)
+            .extension()
+            .and_then(|e| e.to_str())
+            .unwrap_or("")
+    }
+
+    /// The folder under `crates/` the file lies in, or the top folder.
+    pub(crate) fn package(&self) -> &str {
+        let mut parts = self.path.split('/');
+        match parts.next() {
+            Some("crates") => parts.next().unwrap_or(""),
+            first => first.unwrap_or(""),
+        }
+    }
+}
+
+/// The root of the repository.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("xtask lies in the root")
+}
+
+/// Every text file but those git and cargo keep for themselves.
+pub(crate) fn files() -> Vec<File> {
+    let mut files = Vec::new();
+    collect(root(), &mut files);
+    assert!(
+        files.iter().any(|f| f.path == "xtask/src/main.rs"),
+        "the walk misses this package"
+    );
+    files
+}
+
+fn collect(folder: &Path, files: &mut Vec<File>) {
+    let entries = fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    for entry in entries {
+        let entry = entry.expect("folder entries can be read");
+        let path = entry.path();
+        if entry.file_type().expect("file types can be read").is_dir() {
+            let generated = path.join("CACHEDIR.TAG").exists() || path.ends_with("native/build");
+            if !generated && entry.file_name() != ".git" {
+                collect(&path, files);
+            }
+        } else if entry.file_name() != "Cargo.lock"
+            && let Ok(text) = fs::read_to_string(&path)
+        {
+            let path = path.strip_prefix(root()).expect("below the root");
+            files.push(File {
+                path: path.to_str().expect("UTF-8 names").to_owned(),
+                text,
+            });
+        }
+    }
+}
