@@ -4,7 +4,7 @@
 //! A step whose tool is missing is skipped, printed with the reason and counted. A test that cannot
 //! do its work here prints a line starting with `SKIP`; those are collected and counted as well.
 
-use crate::command::{cargo, cargo_of, output, program, status, status_with_lines};
+use crate::command::{cargo, cargo_of, output, program, root, status, status_with_lines};
 use crate::{examples, schema};
 use std::process::ExitCode;
 use std::time::Instant;
@@ -230,6 +230,11 @@ fn ring_under_thread_sanitizer() -> Outcome {
     command.env(
         "RUSTFLAGS",
         "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer",
+    );
+    let suppressions = root().join("xtask/thread-sanitizer.supp");
+    command.env(
+        "TSAN_OPTIONS",
+        format!("suppressions={}", suppressions.display()),
     );
     expect_success(command)
 }
