@@ -159,7 +159,14 @@ fn lints() -> Outcome {
 /// Runs the tests, the output of passing ones shown: they say there what they had to skip.
 fn tests() -> Outcome {
     let mut skips = Vec::new();
-    let args = ["test", "--workspace", "--locked", "--", "--show-output"];
+    let args = [
+        "test",
+        "--workspace",
+        "--locked",
+        "--no-fail-fast",
+        "--",
+        "--show-output",
+    ];
     let status = status_with_lines(cargo(&args), |line| {
         if line.trim_start().starts_with("SKIP") {
             skips.push(line.trim().to_owned());
