@@ -53,7 +53,7 @@ pub enum Default {
 /// One parameter of a kind of stage.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ParamSpec {
-    /// Its key.
+    /// Its key; not `kind` or `name`, which every stage has.
     pub name: &'static str,
     /// Its type and range.
     pub kind: ParamKind,

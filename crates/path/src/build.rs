@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A path from fields that are right each by itself: what holds only for the whole is checked here.
+//!
+//! A function returns `None` only where a mistake is on record already, its own or that of a field
+//! it needs.
+
+use crate::check::params;
+use crate::fields::Fields;
+use crate::keys::{MAX_BUFFER_OCTETS, MAX_STAGES};
+use crate::mapping::Refusal;
+use crate::model::{
+    FullRing, Line, Mapping, Path, Rate, RunLength, RunOptions, Segment, Sink, Source, StageUse,
+};
+use crate::problem::{Mistake, shown};
+use crate::spec::StageSpec;
+use crate::suggest;
+use std::ops::Range;
+
+/// The kind of stage that finds the headers others need.
+const PARSE: &str = "parse";
+
+/// The path of the whole file.
+pub(crate) fn path(
+    file: &Fields,
+    stem: &str,
+    kinds: &[StageSpec],
+    mistakes: &mut Vec<Mistake>,
+) -> Option<Path> {
+    let stages = file
+        .sections("stage")
+        .map(|sections| stages(sections, kinds, mistakes));
+    let mapping = stages
+        .as_ref()
+        .and_then(|stages| mapping(file, stages, mistakes));
+    let source = file
+        .section("source")
+        .and_then(|section| source(section, mistakes));
+    let run = file
+        .section("run")
+        .and_then(|section| run(section, file, mistakes));
+    Some(Path {
+        name: file.text("name").unwrap_or(stem).to_owned(),
+        line: file.section("line").and_then(line),
+        source: source?,
+        stages: stages?
+            .into_iter()
+            .map(|stage| stage.made)
+            .collect::<Option<_>>()?,
+        sink: file.section("sink").and_then(sink)?,
+        mapping: mapping?,
+        run: run?,
+    })
+}
+
+fn line(fields: &Fields) -> Option<Line> {
+    Some(Line {
+        bits_per_second: fields.number("rate")?,
+        ports: fields.integer("ports")?,
+    })
+}
+
+fn source(fields: &Fields, mistakes: &mut Vec<Mistake>) -> Option<Source> {
+    match fields.variant? {
+        "capture" => Some(Source::Capture {
+            file: fields.text("file")?.to_owned(),
+            buffer_octets: fields.integer("buffer_octets")?,
+        }),
+        _ => generator(fields, mistakes),
+    }
+}
+
+fn generator(fields: &Fields, mistakes: &mut Vec<Mistake>) -> Option<Source> {
+    let sizes: Vec<u32> = fields.integers("sizes")?;
+    let buffer_octets: u32 = fields.integer("buffer_octets")?;
+    let long = sizes
+        .iter()
+        .enumerate()
+        .filter(|&(_, &size)| size > buffer_octets);
+    for (index, size) in long {
+        let at = if fields.is_given("sizes") {
+            fields.item_place("sizes", index)
+        } else {
+            fields.place("buffer_octets")
+        };
+        let message = format!("frames of {size} octets do not fit buffer_octets = {buffer_octets}");
+        let help =
+            format!("raise buffer_octets (at most {MAX_BUFFER_OCTETS}) or make them shorter");
+        mistakes.push(Mistake::new(&at, message).help(help));
+    }
+    Some(Source::Generator {
+        sizes,
+        flows: fields.integer("flows")?,
+        seed: fields.integer("seed")?,
+        buffer_octets,
+    })
+}
+
+fn sink(fields: &Fields) -> Option<Sink> {
+    match fields.variant? {
+        "capture" => Some(Sink::Capture {
+            file: fields.text("file")?.to_owned(),
+            packets: fields.integer("packets")?,
+        }),
+        _ => Some(Sink::Null),
+    }
+}
+
+/// A stage as far as it could be read.
+struct Stage<'k> {
+    at: Range<usize>,
+    name: Option<String>,
+    spec: Option<&'k StageSpec>,
+    made: Option<StageUse>,
+}
+
+fn stages<'k>(
+    sections: &[Fields],
+    kinds: &'k [StageSpec],
+    mistakes: &mut Vec<Mistake>,
+) -> Vec<Stage<'k>> {
+    let stages: Vec<_> = sections.iter().map(|fields| stage(fields, kinds)).collect();
+    if let Some(first_over) = stages.get(MAX_STAGES) {
+        let message = format!("{} stages; at most {MAX_STAGES} are possible", stages.len());
+        mistakes.push(Mistake::new(&first_over.at, message));
+    }
+    for (index, stage) in stages.iter().enumerate() {
+        unique_name(stage, &stages[..index], mistakes);
+        headers_found(stage, &stages[..index], mistakes);
+    }
+    stages
+}
+
+fn stage<'k>(fields: &Fields, kinds: &'k [StageSpec]) -> Stage<'k> {
+    let kind = fields.text("kind");
+    let name = fields.text("name").or(kind);
+    let spec = kinds.iter().find(|spec| Some(spec.kind) == fields.variant);
+    let made = spec.zip(name).and_then(|(spec, name)| {
+        let (name, kind) = (name.to_owned(), spec.kind.to_owned());
+        Some(StageUse {
+            name,
+            kind,
+            params: params(fields, spec)?,
+        })
+    });
+    let at = if fields.is_given("name") {
+        fields.place("name")
+    } else {
+        fields.place("kind")
+    };
+    Stage {
+        at,
+        name: name.map(str::to_owned),
+        spec,
+        made,
+    }
+}
+
+fn unique_name(stage: &Stage<'_>, before: &[Stage<'_>], mistakes: &mut Vec<Mistake>) {
+    let Some(name) = &stage.name else { return };
+    if before.iter().any(|other| other.name.as_ref() == Some(name)) {
+        let message = format!("two stages are named {}", shown(name));
+        let help = format!("give one a name of its own, such as name = \"{name}-2\"");
+        mistakes.push(Mistake::new(&stage.at, message).help(help));
+    }
+}
+
+fn headers_found(stage: &Stage<'_>, before: &[Stage<'_>], mistakes: &mut Vec<Mistake>) {
+    let Some(spec) = stage.spec.filter(|spec| spec.needs_headers) else {
+        return;
+    };
+    // A stage that could not be read may have been meant to be the parser.
+    let parsed = |other: &Stage<'_>| other.spec.is_none_or(|spec| spec.kind == PARSE);
+    if !before.iter().any(parsed) {
+        let message = format!(
+            "a '{}' stage needs headers, but no '{PARSE}' comes before",
+            spec.kind
+        );
+        let help = format!("put a [[stage]] with kind = \"{PARSE}\" before it");
+        mistakes.push(Mistake::new(&stage.at, message).help(help));
+    }
+}
+
+fn mapping(file: &Fields, stages: &[Stage<'_>], mistakes: &mut Vec<Mistake>) -> Option<Mapping> {
+    let Some(section) = file.section("mapping") else {
+        return Some(Mapping::merged(stages.len()));
+    };
+    let strands = section.sections("strands")?;
+    if !names_in_order(section, strands, stages, mistakes)? {
+        return None;
+    }
+    let mut segments = Vec::with_capacity(strands.len());
+    let mut end = 0;
+    for strand in strands {
+        let start = end;
+        end += strand.texts("stages")?.len();
+        let cpus = if strand.is_given("cpus") {
+            strand.integers("cpus")?
+        } else {
+            Vec::new()
+        };
+        segments.push(Segment {
+            stages: start..end,
+            replicas: strand.integer("replicas")?,
+            cpus,
+        });
+    }
+    let mapping = Mapping { segments };
+    let specs: Vec<_> = stages
+        .iter()
+        .map(|stage| stage.spec.copied())
+        .collect::<Option<_>>()?;
+    let refusals = mapping.check(&specs).err().unwrap_or_default();
+    mistakes.extend(refusals.iter().map(|refusal| {
+        let at = refusal_place(refusal, section, strands);
+        Mistake::new(&at, refusal.to_string())
+    }));
+    Some(mapping)
+}
+
+/// Whether the strands name every stage once and in order; `None` where that cannot be told.
+///
+/// Then the runs are consecutive too: the names in a row are a strictly rising sequence that holds
+/// every stage, which only the stages in a row are.
+fn names_in_order(
+    section: &Fields,
+    strands: &[Fields],
+    stages: &[Stage<'_>],
+    mistakes: &mut Vec<Mistake>,
+) -> Option<bool> {
+    let known: Vec<&str> = stages
+        .iter()
+        .map(|stage| stage.name.as_deref())
+        .collect::<Option<_>>()?;
+    if (1..known.len()).any(|i| known[..i].contains(&known[i])) {
+        return None;
+    }
+    let mut order = Order {
+        known: &known,
+        seen: Vec::new(),
+    };
+    let mistakes_before = mistakes.len();
+    for strand in strands {
+        for (index, name) in strand.texts("stages")?.iter().enumerate() {
+            if let Err((message, help)) = order.accept(name) {
+                let at = strand.item_place("stages", index);
+                mistakes.push(Mistake::new(&at, message).help(help));
+            }
+        }
+    }
+    for (_, name) in known
+        .iter()
+        .enumerate()
+        .filter(|(stage, _)| !order.seen.contains(stage))
+    {
+        let message = format!("stage {} is on no strand", shown(name));
+        let mistake = Mistake::new(&section.place("strands"), message);
+        mistakes.push(mistake.help("strands must hold every stage"));
+    }
+    Some(mistakes.len() == mistakes_before)
+}
+
+/// The stages named so far.
+struct Order<'k> {
+    known: &'k [&'k str],
+    seen: Vec<usize>,
+}
+
+impl Order<'_> {
+    /// Takes the next name, or says what is wrong with it and what to do.
+    fn accept(&mut self, name: &str) -> Result<(), (String, String)> {
+        let index_of = |name| self.known.iter().position(|stage| *stage == name);
+        let Some(stage) = index_of(name) else {
+            // What was meant counts as named, or it would be reported as missing as well.
+            let meant = suggest::nearest(name, self.known.iter().copied()).and_then(index_of);
+            self.seen.extend(meant);
+            let help = suggest::help(name, self.known.iter().copied());
+            return Err((format!("no stage is named {}", shown(name)), help));
+        };
+        let last = self.seen.iter().max().copied();
+        let again = self.seen.contains(&stage);
+        self.seen.push(stage);
+        if again {
+            let message = format!("stage {} is on a strand already", shown(name));
+            return Err((
+                message,
+                "to run it on several strands, give one replicas".to_owned(),
+            ));
+        }
+        match last.filter(|&last| last > stage) {
+            Some(last) => {
+                let (name, last) = (shown(name), shown(self.known[last]));
+                let message = format!("stage {name} comes before {last} in the path");
+                Err((
+                    message,
+                    "strands must keep the order of the stages".to_owned(),
+                ))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Where in the file a refused mapping is at fault.
+fn refusal_place(refusal: &Refusal, section: &Fields, strands: &[Fields]) -> Range<usize> {
+    let (segment, key, index) = match *refusal {
+        Refusal::NotConsecutive { segment } => (segment, "stages", None),
+        Refusal::NotCovered { .. } => return section.place("strands"),
+        Refusal::NoReplica { segment }
+        | Refusal::GlobalState { segment, .. }
+        | Refusal::TooManyStrands { segment, .. } => (segment, "replicas", None),
+        Refusal::CpuCount { segment, .. } => (segment, "cpus", None),
+        Refusal::CpuTwice { segment, index, .. } => (segment, "cpus", Some(index)),
+    };
+    match (strands.get(segment), index) {
+        (Some(strand), Some(index)) => strand.item_place(key, index),
+        (Some(strand), None) => strand.place(key),
+        (None, _) => section.place("strands"),
+    }
+}
+
+fn run(fields: &Fields, file: &Fields, mistakes: &mut Vec<Mistake>) -> Option<RunOptions> {
+    if fields.is_given("time") && fields.is_given("packets") {
+        let message = "'time' and 'packets' both say when the run ends";
+        let later = |a: Range<usize>, b: Range<usize>| if a.start > b.start { a } else { b };
+        let at = later(fields.place("time"), fields.place("packets"));
+        mistakes.push(Mistake::new(&at, message).help("keep one of them"));
+    }
+    let rate = fields.rate("rate")?;
+    let at = fields.place("rate");
+    if rate == Rate::Line && file.section("line").is_none() {
+        let help = "add [line] with rate = \"10Gb/s\", or give a rate here";
+        mistakes.push(Mistake::new(&at, "rate = \"line\" needs [line]").help(help));
+    }
+    let generated = file
+        .section("source")
+        .is_some_and(|s| s.variant == Some("generator"));
+    if rate == Rate::Capture && generated {
+        let help = "a generator has no gaps of its own; use \"max\", \"line\" or a rate";
+        mistakes.push(Mistake::new(&at, "rate = \"capture\" needs a capture").help(help));
+    }
+    Some(RunOptions {
+        length: match fields.integer("packets") {
+            Some(packets) => RunLength::Packets(packets),
+            None => RunLength::Seconds(fields.number("time")?),
+        },
+        rate,
+        burst: fields.integer("burst")?,
+        ring: fields.integer("ring")?,
+        full_ring: if fields.text("full_ring")? == "drop" {
+            FullRing::Drop
+        } else {
+            FullRing::Wait
+        },
+    })
+}

@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Reads the file that describes a packet path and finds every mistake in it.
+//!
+//! Three passes. The syntax, by the TOML library, which goes on after an error. Then each section
+//! and key by itself, against the one table of keys. Then what holds only for the whole, while the
+//! path is built. Whether files exist, the machine has the processors, and a stage accepts its
+//! texts is not asked here; who asks reports it through [`Described`], with line and column.
+
+use crate::build;
+use crate::fields::{Field, Fields, Read};
+use crate::keys::{FILE, Key, Kind, Omitted, Section, Variant, toml_of};
+use crate::model::{Path, Value};
+use crate::problem::{Mistake, Problem, Problems, line_start, shown};
+use crate::spec::StageSpec;
+use crate::{suggest, value};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, Error};
+
+/// A path, and where in the file its parts stand.
+#[derive(Clone, Debug)]
+pub struct Described {
+    /// The path.
+    pub path: Path,
+    /// Where its parts stand.
+    pub places: Places,
+}
+
+/// Where sections, keys and entries of lists stand in the file.
+#[derive(Clone, Debug)]
+pub struct Places {
+    text: String,
+    /// By address: `run.rate`, `stage[2]`, `stage[2].rules[1]`.
+    by_address: BTreeMap<String, Range<usize>>,
+}
+
+impl Places {
+    /// A problem at the first of `addresses` that stands in the file; at its start if none does.
+    fn problem(&self, addresses: &[String], message: &str) -> Problem {
+        let found = addresses
+            .iter()
+            .find_map(|address| self.by_address.get(address));
+        Problem::at(
+            &self.text,
+            &found.cloned().unwrap_or(0..0),
+            message.to_owned(),
+            None,
+        )
+    }
+}
+
+impl Described {
+    /// A problem with a parameter of a stage, or with one entry of it, both counted from 0. Stands
+    /// at the stage when the file leaves the parameter to its default.
+    pub fn problem_at(
+        &self,
+        stage: usize,
+        param: &str,
+        entry: Option<usize>,
+        message: &str,
+    ) -> Problem {
+        let whole = format!("stage[{stage}].{param}");
+        let entry = entry.map(|index| format!("{whole}[{index}]"));
+        let addresses: Vec<_> = entry
+            .into_iter()
+            .chain([whole, format!("stage[{stage}]")])
+            .collect();
+        self.places.problem(&addresses, message)
+    }
+
+    /// A problem with a key of a section that is not repeated, such as `file` of `source`. Stands
+    /// at the section when the file leaves the key to its default.
+    pub fn problem_at_key(&self, section: &str, key: &str, message: &str) -> Problem {
+        self.places
+            .problem(&[format!("{section}.{key}"), section.to_owned()], message)
+    }
+}
+
+/// Reads a packet path. `stem` names it if the file does not; `kinds` are the stages there are.
+///
+/// # Errors
+/// Every mistake of the file. Where its structure is no TOML, only mistakes of syntax: the rest
+/// could not be told from their consequences.
+pub fn read(text: &str, stem: &str, kinds: &[StageSpec]) -> Result<Described, Problems> {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    let syntax: Vec<_> = errors
+        .iter()
+        .map(|error| syntax_mistake(text, error))
+        .collect();
+    if !errors.iter().all(is_bare_value) {
+        return Err(Problems::in_text(text, syntax));
+    }
+    let mut walk = Walk {
+        kinds,
+        mistakes: Vec::new(),
+        places: BTreeMap::new(),
+    };
+    let file = walk.section(&FILE, table.get_ref(), &(0..0), "");
+    let Walk {
+        mut mistakes,
+        places,
+        ..
+    } = walk;
+    let path = build::path(&file, stem, kinds, &mut mistakes);
+    let line = |mistake: &Mistake| line_start(text, mistake.at.start);
+    mistakes.retain(|mistake| !syntax.iter().any(|bare| line(bare) == line(mistake)));
+    mistakes.extend(syntax);
+    match path {
+        Some(path) if mistakes.is_empty() => {
+            let places = Places {
+                text: text.to_owned(),
+                by_address: places,
+            };
+            Ok(Described { path, places })
+        }
+        _ => {
+            debug_assert!(!mistakes.is_empty(), "no path, and no reason");
+            Err(Problems::in_text(text, mistakes))
+        }
+    }
+}
+
+/// Whether the error is a value that needs quotes, or is missing. The library goes on as if it had
+/// them, so that the rest of the file can be checked.
+fn is_bare_value(error: &Error) -> bool {
+    error.message().starts_with("string values must be quoted")
+}
+
+fn syntax_mistake(text: &str, error: &Error) -> Mistake {
+    let at = error.span().unwrap_or(0..0);
+    let marked = text.get(at.clone()).unwrap_or_default();
+    if is_bare_value(error) {
+        return if marked.is_empty() {
+            Mistake::new(&at, "the value is missing")
+        } else {
+            Mistake::new(&at, format!("{} is not a TOML value", shown(marked))).help(format!(
+                "texts stand in quotes: {}",
+                crate::keys::quoted(marked)
+            ))
+        };
+    }
+    if error.message() != "duplicate key" {
+        return Mistake::new(&at, error.message());
+    }
+    let mistake = Mistake::new(&at, format!("{} is given twice", shown(marked)));
+    match FILE.keys.iter().find(|key| key.name == marked) {
+        Some(Key {
+            kind: Kind::Tables(section),
+            ..
+        }) => mistake.help(format!("write each as {}", section.title)),
+        _ => mistake,
+    }
+}
+
+/// The pass over sections and keys.
+struct Walk<'k> {
+    kinds: &'k [StageSpec],
+    mistakes: Vec<Mistake>,
+    places: BTreeMap<String, Range<usize>>,
+}
+
+impl Walk<'_> {
+    /// Reads a section whose head stands at `at` and which the address `address` leads to.
+    fn section(
+        &mut self,
+        section: &Section,
+        table: &DeTable<'_>,
+        at: &Range<usize>,
+        address: &str,
+    ) -> Fields {
+        self.places.insert(address.to_owned(), at.clone());
+        let variants = section.variants(self.kinds);
+        let variant = self.variant(section, &variants, table);
+        let mut fields = Fields {
+            at: at.clone(),
+            variant: variant.map(|v| v.kind),
+            fields: BTreeMap::new(),
+        };
+        let of_variant = variant.map_or(&[][..], |variant| &variant.keys);
+        for key in section.keys.iter().chain(of_variant) {
+            let field = match table.get(key.name) {
+                Some(given) => self.given(key, given, &join(address, key.name)),
+                None => self.omitted(section, key, at, &join(address, key.name)),
+            };
+            fields.fields.extend(field.map(|field| (key.name, field)));
+        }
+        if variants.is_empty() || variant.is_some() {
+            self.unknown_keys(section, &variants, variant, table);
+        }
+        fields
+    }
+
+    /// The variant the section chooses; `None` where there are none or the choice is wrong.
+    fn variant<'v>(
+        &mut self,
+        section: &Section,
+        variants: &'v [Variant],
+        table: &DeTable<'_>,
+    ) -> Option<&'v Variant> {
+        let key = section.keys.iter().find(|key| key.kind == Kind::Variant)?;
+        let kind = match (table.get(key.name), key.omitted) {
+            (Some(given), _) => match given.get_ref() {
+                DeValue::String(kind) => {
+                    let known = variants.iter().any(|variant| variant.kind == kind);
+                    if !known {
+                        let words = variants.iter().map(|variant| variant.kind);
+                        self.mistakes
+                            .push(value::unknown_word(key, given, kind, words));
+                    }
+                    kind.as_ref()
+                }
+                _ => return None,
+            },
+            (None, Omitted::Is(crate::spec::Default::Text(kind))) => kind,
+            (None, _) => return None,
+        };
+        variants.iter().find(|variant| variant.kind == kind)
+    }
+
+    /// A key the file has.
+    fn given(&mut self, key: &Key, given: &Spanned<DeValue<'_>>, address: &str) -> Option<Field> {
+        self.places.insert(address.to_owned(), given.span());
+        match key.kind {
+            Kind::Table(section) => match given.get_ref() {
+                DeValue::Table(table) => {
+                    let fields = self.section(section, table, &given.span(), address);
+                    Some(Field::sections(vec![fields], given.span()))
+                }
+                _ => self.refuse(value::wrong_type(key, given)),
+            },
+            Kind::Tables(section) => self.sections(key, section, given, address),
+            _ => match value::read(key, given) {
+                Ok(field) => {
+                    for (index, item) in field.items.iter().enumerate() {
+                        self.places
+                            .insert(format!("{address}[{index}]"), item.clone());
+                    }
+                    Some(field)
+                }
+                Err(mistakes) => {
+                    self.mistakes.extend(mistakes);
+                    None
+                }
+            },
+        }
+    }
+
+    /// A section that may be repeated.
+    fn sections(
+        &mut self,
+        key: &Key,
+        section: &Section,
+        given: &Spanned<DeValue<'_>>,
+        address: &str,
+    ) -> Option<Field> {
+        let array = match given.get_ref() {
+            DeValue::Array(array) if array.is_empty() => {
+                let message = format!("{} must not be empty", key.shown());
+                return self.refuse(value::with_example(
+                    key,
+                    Mistake::new(&given.span(), message),
+                ));
+            }
+            DeValue::Array(array) => array,
+            DeValue::Table(_) if section.title.starts_with("[[") => {
+                let message = format!("'{}' is a list of sections", key.name);
+                let mistake = Mistake::new(&given.span(), message);
+                return self.refuse(mistake.help(format!("write each as {}", section.title)));
+            }
+            _ => return self.refuse(value::wrong_type(key, given)),
+        };
+        let mut read = Vec::with_capacity(array.len());
+        for (index, entry) in array.iter().enumerate() {
+            match entry.get_ref() {
+                DeValue::Table(table) => {
+                    let address = format!("{address}[{index}]");
+                    read.push(self.section(section, table, &entry.span(), &address));
+                }
+                _ => {
+                    let message = format!("each entry of {} must be a table", key.shown());
+                    let mistake = Mistake::new(&entry.span(), message);
+                    self.mistakes.push(value::with_example(key, mistake));
+                }
+            }
+        }
+        (read.len() == array.len()).then(|| Field::sections(read, given.span()))
+    }
+
+    fn refuse(&mut self, mistake: Mistake) -> Option<Field> {
+        self.mistakes.push(mistake);
+        None
+    }
+
+    /// A key the section at `at` leaves out.
+    fn omitted(
+        &mut self,
+        section: &Section,
+        key: &Key,
+        at: &Range<usize>,
+        address: &str,
+    ) -> Option<Field> {
+        match (key.omitted, key.kind) {
+            (Omitted::Means(_), _) => None,
+            (Omitted::EmptySection, Kind::Table(inner)) => {
+                let fields = self.section(inner, &DeTable::new(), at, address);
+                Some(Field {
+                    at: None,
+                    ..Field::sections(vec![fields], at.clone())
+                })
+            }
+            (Omitted::EmptySection, _) => None,
+            (Omitted::Is(default), _) => match toml_of(default) {
+                Some(text) => self.default(key, &text, at),
+                None => self.refuse(missing(section, key, at)),
+            },
+        }
+    }
+
+    /// The default of a key, read as if the file had it, so that one reader serves both.
+    fn default(&mut self, key: &Key, text: &str, at: &Range<usize>) -> Option<Field> {
+        let read = DeValue::parse(text)
+            .ok()
+            .and_then(|value| value::read(key, &value).ok());
+        match read {
+            Some(field) => Some(Field {
+                at: None,
+                items: Vec::new(),
+                ..field
+            }),
+            None => {
+                let message = format!("the default of {}, {text}, is not valid", key.shown());
+                self.refuse(Mistake::new(at, message).help("give it a value"))
+            }
+        }
+    }
+
+    fn unknown_keys(
+        &mut self,
+        section: &Section,
+        variants: &[Variant],
+        variant: Option<&Variant>,
+        table: &DeTable<'_>,
+    ) {
+        let of_variant = variant.map_or(&[][..], |variant| &variant.keys);
+        let known: Vec<_> = section.keys.iter().chain(of_variant).collect();
+        for (name, value) in table.iter() {
+            let written = name.get_ref().as_ref();
+            if known.iter().any(|key| key.name == written) {
+                continue;
+            }
+            let is_table = matches!(value.get_ref(), DeValue::Table(_));
+            let mut message = if is_table && section.title.is_empty() {
+                format!("unknown section [{}]", written.escape_debug())
+            } else {
+                format!("unknown key {} {}", shown(written), section.within())
+            };
+            if let Some(variant) = variant {
+                message += &format!(" of kind '{}'", variant.kind);
+            }
+            let help = meant(written, &known)
+                .or_else(|| belongs(written, variants, self.kinds))
+                .unwrap_or_else(|| suggest::help(written, known.iter().map(|key| key.name)));
+            self.mistakes
+                .push(Mistake::new(&name.span(), message).help(help));
+        }
+    }
+}
+
+impl Field {
+    fn sections(read: Vec<Fields>, at: Range<usize>) -> Self {
+        Self {
+            read: Read::Sections(read),
+            at: Some(at),
+            items: Vec::new(),
+        }
+    }
+}
+
+fn join(address: &str, key: &str) -> String {
+    if address.is_empty() {
+        key.to_owned()
+    } else {
+        format!("{address}.{key}")
+    }
+}
+
+fn missing(section: &Section, key: &Key, at: &Range<usize>) -> Mistake {
+    let example = key.example();
+    match key.kind {
+        Kind::Table(inner) | Kind::Tables(inner) if example.is_empty() => {
+            let says = inner.help.trim_end_matches('.').replacen('W', "w", 1);
+            Mistake::new(at, format!("{} is missing", key.shown())).help(format!("it says {says}"))
+        }
+        _ => {
+            let message = format!("{} is missing {}", key.shown(), section.within());
+            value::with_example(key, Mistake::new(at, message))
+        }
+    }
+}
+
+/// The known key that was meant.
+fn meant(written: &str, known: &[&Key]) -> Option<String> {
+    let near = suggest::nearest(written, known.iter().map(|key| key.name))?;
+    let key = known.iter().find(|key| key.name == near)?;
+    Some(format!("did you mean {}?", key.shown()))
+}
+
+/// Where a key belongs that stands in the wrong place: another variant, or another section.
+fn belongs(written: &str, variants: &[Variant], kinds: &[StageSpec]) -> Option<String> {
+    let has = |keys: &[Key]| keys.iter().any(|key| key.name == written);
+    if let Some(variant) = variants.iter().find(|variant| has(&variant.keys)) {
+        return Some(format!("it belongs to kind '{}'", variant.kind));
+    }
+    let sections = FILE.keys.iter().filter_map(|key| match key.kind {
+        Kind::Table(section) | Kind::Tables(section) => Some(section),
+        _ => None,
+    });
+    let mut homes = sections.filter(|section| {
+        has(section.keys)
+            || section
+                .variants(kinds)
+                .iter()
+                .any(|variant| has(&variant.keys))
+    });
+    homes
+        .next()
+        .map(|section| format!("it belongs in {}", section.title))
+}
+
+/// The parameters among the fields of a stage.
+pub(crate) fn params(fields: &Fields, spec: &StageSpec) -> Option<BTreeMap<String, Value>> {
+    let param = |name: &str| Some((name.to_owned(), fields.value(name)?.clone()));
+    spec.params.iter().map(|spec| param(spec.name)).collect()
+}

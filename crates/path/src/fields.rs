@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The values of one section after each has been checked by itself.
+
+use crate::model::{Rate, Value};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// What a key was found to hold.
+#[derive(Clone, Debug)]
+pub(crate) enum Read {
+    Value(Value),
+    /// Bits per second, or seconds.
+    Number(f64),
+    Rate(Rate),
+    Integers(Vec<i64>),
+    Sections(Vec<Fields>),
+}
+
+/// A value and where it stands.
+#[derive(Clone, Debug)]
+pub(crate) struct Field {
+    pub(crate) read: Read,
+    /// Octets of the value; `None` for a default.
+    pub(crate) at: Option<Range<usize>>,
+    /// Octets of the entries of a list.
+    pub(crate) items: Vec<Range<usize>>,
+}
+
+/// The fields of a section. A key whose value was wrong is absent: the mistake is on record, and
+/// what depends on the value is left unchecked.
+#[derive(Clone, Debug)]
+pub(crate) struct Fields {
+    /// Octets of the head of the section, or of the inline table.
+    pub(crate) at: Range<usize>,
+    /// The chosen variant.
+    pub(crate) variant: Option<&'static str>,
+    pub(crate) fields: BTreeMap<&'static str, Field>,
+}
+
+impl Fields {
+    fn read(&self, key: &str) -> Option<&Read> {
+        self.fields.get(key).map(|field| &field.read)
+    }
+
+    /// Where the value stands in the file; the section where it does not.
+    pub(crate) fn place(&self, key: &str) -> Range<usize> {
+        let given = self.fields.get(key).and_then(|field| field.at.clone());
+        given.unwrap_or_else(|| self.at.clone())
+    }
+
+    /// Where an entry of a list stands; the value where it is no list.
+    pub(crate) fn item_place(&self, key: &str, index: usize) -> Range<usize> {
+        let item = self
+            .fields
+            .get(key)
+            .and_then(|field| field.items.get(index).cloned());
+        item.unwrap_or_else(|| self.place(key))
+    }
+
+    /// Whether the file itself has the key.
+    pub(crate) fn is_given(&self, key: &str) -> bool {
+        self.fields.get(key).is_some_and(|field| field.at.is_some())
+    }
+
+    pub(crate) fn value(&self, key: &str) -> Option<&Value> {
+        match self.read(key)? {
+            Read::Value(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// A whole number that the key's range has made fit.
+    pub(crate) fn integer<T: TryFrom<i64>>(&self, key: &str) -> Option<T> {
+        match self.value(key)? {
+            Value::Integer(value) => T::try_from(*value).ok(),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn text(&self, key: &str) -> Option<&str> {
+        match self.value(key)? {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn texts(&self, key: &str) -> Option<&[String]> {
+        match self.value(key)? {
+            Value::Texts(texts) => Some(texts),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn number(&self, key: &str) -> Option<f64> {
+        match self.read(key)? {
+            Read::Number(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn rate(&self, key: &str) -> Option<Rate> {
+        match self.read(key)? {
+            Read::Rate(rate) => Some(*rate),
+            _ => None,
+        }
+    }
+
+    /// Whole numbers that the key's range has made fit.
+    pub(crate) fn integers<T: TryFrom<i64>>(&self, key: &str) -> Option<Vec<T>> {
+        match self.read(key)? {
+            Read::Integers(list) => list.iter().map(|&i| T::try_from(i).ok()).collect(),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn sections(&self, key: &str) -> Option<&[Fields]> {
+        match self.read(key)? {
+            Read::Sections(sections) => Some(sections),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn section(&self, key: &str) -> Option<&Fields> {
+        self.sections(key)?.first()
+    }
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Every section and key as text for people.
+
+use crate::keys::{FILE, Key, Kind, Omitted, Section, toml_of};
+use crate::spec::StageSpec;
+use crate::suggest::list;
+use crate::value::expected;
+use std::fmt::Write;
+
+/// All keys of the file and the parameters of `kinds`, one section after the other.
+pub fn help(kinds: &[StageSpec]) -> String {
+    let mut text = String::new();
+    section(&mut text, &FILE, kinds);
+    text
+}
+
+/// Writing to a `String` does not fail; its results are dropped here, in one place.
+fn line(out: &mut String, indent: usize, words: std::fmt::Arguments<'_>) {
+    let _ = writeln!(out, "{:indent$}{words}", "");
+}
+
+fn section(out: &mut String, section: &Section, kinds: &[StageSpec]) {
+    let title = if section.title.is_empty() {
+        "At the top of the file"
+    } else {
+        section.title
+    };
+    line(out, 0, format_args!("{title}: {}", section.help));
+    let variants = section.variants(kinds);
+    for key in section
+        .keys
+        .iter()
+        .filter(|key| inner_section(key).is_none())
+    {
+        let what = match key.kind {
+            Kind::Variant => format!("one of {}", list(variants.iter().map(|v| v.kind))),
+            kind => expected(&kind),
+        };
+        one_key(out, 2, key, &what);
+    }
+    for variant in &variants {
+        line(
+            out,
+            2,
+            format_args!("kind = \"{}\": {}", variant.kind, variant.help),
+        );
+        variant
+            .keys
+            .iter()
+            .for_each(|key| one_key(out, 4, key, &expected(&key.kind)));
+    }
+    for inner in section.keys.iter().filter_map(inner_section) {
+        out.push('\n');
+        self::section(out, inner, kinds);
+    }
+}
+
+fn inner_section(key: &Key) -> Option<&'static Section> {
+    match key.kind {
+        Kind::Table(section) | Kind::Tables(section) => Some(section),
+        _ => None,
+    }
+}
+
+fn one_key(out: &mut String, indent: usize, key: &Key, what: &str) {
+    let omitted = match key.omitted {
+        Omitted::Is(default) => {
+            toml_of(default).map_or("required".to_owned(), |text| format!("default {text}"))
+        }
+        Omitted::Means(meaning) => format!("default: {meaning}"),
+        Omitted::EmptySection => "optional".to_owned(),
+    };
+    line(
+        out,
+        indent,
+        format_args!("{} - {what}; {omitted}", key.name),
+    );
+    line(out, indent + 4, format_args!("{}", key.help));
+}

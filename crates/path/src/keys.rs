@@ -1,0 +1,539 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Every section and key of the file that describes a packet path.
+//!
+//! This one table drives the check, the defaults, the published schema and the help. The parameters
+//! of stages join it from the specifications of their kinds. What several keys must satisfy
+//! together is not said here but where the whole is checked.
+
+use crate::spec::{Default, ParamKind, ParamSpec, StageSpec};
+
+/// Smallest frame without its check sequence, in octets: Ethernet frames have at least 64 octets
+/// with it (IEEE 802.3, 3.2.7), and captures and buffers leave its 4 octets out.
+pub const MIN_FRAME_OCTETS: u32 = 60;
+
+/// Largest `buffer_octets`: offsets in a packet are 16 bits wide, and 128 octets in front of the
+/// frame stay free for headers put on later.
+pub const MAX_BUFFER_OCTETS: u32 = u16::MAX as u32 - 128;
+
+/// Stages of one path at most.
+pub const MAX_STAGES: usize = 16;
+
+/// Strands of one path at most, all replicas counted.
+pub const MAX_STRANDS: usize = 64;
+
+/// Frame sizes of a generator at most.
+pub(crate) const MAX_SIZES: usize = 4096;
+
+/// Largest number of a processor: Linux on x86 can be built for 8192 of them (`NR_CPUS`).
+const MAX_CPU: i64 = 8191;
+
+/// Longest run in seconds, 30 days.
+pub(crate) const MAX_SECONDS: f64 = 30.0 * 86_400.0;
+
+/// Frame sizes of the simple Internet mix: IP packets of 40, 576 and 1500 octets at 7:4:1, the
+/// proportion router tests have agreed on by custom (RFC 6985 standardises a notation for mixes, no
+/// mix). With the 14 octets of the Ethernet header, and the smallest padded, frames have 60, 590
+/// and 1514 octets. The order spreads the sizes, so that any few packets in a row resemble the mix.
+pub const IMIX_OCTETS: [u32; 12] = [60, 590, 60, 60, 590, 60, 1514, 60, 590, 60, 60, 590];
+
+/// One key.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Key {
+    /// The key as written in the file.
+    pub name: &'static str,
+    /// What its value must be.
+    pub kind: Kind,
+    /// What happens when it is left out.
+    pub omitted: Omitted,
+    /// One line of help, unit included.
+    pub help: &'static str,
+    /// A value as written in the file; empty where the kind or the default provides one.
+    pub example: &'static str,
+}
+
+/// What the value of a key must be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    /// Anything the parameter of a stage can be.
+    Param(ParamKind),
+    /// A text with at least one character and no control characters.
+    Label,
+    /// Letters, digits, `-` and `_`: names that stay readable in `a+b | c x2`.
+    StageName,
+    /// The word that chooses a [`Variant`] of the section.
+    Variant,
+    /// A power of two from `min` to `max`, both included.
+    PowerOfTwo {
+        /// Smallest value.
+        min: i64,
+        /// Largest value.
+        max: i64,
+    },
+    /// Bits per second, as text with unit.
+    BitRate,
+    /// A time, as text with unit.
+    Duration,
+    /// How fast packets are offered: a word, a packet rate or a bit rate.
+    OfferedRate,
+    /// Frame sizes in octets: a number, a list of numbers, or `"imix"`.
+    Sizes,
+    /// Numbers of processors.
+    Processors,
+    /// At least one name of a stage.
+    StageNames,
+    /// A section: `[name]`.
+    Table(&'static Section),
+    /// A section that may be repeated: `[[name]]`, or a list of inline tables.
+    Tables(&'static Section),
+}
+
+/// What happens when a key is left out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Omitted {
+    /// This value is taken, or the file is refused.
+    Is(Default),
+    /// As told here.
+    Means(&'static str),
+    /// As if the section were there, without keys.
+    EmptySection,
+}
+
+/// Keys that stand together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Section {
+    /// How the section is written, as messages show it; empty for the whole file.
+    pub title: &'static str,
+    /// One line of help.
+    pub help: &'static str,
+    /// Keys every variant has.
+    pub keys: &'static [Key],
+    /// Where the keys come from that depend on `kind`.
+    pub variants: Variants,
+}
+
+/// Where the variants of a section come from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Variants {
+    /// There are none.
+    None,
+    /// These: kind, help, keys.
+    Fixed(&'static [(&'static str, &'static str, &'static [Key])]),
+    /// The kinds of stage.
+    Stages,
+}
+
+/// What one value of `kind` adds to a section.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Variant {
+    /// The value of `kind`.
+    pub kind: &'static str,
+    /// One line of help.
+    pub help: &'static str,
+    /// The keys it adds.
+    pub keys: Vec<Key>,
+}
+
+impl Section {
+    /// Where a key of the section stands, as messages say it.
+    pub(crate) fn within(&self) -> String {
+        match self.title {
+            "" => "at the top of the file".to_owned(),
+            title => format!("in {title}"),
+        }
+    }
+
+    /// The variants of the section, given which kinds of stage there are.
+    pub fn variants(&self, stages: &[StageSpec]) -> Vec<Variant> {
+        match self.variants {
+            Variants::None => Vec::new(),
+            Variants::Fixed(all) => all
+                .iter()
+                .map(|&(kind, help, keys)| Variant {
+                    kind,
+                    help,
+                    keys: keys.to_vec(),
+                })
+                .collect(),
+            Variants::Stages => stages
+                .iter()
+                .map(|spec| Variant {
+                    kind: spec.kind,
+                    help: spec.help,
+                    keys: spec.params.iter().map(Key::of_param).collect(),
+                })
+                .collect(),
+        }
+    }
+}
+
+impl Key {
+    /// The parameter of a stage as a key.
+    fn of_param(param: &ParamSpec) -> Self {
+        Self {
+            name: param.name,
+            kind: Kind::Param(param.kind),
+            omitted: Omitted::Is(param.default),
+            help: param.help,
+            example: "",
+        }
+    }
+
+    /// Whether the file is refused without it.
+    pub fn is_required(&self) -> bool {
+        self.omitted == Omitted::Is(Default::Required)
+    }
+
+    /// A valid value as written in the file; empty for sections.
+    pub fn example(&self) -> String {
+        if !self.example.is_empty() {
+            return self.example.to_owned();
+        }
+        if let Omitted::Is(default) = self.omitted
+            && default != Default::EmptyTexts
+            && let Some(text) = toml_of(default)
+        {
+            return text;
+        }
+        match self.kind {
+            Kind::Param(ParamKind::Bool) => "true".to_owned(),
+            Kind::Param(ParamKind::Integer { min, .. }) => min.to_string(),
+            Kind::Param(ParamKind::Word(words)) => quoted(words.first().unwrap_or(&"")),
+            Kind::Param(ParamKind::Texts) => "[\"...\"]".to_owned(),
+            Kind::Table(_) | Kind::Tables(_) => String::new(),
+            _ => "\"...\"".to_owned(),
+        }
+    }
+
+    /// How messages show the key: `[name]` and `[[name]]` for sections.
+    pub(crate) fn shown(&self) -> String {
+        match self.kind {
+            Kind::Table(_) => format!("[{}]", self.name),
+            Kind::Tables(section) if section.title.starts_with('[') => section.title.to_owned(),
+            _ => format!("'{}'", self.name),
+        }
+    }
+}
+
+/// A default as written in the file; `None` where there is none.
+pub(crate) fn toml_of(default: Default) -> Option<String> {
+    match default {
+        Default::Required => None,
+        Default::Bool(value) => Some(value.to_string()),
+        Default::Integer(value) => Some(value.to_string()),
+        Default::Text(value) => Some(quoted(value)),
+        Default::EmptyTexts => Some("[]".to_owned()),
+    }
+}
+
+/// A text as written in the file.
+pub(crate) fn quoted(text: &str) -> String {
+    toml_edit::Value::from(text).to_string()
+}
+
+const fn key(
+    name: &'static str,
+    kind: Kind,
+    omitted: Omitted,
+    help: &'static str,
+    example: &'static str,
+) -> Key {
+    Key {
+        name,
+        kind,
+        omitted,
+        help,
+        example,
+    }
+}
+
+const fn integer(min: i64, max: i64) -> Kind {
+    Kind::Param(ParamKind::Integer { min, max })
+}
+
+const REQUIRED: Omitted = Omitted::Is(Default::Required);
+
+const fn number(value: i64) -> Omitted {
+    Omitted::Is(Default::Integer(value))
+}
+
+const fn text(value: &'static str) -> Omitted {
+    Omitted::Is(Default::Text(value))
+}
+
+/// The whole file.
+pub static FILE: Section = Section {
+    title: "",
+    help: "A packet path.",
+    variants: Variants::None,
+    keys: &[
+        key(
+            "name",
+            Kind::Label,
+            Omitted::Means("the name of the file without its extension"),
+            "What reports call the path.",
+            "\"edge\"",
+        ),
+        key(
+            "line",
+            Kind::Table(&LINE),
+            Omitted::Means("no line to keep up with"),
+            "",
+            "",
+        ),
+        key("source", Kind::Table(&SOURCE), REQUIRED, "", ""),
+        key("stage", Kind::Tables(&STAGE), REQUIRED, "", ""),
+        key("sink", Kind::Table(&SINK), Omitted::EmptySection, "", ""),
+        key(
+            "mapping",
+            Kind::Table(&MAPPING),
+            Omitted::Means("all stages on one strand"),
+            "",
+            "",
+        ),
+        key("run", Kind::Table(&RUN), Omitted::EmptySection, "", ""),
+    ],
+};
+
+static LINE: Section = Section {
+    title: "[line]",
+    help: "The line the path is meant to keep up with.",
+    variants: Variants::None,
+    keys: &[
+        key(
+            "rate",
+            Kind::BitRate,
+            REQUIRED,
+            "Bits per second of one port; preamble, check sequence and gap count.",
+            "\"10Gb/s\"",
+        ),
+        key(
+            "ports",
+            integer(1, 1024),
+            number(1),
+            "Ports that feed the path.",
+            "",
+        ),
+    ],
+};
+
+const BUFFER_OCTETS: Key = key(
+    "buffer_octets",
+    integer(MIN_FRAME_OCTETS as i64, MAX_BUFFER_OCTETS as i64),
+    number(2048),
+    "Octets of the longest frame a buffer holds; longer ones are rejected and counted.",
+    "",
+);
+
+static SOURCE: Section = Section {
+    title: "[source]",
+    help: "Where packets come from.",
+    variants: Variants::Fixed(&[
+        (
+            "capture",
+            "A pcap or pcapng file, replayed from memory.",
+            &[
+                key(
+                    "file",
+                    Kind::Label,
+                    REQUIRED,
+                    "The capture, relative to this file.",
+                    "\"edge.pcapng\"",
+                ),
+                BUFFER_OCTETS,
+            ],
+        ),
+        (
+            "generator",
+            "UDP packets made to measure.",
+            &[
+                key(
+                    "sizes",
+                    Kind::Sizes,
+                    text("imix"),
+                    "Octets of the frames without check sequence, used in turn. \
+                     \"imix\" is 60, 590 and 1514 at 7:4:1.",
+                    "",
+                ),
+                key(
+                    "flows",
+                    integer(1, 1 << 20),
+                    number(1024),
+                    "Number of distinct flows.",
+                    "",
+                ),
+                key(
+                    "seed",
+                    integer(0, i64::MAX),
+                    number(1),
+                    "Start of the random addresses and ports.",
+                    "",
+                ),
+                BUFFER_OCTETS,
+            ],
+        ),
+    ]),
+    keys: &[key(
+        "kind",
+        Kind::Variant,
+        REQUIRED,
+        "Which kind of source.",
+        "\"capture\"",
+    )],
+};
+
+static STAGE: Section = Section {
+    title: "[[stage]]",
+    help: "What is done to packets, one section per stage, in the order packets meet them.",
+    variants: Variants::Stages,
+    keys: &[
+        key(
+            "kind",
+            Kind::Variant,
+            REQUIRED,
+            "Which kind of stage.",
+            "\"parse\"",
+        ),
+        key(
+            "name",
+            Kind::StageName,
+            Omitted::Means("the kind"),
+            "What reports and the mapping call the stage; no two may agree.",
+            "\"count-in\"",
+        ),
+    ],
+};
+
+static SINK: Section = Section {
+    title: "[sink]",
+    help: "Where packets go.",
+    variants: Variants::Fixed(&[
+        ("null", "Nowhere; packets are counted.", &[]),
+        (
+            "capture",
+            "A pcap file.",
+            &[
+                key(
+                    "file",
+                    Kind::Label,
+                    REQUIRED,
+                    "The file to write, relative to the working directory.",
+                    "\"out.pcap\"",
+                ),
+                key(
+                    "packets",
+                    integer(1, i64::MAX),
+                    number(100_000),
+                    "Packets written at most; later ones are counted, not written.",
+                    "",
+                ),
+            ],
+        ),
+    ]),
+    keys: &[key(
+        "kind",
+        Kind::Variant,
+        text("null"),
+        "Which kind of sink.",
+        "",
+    )],
+};
+
+static MAPPING: Section = Section {
+    title: "[mapping]",
+    help: "Which stages run on which strand.",
+    variants: Variants::None,
+    keys: &[key(
+        "strands",
+        Kind::Tables(&STRAND),
+        REQUIRED,
+        "",
+        "[{ stages = [\"parse\", \"verify\"] }]",
+    )],
+};
+
+static STRAND: Section = Section {
+    title: "strands of [mapping]",
+    help: "One inline table per run of consecutive stages; together they hold every stage, in order.",
+    variants: Variants::None,
+    keys: &[
+        key(
+            "stages",
+            Kind::StageNames,
+            REQUIRED,
+            "Names of the stages that share the strand.",
+            "[\"parse\", \"verify\"]",
+        ),
+        key(
+            "replicas",
+            integer(1, MAX_STRANDS as i64),
+            number(1),
+            "Strands that do this same work, each for its own flows.",
+            "",
+        ),
+        key(
+            "cpus",
+            Kind::Processors,
+            Omitted::Means("the program chooses"),
+            "Processors to pin the replicas to, one each.",
+            "[0]",
+        ),
+    ],
+};
+
+static RUN: Section = Section {
+    title: "[run]",
+    help: "How the path is run.",
+    variants: Variants::None,
+    keys: &[
+        key(
+            "time",
+            Kind::Duration,
+            text("2s"),
+            "How long packets are offered.",
+            "",
+        ),
+        key(
+            "packets",
+            integer(1, i64::MAX),
+            Omitted::Means("the run ends by 'time'"),
+            "How many packets are offered; excludes 'time'.",
+            "100000",
+        ),
+        key(
+            "rate",
+            Kind::OfferedRate,
+            text("max"),
+            "How fast: \"max\", \"line\", \"capture\" (its own gaps), packets or bits per second.",
+            "",
+        ),
+        key(
+            "burst",
+            integer(1, 256),
+            number(32),
+            "Packets handed over at once.",
+            "",
+        ),
+        key(
+            "ring",
+            Kind::PowerOfTwo {
+                min: 2,
+                max: 65_536,
+            },
+            number(256),
+            "Packets a ring between two strands holds.",
+            "",
+        ),
+        key(
+            "full_ring",
+            Kind::Param(ParamKind::Word(&["wait", "drop"])),
+            text("wait"),
+            "What a strand does when the next ring has no room.",
+            "",
+        ),
+    ],
+};
+
+impl Kind {
+    /// The least and the largest processor number.
+    pub(crate) const CPU_RANGE: (i64, i64) = (0, MAX_CPU);
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a mapping must satisfy, and its short form.
+//!
+//! Whether the machine has the processors a mapping names is not asked here.
+
+use crate::keys::MAX_STRANDS;
+use crate::model::{Mapping, Segment, StageUse};
+use crate::spec::{StageSpec, State};
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// Stages of a segment that [`describe`] still spells out.
+const SPELLED_OUT: usize = 4;
+
+/// Why a mapping is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// A segment has no stage, or does not begin where the one before it ends.
+    NotConsecutive {
+        /// The segment, from 0.
+        segment: usize,
+    },
+    /// The segments do not end with the last stage.
+    NotCovered {
+        /// The first stage on no strand, or the number of stages when there are too many.
+        stage: usize,
+    },
+    /// A segment has no replica.
+    NoReplica {
+        /// The segment, from 0.
+        segment: usize,
+    },
+    /// A segment names processors, but not one per replica.
+    CpuCount {
+        /// The segment, from 0.
+        segment: usize,
+        /// Processors it names.
+        cpus: usize,
+        /// Its replicas.
+        replicas: u32,
+    },
+    /// A processor is named twice.
+    CpuTwice {
+        /// The segment, from 0, with the second mention.
+        segment: usize,
+        /// Which of its processors, from 0.
+        index: usize,
+        /// The processor.
+        cpu: u32,
+    },
+    /// A replicated segment has a stage with one state for all packets.
+    GlobalState {
+        /// The segment, from 0.
+        segment: usize,
+        /// The stage, from 0.
+        stage: usize,
+        /// Its kind.
+        kind: &'static str,
+    },
+    /// The segment brings the strands over [`MAX_STRANDS`].
+    TooManyStrands {
+        /// The segment, from 0.
+        segment: usize,
+        /// Strands up to and with it.
+        strands: usize,
+    },
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotConsecutive { segment } => write!(
+                f,
+                "segment {segment} must hold at least one stage and begin where the one before ends"
+            ),
+            Self::NotCovered { stage } => {
+                write!(
+                    f,
+                    "the segments must end with the last stage, not before stage {stage}"
+                )
+            }
+            Self::NoReplica { segment } => write!(f, "segment {segment} needs at least 1 replica"),
+            Self::CpuCount { cpus, replicas, .. } => write!(
+                f,
+                "{cpus} processors for {replicas} replicas; name one for each, or none"
+            ),
+            Self::CpuTwice { cpu, .. } => {
+                write!(
+                    f,
+                    "processor {cpu} is named twice; a strand needs one of its own"
+                )
+            }
+            Self::GlobalState { kind, .. } => write!(
+                f,
+                "a '{kind}' stage keeps one state for all packets, so it must not be replicated; \
+                 give it a strand of its own with replicas = 1"
+            ),
+            Self::TooManyStrands { strands, .. } => {
+                write!(f, "{strands} strands; at most {MAX_STRANDS} are possible")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl Mapping {
+    /// Whether the mapping can be run; `stages` are the specifications of the stages in order.
+    ///
+    /// # Errors
+    /// Every reason why it cannot, by segment.
+    pub fn check(&self, stages: &[StageSpec]) -> Result<(), Vec<Refusal>> {
+        let mut refusals = Vec::new();
+        let mut end = 0;
+        let mut strands = 0;
+        let mut cpus = BTreeSet::new();
+        for (index, segment) in self.segments.iter().enumerate() {
+            if segment.stages.start != end || segment.stages.is_empty() {
+                refusals.push(Refusal::NotConsecutive { segment: index });
+            }
+            end = segment.stages.end;
+            let before = strands;
+            strands += segment.replicas as usize;
+            if before <= MAX_STRANDS && strands > MAX_STRANDS {
+                refusals.push(Refusal::TooManyStrands {
+                    segment: index,
+                    strands,
+                });
+            }
+            segment.check_replicas(index, stages, &mut refusals);
+            segment.check_cpus(index, &mut cpus, &mut refusals);
+        }
+        if end != stages.len() {
+            refusals.push(Refusal::NotCovered {
+                stage: end.min(stages.len()),
+            });
+        }
+        if refusals.is_empty() {
+            Ok(())
+        } else {
+            Err(refusals)
+        }
+    }
+}
+
+impl Segment {
+    fn check_replicas(&self, index: usize, stages: &[StageSpec], refusals: &mut Vec<Refusal>) {
+        if self.replicas == 0 {
+            refusals.push(Refusal::NoReplica { segment: index });
+        }
+        if self.replicas > 1 {
+            let held = stages
+                .iter()
+                .enumerate()
+                .filter(|(i, _)| self.stages.contains(i));
+            refusals.extend(held.filter(|(_, spec)| spec.state == State::Global).map(
+                |(stage, spec)| Refusal::GlobalState {
+                    segment: index,
+                    stage,
+                    kind: spec.kind,
+                },
+            ));
+        }
+    }
+
+    fn check_cpus(&self, segment: usize, seen: &mut BTreeSet<u32>, refusals: &mut Vec<Refusal>) {
+        let cpus = self.cpus.len();
+        if cpus != 0 && cpus != self.replicas as usize {
+            refusals.push(Refusal::CpuCount {
+                segment,
+                cpus,
+                replicas: self.replicas,
+            });
+        }
+        for (index, &cpu) in self.cpus.iter().enumerate() {
+            if !seen.insert(cpu) {
+                refusals.push(Refusal::CpuTwice {
+                    segment,
+                    index,
+                    cpu,
+                });
+            }
+        }
+    }
+}
+
+/// The mapping in one line: `parse+verify | filter+nat44 x2`. A segment of more than four stages is
+/// shown by its first and last, `parse…count`; since segments are consecutive and names unique,
+/// nothing is lost. Processors are not shown.
+pub fn describe(mapping: &Mapping, stages: &[StageUse]) -> String {
+    let segments = mapping.segments.iter().map(|segment| {
+        let names: Vec<_> = stages
+            .get(segment.stages.clone())
+            .unwrap_or_default()
+            .iter()
+            .map(|stage| stage.name.as_str())
+            .collect();
+        let shown = match names.as_slice() {
+            [first, .., last] if names.len() > SPELLED_OUT => format!("{first}…{last}"),
+            _ => names.join("+"),
+        };
+        if segment.replicas == 1 {
+            shown
+        } else {
+            format!("{shown} x{}", segment.replicas)
+        }
+    });
+    segments.collect::<Vec<_>>().join(" | ")
+}

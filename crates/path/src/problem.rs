@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is wrong with a file, and how it is shown.
+
+use std::fmt;
+use std::ops::Range;
+
+/// One mistake in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1. At most one past the end of the line.
+    pub column: usize,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    pub help: Option<String>,
+    /// The line of the file, control characters replaced.
+    source_line: String,
+    /// Characters of it the problem is about; at least 1.
+    width: usize,
+}
+
+impl Problem {
+    /// The problem that lies at the octets `at` of `text`. Offsets outside the text count as its
+    /// end, offsets within a character as the character.
+    pub(crate) fn at(text: &str, at: &Range<usize>, message: String, help: Option<String>) -> Self {
+        let start = char_boundary(text, at.start.max(byte_order_mark(text)));
+        let line_start = line_start(text, start);
+        let rest = &text[line_start..];
+        let line = rest
+            .split('\n')
+            .next()
+            .unwrap_or_default()
+            .trim_end_matches('\r');
+        let marked = char_boundary(text, at.end).max(start);
+        let column = text[line_start..start].chars().count() + 1;
+        let left = (line.chars().count() + 1).saturating_sub(column);
+        Self {
+            line: text[..line_start].matches('\n').count() + 1,
+            column,
+            message,
+            help,
+            source_line: line.chars().map(printable).collect(),
+            width: text[start..marked].chars().count().min(left).max(1),
+        }
+    }
+
+    /// The problem as a compiler prints it: place, message, help, the line, a mark beneath.
+    pub fn display<'a>(&'a self, file: &'a str) -> impl fmt::Display + 'a {
+        Shown {
+            problem: self,
+            file,
+        }
+    }
+}
+
+/// `line:column: message; help`.
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.line, self.column, self.message)?;
+        match &self.help {
+            Some(help) => write!(f, "; {help}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Problem {}
+
+struct Shown<'a> {
+    problem: &'a Problem,
+    file: &'a str,
+}
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Problem {
+            line,
+            column,
+            source_line,
+            width,
+            ..
+        } = self.problem;
+        writeln!(f, "{}:{}", self.file, self.problem)?;
+        writeln!(f, "{line:>5} | {source_line}")?;
+        // Tabs stay, so that the mark stands beneath whatever the width of a tab.
+        let indent = source_line
+            .chars()
+            .take(column - 1)
+            .map(|c| if c == '\t' { c } else { ' ' });
+        writeln!(
+            f,
+            "      | {}{}",
+            indent.collect::<String>(),
+            "^".repeat(*width)
+        )
+    }
+}
+
+/// Every mistake of a file, by position. Never empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problems(Vec<Problem>);
+
+impl Problems {
+    /// Mistakes as problems in `text`, sorted, each once.
+    pub(crate) fn in_text(text: &str, mut mistakes: Vec<Mistake>) -> Self {
+        mistakes.sort_by(|a, b| {
+            (a.at.start, a.at.end, &a.message).cmp(&(b.at.start, b.at.end, &b.message))
+        });
+        mistakes.dedup();
+        Self(
+            mistakes
+                .into_iter()
+                .map(|m| Problem::at(text, &m.at, m.message, m.help))
+                .collect(),
+        )
+    }
+
+    /// The problems, by position.
+    pub fn iter(&self) -> std::slice::Iter<'_, Problem> {
+        self.0.iter()
+    }
+
+    /// All problems as [`Problem::display`] prints them.
+    pub fn display<'a>(&'a self, file: &'a str) -> impl fmt::Display + 'a {
+        AllShown {
+            problems: self,
+            file,
+        }
+    }
+}
+
+struct AllShown<'a> {
+    problems: &'a Problems,
+    file: &'a str,
+}
+
+impl fmt::Display for AllShown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.problems
+            .iter()
+            .try_for_each(|problem| write!(f, "{}", problem.display(self.file)))
+    }
+}
+
+/// One line per problem.
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, problem) in self.0.iter().enumerate() {
+            let separator = if i == 0 { "" } else { "\n" };
+            write!(f, "{separator}{problem}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Problems {}
+
+/// A mistake by the octets it is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Mistake {
+    pub(crate) at: Range<usize>,
+    pub(crate) message: String,
+    pub(crate) help: Option<String>,
+}
+
+impl Mistake {
+    pub(crate) fn new(at: &Range<usize>, message: impl Into<String>) -> Self {
+        Self {
+            at: at.clone(),
+            message: message.into(),
+            help: None,
+        }
+    }
+
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+/// The offset at which the line of `offset` begins, a byte order mark left out.
+pub(crate) fn line_start(text: &str, offset: usize) -> usize {
+    let start = text[..offset].rfind('\n').map_or(0, |newline| newline + 1);
+    if start == 0 {
+        byte_order_mark(text).min(offset)
+    } else {
+        start
+    }
+}
+
+/// Octets of the byte order mark the text begins with, if it does.
+fn byte_order_mark(text: &str) -> usize {
+    if text.starts_with('\u{feff}') {
+        '\u{feff}'.len_utf8()
+    } else {
+        0
+    }
+}
+
+/// The last offset up to `offset` at which a character begins or the text ends.
+fn char_boundary(text: &str, offset: usize) -> usize {
+    let within = offset.min(text.len());
+    (0..=within)
+        .rev()
+        .find(|&i| text.is_char_boundary(i))
+        .unwrap_or(0)
+}
+
+/// What a terminal may be sent in place of `c`.
+fn printable(c: char) -> char {
+    if c.is_control() && c != '\t' {
+        char::REPLACEMENT_CHARACTER
+    } else {
+        c
+    }
+}
+
+/// A text of the file as messages quote it.
+pub(crate) fn shown(text: &str) -> String {
+    format!("'{}'", text.escape_debug())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prints_like_a_compiler() {
+        let text = "[run]\n\trate\t= 3 # é\n";
+        let at = text.find('3').expect("it is there");
+        let problem = Problem::at(text, &(at..at + 1), "no".to_owned(), Some("so".to_owned()));
+        assert_eq!(
+            problem.display("a.toml").to_string(),
+            "a.toml:2:9: no; so\n    2 | \trate\t= 3 # é\n      | \t    \t  ^\n"
+        );
+        let end = Problem::at(text, &(99..120), "end".to_owned(), None);
+        assert_eq!(end.to_string(), "3:1: end");
+    }
+
+    #[test]
+    fn leaves_terminals_alone() {
+        let problem = Problem::at("a\u{1b}[2J\r\n", &(0..9), "x".to_owned(), None);
+        assert_eq!(
+            problem.display("f").to_string(),
+            "f:1:1: x\n    1 | a\u{fffd}[2J\n      | ^^^^^\n"
+        );
+    }
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The JSON schema of the file, for editors and for programs that write paths.
+//!
+//! It knows what each key must be by itself. What holds only for the whole (names that match, a
+//! stage that must not be replicated) is left to [`read`](crate::check::read), and so are the units
+//! of rates and times.
+
+use crate::keys::{FILE, Key, Kind, MAX_BUFFER_OCTETS, MAX_SIZES, MAX_STAGES, MIN_FRAME_OCTETS};
+use crate::keys::{Omitted, Section, Variant};
+use crate::spec::{Default, ParamKind, StageSpec};
+use crate::value::IMIX;
+use serde_json::{Map, Value, json};
+
+/// The schema (draft 2020-12) of a packet path whose stages are of these kinds.
+pub fn schema(kinds: &[StageSpec]) -> Value {
+    let mut schema = section(&FILE, kinds);
+    schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+    schema["title"] = json!("Packet path of linerate");
+    schema
+}
+
+fn section(section: &Section, kinds: &[StageSpec]) -> Value {
+    let variants = section.variants(kinds);
+    let mut schema = if variants.is_empty() {
+        table(section.keys.iter(), None, kinds)
+    } else {
+        let one = |variant: &Variant| {
+            let keys = section.keys.iter().chain(&variant.keys);
+            let mut schema = table(keys, Some(variant), kinds);
+            schema["description"] = json!(variant.help);
+            schema
+        };
+        json!({ "oneOf": variants.iter().map(one).collect::<Vec<_>>() })
+    };
+    schema["description"] = json!(section.help);
+    schema
+}
+
+fn table<'k>(
+    keys: impl Iterator<Item = &'k Key>,
+    variant: Option<&Variant>,
+    kinds: &[StageSpec],
+) -> Value {
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    for key in keys {
+        let mut schema = match (key.kind, variant) {
+            (Kind::Variant, Some(variant)) => json!({ "const": variant.kind }),
+            _ => value(&key.kind, kinds),
+        };
+        if !key.help.is_empty() {
+            schema["description"] = json!(key.help);
+        }
+        if let Omitted::Is(default) = key.omitted
+            && let Some(default) = json_of(default)
+            && (key.kind != Kind::Variant || schema["const"] == default)
+        {
+            schema["default"] = default;
+        } else if must_be_given(key) {
+            required.push(key.name);
+        }
+        properties.insert(key.name.to_owned(), schema);
+    }
+    json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
+}
+
+/// Whether a table must have the key; the word that chooses the variant may be left out only in the
+/// variant that is the default.
+fn must_be_given(key: &Key) -> bool {
+    key.is_required() || key.kind == Kind::Variant
+}
+
+fn json_of(default: Default) -> Option<Value> {
+    match default {
+        Default::Required => None,
+        Default::Bool(value) => Some(json!(value)),
+        Default::Integer(value) => Some(json!(value)),
+        Default::Text(value) => Some(json!(value)),
+        Default::EmptyTexts => Some(json!([])),
+    }
+}
+
+fn value(kind: &Kind, kinds: &[StageSpec]) -> Value {
+    match *kind {
+        Kind::Param(ParamKind::Bool) => json!({ "type": "boolean" }),
+        Kind::Param(ParamKind::Integer { min, max }) => integer(min, max),
+        Kind::Param(ParamKind::Word(words)) => json!({ "enum": words }),
+        Kind::Param(ParamKind::Texts) => json!({ "type": "array", "items": { "type": "string" } }),
+        Kind::Param(ParamKind::Text)
+        | Kind::Variant
+        | Kind::BitRate
+        | Kind::Duration
+        | Kind::OfferedRate => json!({ "type": "string" }),
+        Kind::Label => json!({ "type": "string", "minLength": 1 }),
+        Kind::StageName => json!({ "type": "string", "pattern": "^[A-Za-z0-9_-]+$" }),
+        Kind::PowerOfTwo { min, max } => {
+            let powers = (0..63).map(|shift| 1_i64 << shift);
+            json!({ "enum": powers.filter(|n| (min..=max).contains(n)).collect::<Vec<_>>() })
+        }
+        Kind::Sizes => {
+            let size = integer(i64::from(MIN_FRAME_OCTETS), i64::from(MAX_BUFFER_OCTETS));
+            let list =
+                json!({ "type": "array", "items": size, "minItems": 1, "maxItems": MAX_SIZES });
+            json!({ "oneOf": [{ "const": IMIX }, size, list] })
+        }
+        Kind::Processors => {
+            let (min, max) = Kind::CPU_RANGE;
+            json!({ "type": "array", "items": integer(min, max), "uniqueItems": true })
+        }
+        Kind::StageNames => {
+            json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 })
+        }
+        Kind::Table(inner) => section(inner, kinds),
+        Kind::Tables(inner) => {
+            let items = section(inner, kinds);
+            json!({ "type": "array", "items": items, "minItems": 1, "maxItems": MAX_STAGES })
+        }
+    }
+}
+
+fn integer(min: i64, max: i64) -> Value {
+    json!({ "type": "integer", "minimum": min, "maximum": max })
+}

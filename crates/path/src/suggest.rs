@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What somebody may have meant who wrote a name that does not exist.
+
+use crate::problem::shown;
+
+/// The candidate nearest to `written`, if it is near enough to be what was meant.
+///
+/// Near is: equal but for case and `-` for `_`; or at most one slip of the pen (an insertion, a
+/// deletion, a replacement, two letters exchanged) for every three characters; or the beginning, of
+/// at least three characters, of no more than one candidate.
+pub(crate) fn nearest<'a>(
+    written: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let wanted = written.to_lowercase().replace('-', "_");
+    let candidates: Vec<_> = candidates.into_iter().collect();
+    let slips =
+        |name: &str| strsim::damerau_levenshtein(&wanted, &name.to_lowercase().replace('-', "_"));
+    let longest = wanted.chars().count();
+    let near = candidates
+        .iter()
+        .map(|name| (slips(name), *name))
+        .filter(|&(slips, name)| slips <= longest.max(name.chars().count()) / 3)
+        .min_by_key(|&(slips, _)| slips);
+    if let Some((_, name)) = near {
+        return Some(name);
+    }
+    let mut begun = candidates
+        .into_iter()
+        .filter(|name| name.starts_with(&wanted));
+    begun
+        .next()
+        .filter(|_| longest >= 3 && begun.next().is_none())
+}
+
+/// `did you mean 'x'?` where something is near, otherwise all there is.
+pub(crate) fn help<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+    let candidates: Vec<_> = candidates.into_iter().collect();
+    match nearest(written, candidates.iter().copied()) {
+        Some(name) => format!("did you mean {}?", shown(name)),
+        None if candidates.is_empty() => "there are none to choose from".to_owned(),
+        None => format!("valid: {}", list(candidates)),
+    }
+}
+
+/// Names in quotes, with commas.
+pub(crate) fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    names.into_iter().map(shown).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_what_was_meant_and_no_more() {
+        let keys = [
+            "rate",
+            "burst",
+            "ring",
+            "full_ring",
+            "buffer_octets",
+            "time",
+        ];
+        for (written, meant) in [
+            ("ratee", Some("rate")),
+            ("Rate", Some("rate")),
+            ("brust", Some("burst")),
+            ("full-ring", Some("full_ring")),
+            ("buffer", Some("buffer_octets")),
+            ("tiem", Some("time")),
+            ("flows", None),
+            ("bu", None),
+            ("", None),
+            ("größe", None),
+        ] {
+            assert_eq!(nearest(written, keys), meant, "{written}");
+        }
+        assert_eq!(help("flows", ["wait", "drop"]), "valid: 'wait', 'drop'");
+        assert_eq!(
+            nearest("par", ["parse", "parity"]),
+            None,
+            "two candidates begin so"
+        );
+    }
+}

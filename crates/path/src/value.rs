@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One value of the file against what its key must hold.
+//!
+//! Sections are not values; they are walked where the whole file is checked.
+
+use crate::fields::{Field, Read};
+use crate::keys::{IMIX_OCTETS, MAX_SIZES};
+use crate::keys::{Key, Kind, MAX_BUFFER_OCTETS, MAX_SECONDS, MIN_FRAME_OCTETS};
+use crate::model::{Rate, Value};
+use crate::problem::{Mistake, shown};
+use crate::spec::ParamKind;
+use crate::suggest;
+use linerate_record::units;
+use std::ops::Range;
+use toml::Spanned;
+use toml::de::DeValue;
+
+type Given<'t> = Spanned<DeValue<'t>>;
+
+/// Words of a rate beside figures.
+pub(crate) const RATE_WORDS: [(&str, Rate); 3] = [
+    ("max", Rate::Max),
+    ("line", Rate::Line),
+    ("capture", Rate::Capture),
+];
+
+/// The word for [`IMIX_OCTETS`].
+pub(crate) const IMIX: &str = "imix";
+
+/// Reads a value, or says everything that is wrong with it.
+pub(crate) fn read(key: &Key, given: &Given<'_>) -> Result<Field, Vec<Mistake>> {
+    let read = match key.kind {
+        Kind::Param(kind) => param(key, kind, given).map(Read::Value)?,
+        Kind::Label => Read::Value(Value::Text(label(key, given)?)),
+        Kind::StageName => Read::Value(Value::Text(stage_name(key, given)?)),
+        Kind::StageNames => Read::Value(Value::Texts(filled(key, texts(key, given)?, given)?)),
+        Kind::PowerOfTwo { min, max } => {
+            let number = power_of_two(key, ranged(key, given, min, max)?, min, max, given)?;
+            Read::Value(Value::Integer(number))
+        }
+        Kind::BitRate => Read::Number(bit_rate(key, given)?),
+        Kind::Duration => Read::Number(seconds(key, given)?),
+        Kind::OfferedRate => Read::Rate(offered_rate(key, given)?),
+        Kind::Sizes => Read::Integers(sizes(key, given)?),
+        Kind::Processors => {
+            let (min, max) = Kind::CPU_RANGE;
+            Read::Integers(integers(key, given, min, max)?)
+        }
+        Kind::Variant => Read::Value(Value::Text(text(key, given)?)),
+        Kind::Table(_) | Kind::Tables(_) => return Err(vec![wrong_type(key, given)]),
+    };
+    Ok(Field {
+        read,
+        at: Some(given.span()),
+        items: items(given),
+    })
+}
+
+/// What a kind of value is called in messages and help.
+pub(crate) fn expected(kind: &Kind) -> String {
+    match kind {
+        Kind::Param(ParamKind::Bool) => "true or false".to_owned(),
+        Kind::Param(ParamKind::Integer { min, max: i64::MAX }) => {
+            format!("a whole number of at least {min}")
+        }
+        Kind::Param(ParamKind::Integer { min, max }) => {
+            format!("a whole number from {min} to {max}")
+        }
+        Kind::Param(ParamKind::Text) | Kind::Label => "a text".to_owned(),
+        Kind::Param(ParamKind::Word(words)) => {
+            format!("one of {}", suggest::list(words.iter().copied()))
+        }
+        Kind::Param(ParamKind::Texts) => "a list of texts".to_owned(),
+        Kind::StageName => "a text of letters, digits, '-' and '_'".to_owned(),
+        Kind::Variant => "a word".to_owned(),
+        Kind::PowerOfTwo { min, max } => format!("a power of two from {min} to {max}"),
+        Kind::BitRate => "a bit rate with its unit".to_owned(),
+        Kind::Duration => "a time with its unit".to_owned(),
+        Kind::OfferedRate => {
+            let words = suggest::list(RATE_WORDS.map(|(word, _)| word));
+            format!("{words}, or a rate with its unit")
+        }
+        Kind::Sizes => format!("a number of octets, a list of them, or '{IMIX}'"),
+        Kind::Processors => "a list of processor numbers".to_owned(),
+        Kind::StageNames => "a list of names of stages".to_owned(),
+        Kind::Table(_) => "a section".to_owned(),
+        Kind::Tables(_) => "a list of tables".to_owned(),
+    }
+}
+
+/// What was found where something else belongs.
+fn found(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "a text",
+        DeValue::Integer(_) => "a whole number",
+        DeValue::Float(_) => "a number with a fraction",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date or time of day",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    }
+}
+
+/// The complaint about a value of the wrong type.
+pub(crate) fn wrong_type(key: &Key, given: &Given<'_>) -> Mistake {
+    let found = found(given.get_ref());
+    let message = format!(
+        "{} must be {}, not {found}",
+        key.shown(),
+        expected(&key.kind)
+    );
+    with_example(key, Mistake::new(&given.span(), message))
+}
+
+/// `mistake` with an example of the key as help, where there is one.
+pub(crate) fn with_example(key: &Key, mistake: Mistake) -> Mistake {
+    let example = key.example();
+    if example.is_empty() {
+        mistake
+    } else {
+        mistake.help(format!("example: {} = {example}", key.name))
+    }
+}
+
+fn items(given: &Given<'_>) -> Vec<Range<usize>> {
+    match given.get_ref() {
+        DeValue::Array(array) => array.iter().map(Spanned::span).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn param(key: &Key, kind: ParamKind, given: &Given<'_>) -> Result<Value, Vec<Mistake>> {
+    Ok(match kind {
+        ParamKind::Bool => match given.get_ref() {
+            DeValue::Boolean(value) => Value::Bool(*value),
+            _ => return Err(vec![wrong_type(key, given)]),
+        },
+        ParamKind::Integer { min, max } => Value::Integer(ranged(key, given, min, max)?),
+        ParamKind::Text => Value::Text(text(key, given)?),
+        ParamKind::Word(words) => Value::Text(word(key, given, words)?),
+        ParamKind::Texts => Value::Texts(texts(key, given)?),
+    })
+}
+
+fn text(key: &Key, given: &Given<'_>) -> Result<String, Vec<Mistake>> {
+    match given.get_ref() {
+        DeValue::String(text) => Ok(text.to_string()),
+        _ => Err(vec![wrong_type(key, given)]),
+    }
+}
+
+fn word(key: &Key, given: &Given<'_>, words: &[&str]) -> Result<String, Vec<Mistake>> {
+    let text = text(key, given)?;
+    if words.contains(&text.as_str()) {
+        return Ok(text);
+    }
+    Err(vec![unknown_word(key, given, &text, words.iter().copied())])
+}
+
+/// The complaint about a word that is none of `words`.
+pub(crate) fn unknown_word<'a>(
+    key: &Key,
+    given: &Given<'_>,
+    text: &str,
+    words: impl IntoIterator<Item = &'a str>,
+) -> Mistake {
+    Mistake::new(
+        &given.span(),
+        format!("{} cannot be {}", key.shown(), shown(text)),
+    )
+    .help(suggest::help(text, words))
+}
+
+fn label(key: &Key, given: &Given<'_>) -> Result<String, Vec<Mistake>> {
+    let text = text(key, given)?;
+    let problem = if text.is_empty() {
+        "must not be empty"
+    } else if text.contains(char::is_control) {
+        "must not contain control characters"
+    } else {
+        return Ok(text);
+    };
+    let mistake = Mistake::new(&given.span(), format!("{} {problem}", key.shown()));
+    Err(vec![with_example(key, mistake)])
+}
+
+fn stage_name(key: &Key, given: &Given<'_>) -> Result<String, Vec<Mistake>> {
+    let text = text(key, given)?;
+    let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if !text.is_empty() && text.chars().all(allowed) {
+        return Ok(text);
+    }
+    let message = format!("{} must be {}", key.shown(), expected(&key.kind));
+    Err(vec![with_example(
+        key,
+        Mistake::new(&given.span(), message),
+    )])
+}
+
+/// The entries of a list, each read by `entry`; all mistakes if there is one.
+fn list<T>(
+    key: &Key,
+    given: &Given<'_>,
+    entry: impl Fn(&Given<'_>) -> Result<T, Mistake>,
+) -> Result<Vec<T>, Vec<Mistake>> {
+    let DeValue::Array(array) = given.get_ref() else {
+        return Err(vec![wrong_type(key, given)]);
+    };
+    let mut read = Vec::with_capacity(array.len());
+    let mut mistakes = Vec::new();
+    for given in array.iter() {
+        match entry(given) {
+            Ok(value) => read.push(value),
+            Err(mistake) => mistakes.push(mistake),
+        }
+    }
+    if mistakes.is_empty() {
+        Ok(read)
+    } else {
+        Err(mistakes)
+    }
+}
+
+/// The complaint about an entry of a list.
+fn wrong_entry(key: &Key, what: &str, given: &Given<'_>) -> Mistake {
+    let found = found(given.get_ref());
+    let message = format!("each entry of {} must be {what}, not {found}", key.shown());
+    with_example(key, Mistake::new(&given.span(), message))
+}
+
+fn texts(key: &Key, given: &Given<'_>) -> Result<Vec<String>, Vec<Mistake>> {
+    list(key, given, |entry| match entry.get_ref() {
+        DeValue::String(text) => Ok(text.to_string()),
+        _ => Err(wrong_entry(key, "a text", entry)),
+    })
+}
+
+fn filled<T>(key: &Key, list: Vec<T>, given: &Given<'_>) -> Result<Vec<T>, Vec<Mistake>> {
+    if !list.is_empty() {
+        return Ok(list);
+    }
+    let mistake = Mistake::new(&given.span(), format!("{} must not be empty", key.shown()));
+    Err(vec![with_example(key, mistake)])
+}
+
+fn integers(key: &Key, given: &Given<'_>, min: i64, max: i64) -> Result<Vec<i64>, Vec<Mistake>> {
+    list(key, given, |entry| match entry.get_ref() {
+        DeValue::Integer(_) => in_range(key, "an entry of ", entry, min, max),
+        _ => Err(wrong_entry(key, "a whole number", entry)),
+    })
+}
+
+fn ranged(key: &Key, given: &Given<'_>, min: i64, max: i64) -> Result<i64, Vec<Mistake>> {
+    match given.get_ref() {
+        DeValue::Integer(_) => in_range(key, "", given, min, max).map_err(|mistake| vec![mistake]),
+        _ => Err(vec![wrong_type(key, given)]),
+    }
+}
+
+/// A whole number between `min` and `max`, both included. `part` says which part of the value it is.
+fn in_range(key: &Key, part: &str, given: &Given<'_>, min: i64, max: i64) -> Result<i64, Mistake> {
+    let DeValue::Integer(integer) = given.get_ref() else {
+        return Err(wrong_type(key, given));
+    };
+    match i64::from_str_radix(integer.as_str(), integer.radix()) {
+        Ok(number) if (min..=max).contains(&number) => Ok(number),
+        _ => {
+            let range = if max == i64::MAX {
+                format!("at least {min}")
+            } else {
+                format!("from {min} to {max}")
+            };
+            let message = format!("{part}{} is {integer}; it must be {range}", key.shown());
+            Err(Mistake::new(&given.span(), message))
+        }
+    }
+}
+
+fn power_of_two(
+    key: &Key,
+    number: i64,
+    min: i64,
+    max: i64,
+    given: &Given<'_>,
+) -> Result<i64, Vec<Mistake>> {
+    let below = 1_i64 << number.ilog2();
+    if below == number {
+        return Ok(number);
+    }
+    let near = [below, below * 2]
+        .into_iter()
+        .filter(|n| (min..=max).contains(n));
+    let near: Vec<_> = near.map(|n| n.to_string()).collect();
+    let message = format!("{} is {number}, which is not a power of two", key.shown());
+    Err(vec![
+        Mistake::new(&given.span(), message).help(format!("nearest: {}", near.join(" and "))),
+    ])
+}
+
+/// The complaint about a text that `units` does not understand.
+fn not_a_quantity(key: &Key, given: &Given<'_>, error: &units::UnitError) -> Vec<Mistake> {
+    let error = error.to_string().replace('`', "'");
+    let message = format!("{} must be {}: {error}", key.shown(), expected(&key.kind));
+    vec![Mistake::new(&given.span(), message)]
+}
+
+fn bit_rate(key: &Key, given: &Given<'_>) -> Result<f64, Vec<Mistake>> {
+    let text = text(key, given)?;
+    let rate = units::parse_bit_rate(&text).map_err(|error| not_a_quantity(key, given, &error))?;
+    Ok(rate.0)
+}
+
+fn seconds(key: &Key, given: &Given<'_>) -> Result<f64, Vec<Mistake>> {
+    let text = text(key, given)?;
+    let time = units::parse_duration(&text).map_err(|error| not_a_quantity(key, given, &error))?;
+    let seconds = time.as_secs_f64();
+    if seconds > 0.0 && seconds <= MAX_SECONDS {
+        return Ok(seconds);
+    }
+    let message = format!("{} must be above 0 and at most 30 days", key.shown());
+    Err(vec![Mistake::new(&given.span(), message)])
+}
+
+fn offered_rate(key: &Key, given: &Given<'_>) -> Result<Rate, Vec<Mistake>> {
+    let text = text(key, given)?;
+    if let Some((_, rate)) = RATE_WORDS.iter().find(|(word, _)| *word == text) {
+        return Ok(*rate);
+    }
+    let is_figure = text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
+    let figures = "packets are written like '1.5Mpps', bits like '5Gb/s'";
+    if !is_figure {
+        let mistake = unknown_word(key, given, &text, RATE_WORDS.map(|(word, _)| word));
+        let help = mistake
+            .help
+            .as_ref()
+            .map_or(figures.to_owned(), |h| format!("{h} {figures}"));
+        return Err(vec![mistake.help(help)]);
+    }
+    // `b` stands in every bit rate and in no packet rate.
+    let read = if text.contains('b') {
+        units::parse_bit_rate(&text).map(|rate| Rate::BitsPerSecond(rate.0))
+    } else {
+        units::parse_packet_rate(&text).map(|rate| Rate::PacketsPerSecond(rate.per_second()))
+    };
+    read.map_err(|error| {
+        let complain = |mistake: Mistake| mistake.help(figures);
+        not_a_quantity(key, given, &error)
+            .into_iter()
+            .map(complain)
+            .collect()
+    })
+}
+
+/// Frame sizes; whether they fit the buffers is checked with the whole.
+fn sizes(key: &Key, given: &Given<'_>) -> Result<Vec<i64>, Vec<Mistake>> {
+    let (min, max) = (i64::from(MIN_FRAME_OCTETS), i64::from(MAX_BUFFER_OCTETS));
+    let explained = |mistake: Mistake| {
+        let why = format!(
+            "frames are counted without their 4 octets of check sequence, so the smallest has {min}"
+        );
+        if mistake.help.is_none() {
+            mistake.help(why)
+        } else {
+            mistake
+        }
+    };
+    let read = match given.get_ref() {
+        DeValue::String(text) if text == IMIX => Ok(IMIX_OCTETS.map(i64::from).to_vec()),
+        DeValue::String(text) => Err(vec![unknown_word(key, given, text, [IMIX])]),
+        DeValue::Integer(_) => ranged(key, given, min, max).map(|size| vec![size]),
+        DeValue::Array(array) if array.len() > MAX_SIZES => {
+            let message = format!("{} has more than {MAX_SIZES} entries", key.shown());
+            Err(vec![Mistake::new(&given.span(), message)])
+        }
+        _ => integers(key, given, min, max).and_then(|list| filled(key, list, given)),
+    };
+    read.map_err(|mistakes| mistakes.into_iter().map(explained).collect())
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A file that describes a path, with another mapping and burst.
+
+use crate::model::{Mapping, Path, Segment};
+use crate::problem::{Mistake, Problems};
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
+
+/// The file `text`, which describes `path`, with `mapping` and `burst` in place of its own.
+/// Everything else stays as it is: comments, order, spacing, line ends. Comments within the list of
+/// strands go with the list.
+///
+/// # Errors
+/// When `text` is no TOML or holds something else than a section at `mapping` or `run`; never for
+/// the text `path` was read from.
+pub fn with_mapping(
+    text: &str,
+    path: &Path,
+    mapping: &Mapping,
+    burst: u32,
+) -> Result<String, Problems> {
+    let refused = |message: &str, at| Problems::in_text(text, vec![Mistake::new(&at, message)]);
+    let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
+        refused(error.message(), error.span().unwrap_or_default())
+    })?;
+    let strands = Value::Array(strands(path, mapping));
+    for (name, key, value) in [
+        ("mapping", "strands", strands),
+        ("run", "burst", Value::from(i64::from(burst))),
+    ] {
+        let section = document.entry(name).or_insert_with(new_section);
+        let section = section.as_table_like_mut();
+        let section = section.ok_or_else(|| refused(&format!("'{name}' is no section"), 0..0))?;
+        replace(section, key, value);
+    }
+    Ok(as_the_user_wrote(text, document.to_string()))
+}
+
+/// A section at the end of the file, after an empty line.
+fn new_section() -> Item {
+    let mut table = Table::new();
+    table.decor_mut().set_prefix("\n");
+    Item::Table(table)
+}
+
+/// Puts a value into a section; the space and comments around the old one stay.
+fn replace(section: &mut dyn TableLike, key: &str, mut value: Value) {
+    match section.get_mut(key) {
+        Some(Item::Value(old)) => {
+            *value.decor_mut() = old.decor().clone();
+            *old = value;
+        }
+        _ => {
+            section.insert(key, Item::Value(value));
+        }
+    }
+}
+
+/// The library ends lines with a line feed and drops a byte order mark.
+fn as_the_user_wrote(text: &str, mut written: String) -> String {
+    let ends = text.matches('\n').count();
+    if ends > 0 && text.matches("\r\n").count() == ends {
+        written = written.replace('\n', "\r\n");
+    }
+    if text.starts_with('\u{feff}') {
+        written.insert(0, '\u{feff}');
+    }
+    written
+}
+
+/// The value of `strands`: one line per segment.
+fn strands(path: &Path, mapping: &Mapping) -> Array {
+    let mut array: Array = mapping
+        .segments
+        .iter()
+        .map(|segment| {
+            let mut value = Value::InlineTable(strand(path, segment));
+            value.decor_mut().set_prefix("\n  ");
+            value
+        })
+        .collect();
+    array.set_trailing_comma(true);
+    array.set_trailing("\n");
+    array
+}
+
+fn strand(path: &Path, segment: &Segment) -> InlineTable {
+    let stages = path.stages.get(segment.stages.clone()).unwrap_or_default();
+    let mut table = InlineTable::new();
+    table.insert(
+        "stages",
+        stages.iter().map(|stage| stage.name.as_str()).collect(),
+    );
+    table.insert("replicas", i64::from(segment.replicas).into());
+    if !segment.cpus.is_empty() {
+        table.insert(
+            "cpus",
+            segment.cpus.iter().map(|&cpu| i64::from(cpu)).collect(),
+        );
+    }
+    table
+}
