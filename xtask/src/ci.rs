@@ -71,7 +71,7 @@ const STEPS: &[Step] = &[
         expect_success(cargo(&["bench", "--workspace", "--no-run", "--locked"]))
     }),
     slow("oldest compiler, workspace", || {
-        oldest_compiler("1.88", &["--workspace"])
+        oldest_compiler(env!("CARGO_PKG_RUST_VERSION"), &["--workspace"])
     }),
     // What a small program inside guests with an older distribution's compiler needs.
     slow("oldest compiler, base crates", || {
