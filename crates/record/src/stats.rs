@@ -1,17 +1,435 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Robust statistics: medians, quantiles, bootstrap intervals.
+//! Robust statistics: medians, quantiles, and intervals that hold what they promise.
+//!
+//! Which to use:
+//!
+//! | samples | estimate |
+//! |---|---|
+//! | independent (latencies of sampled packets, rounds) | [`quantile_interval`], [`median_interval`] |
+//! | rounds in which a baseline and a candidate ran side by side | [`paired_ratio`] |
+//! | consecutive windows of one run, which resemble their neighbours | [`block_bootstrap_median`] |
+//! | the same, as a cost per packet: all ticks over all packets | [`block_bootstrap_ratio`] |
+//!
+//! For independent samples no bootstrap is needed: order statistics give an interval that holds for
+//! every distribution and every sample size, in closed form. Neighbouring windows are not
+//! independent, and there blocks of them are resampled.
+//!
+//! Left out: means and standard deviations. One preempted window moves them as far as it likes.
 
 /// An estimate and its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// The point estimate.
+    /// The point estimate. Not a number when it could not be made.
     pub value: f64,
-    /// Lower end of the interval.
+    /// Lower end of the interval; minus infinity when the samples do not bound it.
     pub low: f64,
-    /// Upper end of the interval.
+    /// Upper end of the interval; infinity when the samples do not bound it.
     pub high: f64,
     /// The share of repetitions in which the interval is meant to hold the truth, 0 to 1.
     pub confidence: f64,
     /// Samples behind the estimate.
     pub n: u64,
 }
+
+impl Estimate {
+    fn unbounded(value: f64, confidence: f64, n: usize) -> Self {
+        let (low, high) = (f64::NEG_INFINITY, f64::INFINITY);
+        Self {
+            value,
+            low,
+            high,
+            confidence,
+            n: n as u64,
+        }
+    }
+}
+
+/// The `q` quantile of `samples`, for `q` from 0 to 1: linear between order statistics, the
+/// smallest sample at 0 and the largest at 1 (definition 7 of Hyndman and Fan, 1996).
+/// `None` without samples, when one is not a number, or when `q` is out of range.
+pub fn quantile(samples: &[f64], q: f64) -> Option<f64> {
+    if !(0.0..=1.0).contains(&q) {
+        return None;
+    }
+    Some(quantile_of_sorted(&sorted(samples)?, q))
+}
+
+/// The median of `samples`: [`quantile`] at one half.
+pub fn median(samples: &[f64]) -> Option<f64> {
+    quantile(samples, 0.5)
+}
+
+fn sorted(samples: &[f64]) -> Option<Vec<f64>> {
+    if samples.is_empty() || samples.iter().any(|x| x.is_nan()) {
+        return None;
+    }
+    let mut sorted = samples.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    Some(sorted)
+}
+
+/// `sorted` is not empty and `q` within 0 to 1.
+fn quantile_of_sorted(sorted: &[f64], q: f64) -> f64 {
+    let position = q * (sorted.len() - 1) as f64;
+    let (below, above) = (position.floor() as usize, position.ceil() as usize);
+    let share = position - below as f64;
+    // Not `below + share * (above - below)`: that loses the sample itself when they are infinite.
+    if share == 0.0 {
+        sorted[below]
+    } else {
+        sorted[below] * (1.0 - share) + sorted[above] * share
+    }
+}
+
+/// The median of independent samples and an interval for the median of what they were drawn from.
+/// [`quantile_interval`] at one half: 90 % takes at least 5 samples, 95 % 6, 99 % 8.
+pub fn median_interval(samples: &[f64], confidence: f64) -> Estimate {
+    quantile_interval(samples, 0.5, confidence)
+}
+
+/// The `q` quantile of independent samples and an interval for that of what they were drawn from.
+///
+/// The number of samples below the true quantile is binomial (`n`, `q`), whatever they were drawn
+/// from. So the `l`-th smallest lies above it with probability `P(N < l)` and the `u`-th smallest
+/// below it with `P(N >= u)`; the interval takes the largest `l` and the smallest `u` that keep
+/// each of these within `(1 - confidence) / 2`. It therefore holds the truth in at least
+/// `confidence` of all repetitions, at any `n` and for any distribution. Where no sample is far
+/// enough out, that end is infinite.
+///
+/// The value is not a number without samples, when one is not a number, or when `q` or `confidence`
+/// is not between 0 and 1.
+pub fn quantile_interval(samples: &[f64], q: f64, confidence: f64) -> Estimate {
+    let inside = |x: f64| x > 0.0 && x < 1.0;
+    let unknown = Estimate::unbounded(f64::NAN, confidence, samples.len());
+    if !inside(q) || !inside(confidence) {
+        return unknown;
+    }
+    let Some(sorted) = sorted(samples) else {
+        return unknown;
+    };
+    let value = quantile_of_sorted(&sorted, q);
+    let (low, high) = binomial_ranks(sorted.len(), q, (1.0 - confidence) / 2.0);
+    Estimate {
+        low: low.map_or(f64::NEG_INFINITY, |rank| sorted[rank]),
+        high: high.map_or(f64::INFINITY, |rank| sorted[rank]),
+        ..Estimate::unbounded(value, confidence, sorted.len())
+    }
+}
+
+/// The ranks (from 0) of the order statistics that bound the `q` quantile of `n` samples, each
+/// missed with probability `tail` at most.
+fn binomial_ranks(n: usize, q: f64, tail: f64) -> (Option<usize>, Option<usize>) {
+    let weights = binomial_weights(n, q);
+    let tail = tail * weights.iter().sum::<f64>();
+    // Ranks whose cumulated weight stays within the tail; rank r (from 0) misses with P(N <= r).
+    let within = |weights: &mut dyn Iterator<Item = &f64>| {
+        let mut sum = 0.0;
+        weights
+            .take_while(|w| {
+                sum += **w;
+                sum <= tail
+            })
+            .count()
+    };
+    let low = within(&mut weights.iter());
+    let high = within(&mut weights.iter().rev());
+    (
+        low.checked_sub(1),
+        if high == 0 { None } else { Some(n - high) },
+    )
+}
+
+/// Weights proportional to the binomial probabilities of 0 to `n`: 1 at the mode, and from there
+/// outwards by the ratio of neighbours, `p(k+1) / p(k) = (n-k) q / ((k+1) (1-q))`, so that nothing
+/// overflows and what underflows does not matter.
+fn binomial_weights(n: usize, q: f64) -> Vec<f64> {
+    let odds = q / (1.0 - q);
+    let up = |k: usize| (n - k) as f64 * odds / (k + 1) as f64;
+    let mode = (((n + 1) as f64 * q) as usize).min(n);
+    let mut weights = vec![1.0; n + 1];
+    for k in mode..n {
+        weights[k + 1] = weights[k] * up(k);
+    }
+    for k in (0..mode).rev() {
+        weights[k] = weights[k + 1] / up(k);
+    }
+    weights
+}
+
+/// How much faster a candidate is than a baseline that ran in the same rounds: the median over
+/// rounds of `candidate[i] / baseline[i]`, with the interval of [`median_interval`] (90 % takes at
+/// least 5 rounds).
+///
+/// Not the ratio of the two medians: what slows a round down slows both of its runs down and leaves
+/// their ratio alone, whereas the two medians may come from different rounds.
+///
+/// The value is not a number when the slices differ in length, are empty, or a baseline is 0.
+pub fn paired_ratio(baseline: &[f64], candidate: &[f64], confidence: f64) -> Estimate {
+    if baseline.len() != candidate.len() || baseline.contains(&0.0) {
+        return Estimate::unbounded(f64::NAN, confidence, baseline.len());
+    }
+    let ratios: Vec<f64> = candidate.iter().zip(baseline).map(|(c, b)| c / b).collect();
+    median_interval(&ratios, confidence)
+}
+
+/// The median of a series whose neighbours may resemble each other (consecutive windows of one
+/// run), and an interval for the median of the process behind it.
+///
+/// What is resampled is not the median but the share of the series below it, which is a mean and so
+/// behaves under resampling; the interval of that share is carried back to the series by its
+/// quantiles (Woodruff, 1952). Resampling and its limits are those of [`block_bootstrap_ratio`].
+///
+/// The value is not a number without samples or when one is not finite.
+pub fn block_bootstrap_median(series: &[f64], confidence: f64, seed: u64) -> Estimate {
+    let unknown = Estimate::unbounded(f64::NAN, confidence, series.len());
+    if series.iter().any(|x| !x.is_finite()) || !(confidence > 0.0 && confidence < 1.0) {
+        return unknown;
+    }
+    let Some(sorted) = sorted(series) else {
+        return unknown;
+    };
+    let value = quantile_of_sorted(&sorted, 0.5);
+    let below = |x: f64| match x.total_cmp(&value) {
+        std::cmp::Ordering::Less => 1.0,
+        std::cmp::Ordering::Equal => 0.5,
+        std::cmp::Ordering::Greater => 0.0,
+    };
+    let cells = series
+        .iter()
+        .map(|&x| Cell {
+            above: below(x),
+            under: 1.0,
+        })
+        .collect();
+    let at = |share: f64| quantile_of_sorted(&sorted, share.clamp(0.0, 1.0));
+    match resampled_interval(cells, confidence, seed) {
+        Some((low, high)) => Estimate {
+            value,
+            low: at(low),
+            high: at(high),
+            ..unknown
+        },
+        None => Estimate { value, ..unknown },
+    }
+}
+
+/// All of `above` over all of `under` (ticks over packets, say), window by window from one run, and
+/// an interval for that ratio in the process behind it.
+///
+/// Windows are drawn with replacement in blocks of neighbours, wrapping round at the end (circular
+/// block bootstrap: Politis and Romano, 1992), so that what neighbours have in common stays
+/// together. The length of a block follows from the series itself. The interval is that of the
+/// percentiles, widened for the number of blocks as Student's t is. The same seed gives the same
+/// interval.
+///
+/// How far to trust a 90 % interval: from 400 windows on it holds the truth in 84 to 92 % of all
+/// repetitions for neighbours correlated up to 0.9. Shorter series do not show how long their memory
+/// is: with 30 windows it is still right for independent ones, but holds the truth in only about
+/// two thirds of all repetitions at a correlation of 0.8. Under 4 blocks it is infinite.
+///
+/// Takes some milliseconds at most, however long the series: above 2048 windows, neighbours are
+/// added up first.
+///
+/// The value is not a number without samples, when the slices differ in length, when a sample is not
+/// finite, or when `under` adds up to 0.
+pub fn block_bootstrap_ratio(above: &[f64], under: &[f64], confidence: f64, seed: u64) -> Estimate {
+    let ratio = above.iter().sum::<f64>() / under.iter().sum::<f64>();
+    let unknown = Estimate::unbounded(f64::NAN, confidence, above.len());
+    if above.len() != under.len() || !ratio.is_finite() || !(confidence > 0.0 && confidence < 1.0) {
+        return unknown;
+    }
+    let cells = above
+        .iter()
+        .zip(under)
+        .map(|(&above, &under)| Cell { above, under })
+        .collect();
+    match resampled_interval(cells, confidence, seed) {
+        Some((low, high)) => Estimate {
+            value: ratio,
+            low,
+            high,
+            ..unknown
+        },
+        None => Estimate {
+            value: ratio,
+            ..unknown
+        },
+    }
+}
+
+/// One element of a series whose statistic is the sum of `above` over the sum of `under`.
+#[derive(Clone, Copy, Default)]
+struct Cell {
+    above: f64,
+    under: f64,
+}
+
+impl Cell {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            above: self.above + other.above,
+            under: self.under + other.under,
+        }
+    }
+
+    fn minus(self, other: Self) -> Self {
+        Self {
+            above: self.above - other.above,
+            under: self.under - other.under,
+        }
+    }
+
+    fn ratio(self) -> f64 {
+        self.above / self.under
+    }
+}
+
+/// Bounds the cost to `RESAMPLES * MAX_CELLS` draws.
+const MAX_CELLS: usize = 2048;
+/// Leaves the 5 % and 95 % points of the resampled statistic an error of about 2 % of its width.
+const RESAMPLES: usize = 1000;
+/// Fewer say nothing of how blocks differ.
+const MIN_BLOCKS: usize = 4;
+
+/// The interval of the ratio of sums over `cells`; `None` when there are too few blocks.
+fn resampled_interval(cells: Vec<Cell>, confidence: f64, seed: u64) -> Option<(f64, f64)> {
+    let total = |cells: &[Cell]| cells.iter().fold(Cell::default(), |a, &b| a.plus(b));
+    let group = cells.len().div_ceil(MAX_CELLS).max(1);
+    let cells: Vec<Cell> = cells.chunks(group).map(total).collect();
+    let ratio = total(&cells).ratio();
+    let residuals: Vec<f64> = cells.iter().map(|c| c.above - ratio * c.under).collect();
+    let length = block_length(&residuals);
+    let blocks = cells.len() / length;
+    if blocks < MIN_BLOCKS {
+        return None;
+    }
+    let resampled = sorted(&resample(&cells, length, blocks, seed))?;
+    let tail = (1.0 - confidence) / 2.0;
+    let factor = student_factor(blocks, tail);
+    let at = |q| ratio + factor * (quantile_of_sorted(&resampled, q) - ratio);
+    Some((at(tail), at(1.0 - tail)))
+}
+
+/// The ratio of sums over `blocks` blocks of `length` neighbours, drawn [`RESAMPLES`] times.
+fn resample(cells: &[Cell], length: usize, blocks: usize, seed: u64) -> Vec<f64> {
+    // sums[i]: of the first i cells, going round once more by a block.
+    let round = cells.iter().chain(&cells[..length]);
+    let mut sums = vec![Cell::default()];
+    sums.extend(round.scan(Cell::default(), |sum, &cell| {
+        *sum = sum.plus(cell);
+        Some(*sum)
+    }));
+    let mut random = SplitMix64(seed);
+    let mut draw = || {
+        let start = random.below(cells.len());
+        sums[start + length].minus(sums[start])
+    };
+    (0..RESAMPLES)
+        .map(|_| {
+            (0..blocks)
+                .fold(Cell::default(), |sum, _| sum.plus(draw()))
+                .ratio()
+        })
+        .collect()
+}
+
+/// How much wider an interval from `blocks` blocks is than one from infinitely many: the spread is
+/// estimated with `blocks - 1` degrees of freedom, so `sqrt(k / (k-1)) * t / z`, with the first term
+/// of the expansion of t about z (Abramowitz and Stegun, 26.7.5).
+fn student_factor(blocks: usize, tail: f64) -> f64 {
+    let (blocks, freedom) = (blocks as f64, (blocks - 1) as f64);
+    let z = normal_quantile(tail);
+    (blocks / freedom).sqrt() * (1.0 + (z * z + 1.0) / (4.0 * freedom))
+}
+
+/// The point the standard normal exceeds with probability `tail`, 0 to 0.5, within 0.003
+/// (Abramowitz and Stegun, 26.2.22).
+fn normal_quantile(tail: f64) -> f64 {
+    let t = (-2.0 * tail.ln()).sqrt();
+    t - (2.30753 + 0.27061 * t) / (1.0 + 0.99229 * t + 0.04481 * t * t)
+}
+
+/// How many neighbours to keep together, from how far the series remembers: the rule of Politis and
+/// White (2004) with its correction (2009) for the circular block bootstrap.
+///
+/// ```text
+/// r(k)   correlation of the residuals with themselves k later
+/// m      the last lag before r stays insignificant for several lags
+/// w(k)   1 up to m, then falling to 0 at 2 m
+/// G = 2 sum w(k) k r(k)        g = 1 + 2 sum w(k) r(k)        k = 1 .. 2 m
+/// length = (c n G^2 / g^2)^(1/3)
+/// ```
+///
+/// Two constants differ from theirs, which aim at the variance with the least error and leave the
+/// interval too narrow: r is insignificant below 1.5 standard errors (theirs: 2), and c is 4
+/// (theirs: 3/2). With theirs, 400 windows correlated by 0.8 under noise are covered by 81 % of the
+/// 90 % intervals; with these by 85 %.
+fn block_length(residuals: &[f64]) -> usize {
+    let n = residuals.len();
+    let longest = (n / MIN_BLOCKS).max(1);
+    let covariance = |lag: usize| {
+        residuals
+            .iter()
+            .zip(&residuals[lag..])
+            .map(|(a, b)| a * b)
+            .sum::<f64>()
+    };
+    let variance = covariance(0);
+    if variance <= 0.0 || n < 2 {
+        return 1;
+    }
+    let correlation = |lag: usize| covariance(lag) / variance;
+    let memory = memory_of(n, correlation);
+    let (mut first_moment, mut spectrum) = (0.0, 1.0);
+    for lag in 1..=(2 * memory).min(n - 1) {
+        let weight = (2.0 - lag as f64 / memory as f64).min(1.0);
+        first_moment += 2.0 * weight * lag as f64 * correlation(lag);
+        spectrum += 2.0 * weight * correlation(lag);
+    }
+    if first_moment <= 0.0 {
+        return 1;
+    }
+    if spectrum <= 0.0 {
+        return longest;
+    }
+    let length = (4.0 * n as f64 * (first_moment / spectrum).powi(2)).cbrt();
+    (length.ceil() as usize).clamp(1, longest)
+}
+
+/// The last lag before the correlation stays insignificant for `quiet` lags; at most about the
+/// square root of `n`.
+fn memory_of(n: usize, correlation: impl Fn(usize) -> f64) -> usize {
+    let log = (n as f64).log10();
+    let quiet = (log.sqrt().ceil() as usize).max(5);
+    let significant = 1.5 * (log / n as f64).sqrt();
+    let last = ((n as f64).sqrt().ceil() as usize + quiet).min(n - 1);
+    let mut memory = 0;
+    for lag in 1..=last {
+        if correlation(lag).abs() >= significant {
+            memory = lag;
+        } else if lag - memory == quiet {
+            break;
+        }
+    }
+    memory
+}
+
+/// SplitMix64 (Steele, Lea and Flood, 2014): small, and good enough to pick blocks with.
+struct SplitMix64(u64);
+
+impl SplitMix64 {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Below `n`; uneven by less than `n / 2^64`.
+    fn below(&mut self, n: usize) -> usize {
+        ((u128::from(self.next()) * n as u128) >> 64) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests;
