@@ -250,7 +250,7 @@ fn width(file: &File) -> Vec<String> {
 fn is_source(file: &File) -> bool {
     matches!(
         file.extension(),
-        "rs" | "toml" | "sh" | "py" | "c" | "h" | "S" | "awk" | "lua"
+        "rs" | "toml" | "sh" | "py" | "c" | "h" | "S"
     ) || file.text.starts_with("#!/")
 }
 
