@@ -1,0 +1,477 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From what the strands saw to the report of the run.
+
+use crate::ledger::StageLedger;
+use crate::meter::{Readings, Window};
+use crate::runner::{Ended, Job, find, overflow_cause};
+use crate::strand::{Head, Strand, Tail};
+use hdrhistogram::Histogram;
+use linerate_path::mapping::describe;
+use linerate_record::run::{
+    Latency, Ledger, RingReport, RunReport, StageReport, StrandReport, Tally, TimeShares,
+    WindowCount,
+};
+use linerate_record::stats::{self, Estimate};
+use linerate_record::{Figure, Tier};
+use std::collections::BTreeMap;
+
+/// Confidence of the intervals of a run.
+const CONFIDENCE: f64 = 0.95;
+
+/// How far the core clock may move between the start and the end of a strand for its cycles to mean
+/// anything.
+const CLOCK_DRIFT_MAX: f64 = 0.05;
+
+const SEED: u64 = 0x006C_696E_6572_6174;
+
+/// Fewest clean windows for an estimate.
+const WINDOWS_MIN: usize = 3;
+
+/// The name of a strand's head or tail in the report.
+pub(crate) fn end_name(strand: &Strand<'_, '_>, head: bool) -> &'static str {
+    match (head, &strand.head, &strand.tail) {
+        (true, Head::Source(_), _) => "source",
+        (true, Head::Rings { .. }, _) => "ring in",
+        (false, _, Tail::Sink(_)) => "sink",
+        (false, _, Tail::Rings { .. }) => "ring out",
+    }
+}
+
+/// The report of a run whose strands have ended.
+pub(crate) fn report(
+    job: &Job<'_>,
+    ended: &mut [Ended<'_, '_>],
+    ticks_per_second: f64,
+    interrupted: bool,
+) -> RunReport {
+    let rates = Rates::of(ended, ticks_per_second);
+    let seconds = ended.iter().map(|e| e.readings.wall_ns).max().unwrap_or(0) as f64 / 1e9;
+    let mean_octets = job.traffic.mean_octets();
+    RunReport {
+        path: job.path.name.clone(),
+        mapping: describe(job.mapping, &job.path.stages),
+        seconds,
+        ticks_per_second,
+        throughput_kpps: rate_figure(&rates.delivered, "packets at the sink, clean windows"),
+        processed_kpps: rate_figure(
+            &rates.processed,
+            "packets taken and not lost, clean windows",
+        ),
+        line_rate_kpps: job
+            .path
+            .line
+            .map(|line| line.packets_per_second(mean_octets) / 1e3),
+        latency: latency(ended, ticks_per_second),
+        strands: ended
+            .iter()
+            .map(|e| strand_report(job, e, ticks_per_second))
+            .collect(),
+        rings: ring_reports(ended),
+        rejected: job.traffic.rejected().clone(),
+        interrupted,
+    }
+}
+
+/// Thousand packets per second in each window that was clean on every strand.
+#[derive(Default)]
+struct Rates {
+    delivered: Vec<f64>,
+    processed: Vec<f64>,
+}
+
+impl Rates {
+    fn of(ended: &[Ended<'_, '_>], ticks_per_second: f64) -> Self {
+        let mut joined: BTreeMap<u64, (usize, f64, f64)> = BTreeMap::new();
+        for strand in ended {
+            for window in strand.readings.windows.iter().filter(|w| w.clean) {
+                let per_tick = ticks_per_second / window.ticks as f64 / 1e3;
+                let entry = joined.entry(window.index).or_default();
+                entry.0 += 1;
+                entry.1 += window.delivered as f64 * per_tick;
+                entry.2 += (window.taken as f64 - window.overflowed as f64) * per_tick;
+            }
+        }
+        let mut rates = Self::default();
+        for (strands, delivered, processed) in joined.into_values() {
+            if strands == ended.len() {
+                rates.delivered.push(delivered);
+                rates.processed.push(processed);
+            }
+        }
+        rates
+    }
+}
+
+fn rate_figure(rates: &[f64], method: &str) -> Figure {
+    if rates.len() < WINDOWS_MIN {
+        return Figure::absent("kpps", Tier::Sw, method, &few_windows(rates.len()));
+    }
+    Figure::number("kpps", series(rates), Tier::Sw, method)
+}
+
+fn few_windows(count: usize) -> String {
+    format!("only {count} windows without preemption; run longer, or on idle processors")
+}
+
+/// The median of a series of windows.
+fn series(samples: &[f64]) -> Estimate {
+    stats::block_bootstrap_median(samples, CONFIDENCE, SEED)
+}
+
+fn latency(ended: &[Ended<'_, '_>], ticks_per_second: f64) -> Latency {
+    let mut all: Option<Histogram<u64>> = None;
+    for readings in ended.iter().map(|e| &e.readings) {
+        let Some(histogram) = &readings.latency else {
+            continue;
+        };
+        match &mut all {
+            // The bounds are the same on all strands, so nothing can fail to fit.
+            Some(all) => drop(all.add(histogram)),
+            None => all = Some(histogram.clone()),
+        }
+    }
+    let figure = |quantile: f64| latency_figure(all.as_ref(), quantile, 1e9 / ticks_per_second);
+    Latency {
+        p50: figure(0.5),
+        p99: figure(0.99),
+        p999: figure(0.999),
+    }
+}
+
+/// A quantile with the interval its rank gives: the rank of the true quantile among `n` independent
+/// samples is binomial, so ranks `n q -+ 1.96 sqrt(n q (1 - q))` hold it 95 % of the time.
+fn latency_figure(all: Option<&Histogram<u64>>, quantile: f64, ns_per_tick: f64) -> Figure {
+    const METHOD: &str = "first packet of each burst, source to sink";
+    let samples = all.map_or(0, Histogram::len);
+    let n = samples as f64;
+    if n * (1.0 - quantile) < 10.0 {
+        let reason = format!("{samples} samples are too few for this quantile; run longer");
+        return Figure::absent("ns", Tier::Sw, METHOD, &reason);
+    }
+    let spread = 1.96 * (quantile * (1.0 - quantile) / n).sqrt();
+    let at = |q: f64| {
+        all.map_or(f64::NAN, |h| {
+            h.value_at_quantile(q.clamp(0.0, 1.0)) as f64 * ns_per_tick
+        })
+    };
+    let estimate = Estimate {
+        value: at(quantile),
+        low: at(quantile - spread),
+        high: at(quantile + spread),
+        confidence: CONFIDENCE,
+        n: samples,
+    };
+    Figure::number("ns", estimate, Tier::Sw, METHOD)
+}
+
+fn strand_report(job: &Job<'_>, ended: &Ended<'_, '_>, ticks_per_second: f64) -> StrandReport {
+    let readings = &ended.readings;
+    let time = time_shares(readings, ticks_per_second);
+    let busy: Vec<f64> = readings
+        .windows
+        .iter()
+        .filter(|w| w.clean && w.packets > 0)
+        .map(per_packet)
+        .collect();
+    StrandReport {
+        name: ended.place.name(),
+        cpu: ended.place.cpu,
+        segment: ended.place.segment as u32,
+        replica: ended.place.replica as u32,
+        stages: stage_reports(job, ended, &time),
+        time,
+        run_delay_ns: readings.run_delay_ns,
+        lost_ns: (readings.lost as f64 * 1e9 / ticks_per_second) as u64,
+        ticks_per_packet: ticks_figure(&busy, "busy ticks over packets, clean windows"),
+        empty_polls: readings.empty_polls,
+        burst_sizes: readings.burst_sizes.to_vec(),
+        windows: WindowCount {
+            total: readings.windows_total,
+            lost_to_preemption: readings.windows_lost,
+        },
+        involuntary_switches: readings.switches,
+    }
+}
+
+fn per_packet(window: &Window) -> f64 {
+    window.busy as f64 / window.packets as f64
+}
+
+fn time_shares(readings: &Readings, ticks_per_second: f64) -> TimeShares {
+    let wall = readings.wall_ns as f64 / 1e9 * ticks_per_second;
+    if wall == 0.0 {
+        return TimeShares::default();
+    }
+    let share = |ticks: u64| ticks as f64 / wall;
+    let [busy, starved, blocked, lost] = [
+        readings.busy,
+        readings.starved,
+        readings.blocked,
+        readings.lost,
+    ]
+    .map(share);
+    let unaccounted = 1.0 - busy - starved - blocked - lost;
+    TimeShares {
+        busy,
+        starved,
+        blocked,
+        lost,
+        unaccounted,
+    }
+}
+
+fn ticks_figure(samples: &[f64], method: &str) -> Figure {
+    if samples.len() < WINDOWS_MIN {
+        return Figure::absent(
+            "ticks/packet",
+            Tier::Sw,
+            method,
+            &few_windows(samples.len()),
+        );
+    }
+    Figure::number("ticks/packet", series(samples), Tier::Sw, method)
+}
+
+/// Ticks turned into core cycles, where the core clock is known and stood still.
+fn cycles_figure(ticks: &Figure, clock: [Option<f64>; 2]) -> Figure {
+    const METHOD: &str = "ticks times core cycles per tick, before and after the run";
+    let absent = |reason: &str| Figure::absent("cycles/packet", Tier::Sw, METHOD, reason);
+    let [Some(before), Some(after)] = clock else {
+        return absent("the core clock could not be measured");
+    };
+    if (before / after - 1.0).abs() > CLOCK_DRIFT_MAX {
+        return absent(&format!(
+            "the core clock moved: {before:.3} cycles per tick before, {after:.3} after"
+        ));
+    }
+    let factor = (before + after) / 2.0;
+    let Some(value) = ticks.as_number() else {
+        return absent(ticks.reason.as_deref().unwrap_or("no ticks"));
+    };
+    let estimate = Estimate {
+        value: value * factor,
+        low: ticks.low.map_or(f64::NAN, |x| x * before.min(after)),
+        high: ticks.high.map_or(f64::NAN, |x| x * before.max(after)),
+        confidence: ticks.confidence.unwrap_or(CONFIDENCE),
+        n: ticks.n,
+    };
+    Figure::number("cycles/packet", estimate, Tier::Sw, METHOD)
+}
+
+/// What the report of one part needs beside the strand's own figures.
+struct PartView {
+    name: String,
+    packets: u64,
+    measured: u64,
+    ledger: Ledger,
+    counts: BTreeMap<String, u64>,
+}
+
+fn stage_reports(job: &Job<'_>, ended: &Ended<'_, '_>, time: &TimeShares) -> Vec<StageReport> {
+    let readings = &ended.readings;
+    let sampled: u64 = readings.parts.iter().map(|p| p.ticks).sum();
+    let seconds = readings.wall_ns as f64 / 1e9;
+    let views = part_views(job, &ended.strand);
+    let reports = views.into_iter().enumerate().map(|(index, view)| {
+        let ticks = readings.parts.get(index).map_or(0, |p| p.ticks);
+        let samples = readings
+            .part_samples
+            .get(index)
+            .map_or(&[][..], Vec::as_slice);
+        let ticks_per_packet = ticks_figure(samples, "one turn in eight, clean windows");
+        let share = if sampled == 0 {
+            0.0
+        } else {
+            ticks as f64 / sampled as f64
+        };
+        let drops = view
+            .ledger
+            .drops
+            .iter()
+            .map(|(cause, t)| (cause.clone(), t.packets));
+        StageReport {
+            name: view.name,
+            packets: view.packets,
+            kpps: if seconds > 0.0 {
+                view.measured as f64 / seconds / 1e3
+            } else {
+                0.0
+            },
+            cycles_per_packet: cycles_figure(&ticks_per_packet, ended.clock),
+            ticks_per_packet,
+            busy: time.busy * share,
+            starved: time.starved,
+            blocked: time.blocked,
+            empty_polls: readings.empty_polls,
+            drops: drops.collect(),
+            ledger: view.ledger,
+            counts: view.counts,
+        }
+    });
+    reports.collect()
+}
+
+fn part_views(job: &Job<'_>, strand: &Strand<'_, '_>) -> Vec<PartView> {
+    let span = |measured: [u64; 2], total: u64| measured[1].min(total) - measured[0];
+    let mut views = vec![head_view(strand)];
+    let mut reaching = strand.input;
+    for (index, part) in strand.parts.iter().enumerate() {
+        let next = strand.parts.get(index + 1);
+        let input = Tally {
+            packets: part.input_packets,
+            octets: reaching.octets,
+        };
+        let (ledger, output) = stage_ledger(job, part, input, next, strand);
+        reaching = output;
+        views.push(PartView {
+            name: part.name.clone(),
+            packets: part.input_packets,
+            measured: span(part.measured, part.input_packets),
+            ledger,
+            counts: part
+                .stage
+                .counts()
+                .into_iter()
+                .map(|(n, c)| (n.to_owned(), c))
+                .collect(),
+        });
+    }
+    let measured = views.last().map_or(0, |last| last.measured);
+    views.push(tail_view(job, strand, measured));
+    views
+}
+
+/// The account of a stage. Packets out are what the next part was given; octets out are recounted
+/// where the run was audited and at the end of the strand, elsewhere they follow from the account.
+fn stage_ledger(
+    job: &Job<'_>,
+    part: &crate::strand::Part,
+    input: Tally,
+    next: Option<&crate::strand::Part>,
+    strand: &Strand<'_, '_>,
+) -> (Ledger, Tally) {
+    let account: &StageLedger = &part.ledger;
+    let dropped = account.dropped();
+    let computed = (input.octets + account.created.octets)
+        .wrapping_sub(account.consumed.octets)
+        .wrapping_sub(dropped.octets);
+    let output = match next {
+        None => strand.output,
+        Some(_) if part.audited_output != Tally::default() => part.audited_output,
+        Some(next) => Tally {
+            packets: next.input_packets,
+            octets: computed,
+        },
+    };
+    let causes = find(job.kinds, &kind_of(job, &part.name)).map(|kind| kind.spec.drop_causes);
+    let drops = account
+        .drops
+        .iter()
+        .enumerate()
+        .filter(|(_, t)| t.packets > 0);
+    let named = drops.map(|(i, tally)| {
+        let cause = causes
+            .as_ref()
+            .ok()
+            .and_then(|causes| causes.get(i))
+            .copied();
+        (
+            cause.map_or_else(|| format!("cause {i}"), str::to_owned),
+            *tally,
+        )
+    });
+    let ledger = Ledger {
+        input,
+        created: account.created,
+        output,
+        consumed: account.consumed,
+        drops: named.collect(),
+        held: Tally::default(),
+    };
+    (ledger, output)
+}
+
+fn kind_of(job: &Job<'_>, name: &str) -> String {
+    let used = job.path.stages.iter().find(|stage| stage.name == name);
+    used.map_or_else(|| name.to_owned(), |stage| stage.kind.clone())
+}
+
+fn head_view(strand: &Strand<'_, '_>) -> PartView {
+    let mut ledger = Ledger {
+        output: strand.input,
+        ..Ledger::default()
+    };
+    match &strand.head {
+        Head::Source(queue) => {
+            ledger.created = queue.taken + queue.missed;
+            if queue.missed.packets > 0 {
+                ledger.drops.insert("rx_missed".to_owned(), queue.missed);
+            }
+        }
+        Head::Rings { .. } => ledger.input = strand.input,
+    }
+    PartView {
+        name: end_name(strand, true).to_owned(),
+        packets: strand.input.packets,
+        measured: strand.measured[1].min(strand.input.packets) - strand.measured[0],
+        ledger,
+        counts: BTreeMap::new(),
+    }
+}
+
+fn tail_view(job: &Job<'_>, strand: &Strand<'_, '_>, measured: u64) -> PartView {
+    let mut ledger = Ledger {
+        input: strand.output,
+        ..Ledger::default()
+    };
+    match &strand.tail {
+        Tail::Sink(_) => ledger.consumed = strand.output,
+        Tail::Rings { outlets, .. } => {
+            let staged = outlets.iter().flat_map(|outlet| &outlet.staged);
+            staged.for_each(|packet| ledger.held.add(1, packet.octets() as u64));
+            // The reader of the ring counts it again.
+            ledger.output = Tally {
+                packets: strand.output.packets - strand.overflow.packets - ledger.held.packets,
+                octets: strand.output.octets - strand.overflow.octets - ledger.held.octets,
+            };
+            if let Some(cause) = overflow_cause(job.options.full_ring)
+                && strand.overflow.packets > 0
+            {
+                ledger.drops.insert(cause.to_owned(), strand.overflow);
+            }
+        }
+    }
+    PartView {
+        name: end_name(strand, false).to_owned(),
+        packets: strand.output.packets,
+        measured: measured.min(strand.output.packets),
+        ledger,
+        counts: BTreeMap::new(),
+    }
+}
+
+fn ring_reports(ended: &[Ended<'_, '_>]) -> Vec<RingReport> {
+    let mut reports = Vec::new();
+    for from in ended {
+        let Tail::Rings { outlets, .. } = &from.strand.tail else {
+            continue;
+        };
+        let next = ended
+            .iter()
+            .filter(|e| e.place.segment == from.place.segment + 1);
+        for (outlet, to) in outlets.iter().zip(next) {
+            let Head::Rings { inlets, .. } = &to.strand.head else {
+                continue;
+            };
+            let inlet = &inlets[from.place.replica];
+            reports.push(RingReport {
+                name: format!("{} > {}", from.place.name(), to.place.name()),
+                capacity: inlet.capacity as u64,
+                occupancy: inlet.occupancy.to_vec(),
+                full_pushes: outlet.full_pushes,
+                held: inlet.ring.len() as u64,
+            });
+        }
+    }
+    reports
+}

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The ring between two strands: bounded, one producer, one consumer, no locks.
+//!
+//! A Lamport queue over free-running indices. The slots are an array whose length is a power of
+//! two; `tail` counts items ever pushed, `head` items ever popped, so `tail - head` items are inside
+//! and item `i` lies in slot `i mod length`. Each side owns one index and keeps a copy of the other
+//! that it refreshes only when the copy says there is too little room, or too little to take:
+//!
+//! ```text
+//! push(items):  room = length - (tail - cached_head)
+//!               if room < |items|: cached_head = load head; recompute room
+//!               copy min(room, |items|) items behind tail; publish tail
+//! pop(n):       avail = cached_tail - head
+//!               if avail < n: cached_tail = load tail; recompute avail
+//!               copy min(avail, n) items from head; publish head
+//! ```
+//!
+//! The copies matter: without them every call moves the other side's cache line. A burst costs one
+//! publication whatever its size. Closing is one way: the producer closes, the consumer drains.
+//!
+//! It leaves out: waiting (a strand polls), more than one producer or consumer, growing.
+
+use std::cell::UnsafeCell;
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// Two lines: adjacent-line prefetchers pull lines in pairs.
+#[repr(align(128))]
+struct Padded<T>(T);
+
+struct Shared<T> {
+    slots: Box<[UnsafeCell<MaybeUninit<T>>]>,
+    /// Items ever popped; written by the consumer only.
+    head: Padded<AtomicUsize>,
+    /// Items ever pushed; written by the producer only.
+    tail: Padded<AtomicUsize>,
+    closed: AtomicBool,
+}
+
+// SAFETY: a slot is accessed by one side at a time: by the producer while its index lies in
+// [tail, head + length), by the consumer while it lies in [head, tail); the index is published with
+// Release after the access and read with Acquire before the other side's (P1/C1, C2/P2 below).
+unsafe impl<T: Send> Sync for Shared<T> {}
+
+impl<T> Drop for Shared<T> {
+    fn drop(&mut self) {
+        let (head, tail) = (*self.head.0.get_mut(), *self.tail.0.get_mut());
+        let mask = self.slots.len() - 1;
+        for i in 0..tail.wrapping_sub(head) {
+            let slot = &mut self.slots[head.wrapping_add(i) & mask];
+            // SAFETY: slots with indices in [head, tail) hold items; both sides are gone.
+            unsafe { slot.get_mut().assume_init_drop() }
+        }
+    }
+}
+
+/// The side that pushes.
+pub struct Producer<T> {
+    shared: Arc<Shared<T>>,
+    tail: usize,
+    cached_head: usize,
+}
+
+/// The side that pops.
+pub struct Consumer<T> {
+    shared: Arc<Shared<T>>,
+    head: usize,
+    cached_tail: usize,
+}
+
+/// A ring for `capacity` items; `capacity` must be a power of two.
+///
+/// # Panics
+/// When it is not.
+pub fn ring<T: Send>(capacity: usize) -> (Producer<T>, Consumer<T>) {
+    assert!(
+        capacity.is_power_of_two(),
+        "a ring of {capacity}: not a power of two"
+    );
+    let slots = (0..capacity)
+        .map(|_| UnsafeCell::new(MaybeUninit::uninit()))
+        .collect();
+    let shared = Arc::new(Shared {
+        slots,
+        head: Padded(AtomicUsize::new(0)),
+        tail: Padded(AtomicUsize::new(0)),
+        closed: AtomicBool::new(false),
+    });
+    let producer = Producer {
+        shared: Arc::clone(&shared),
+        tail: 0,
+        cached_head: 0,
+    };
+    (
+        producer,
+        Consumer {
+            shared,
+            head: 0,
+            cached_tail: 0,
+        },
+    )
+}
+
+impl<T> Shared<T> {
+    /// The slots for `count` indices from `index`, as two runs: up to the end of the array, and
+    /// from its start. `count` is at most the length.
+    #[inline]
+    fn runs(&self, index: usize, count: usize) -> (*mut T, usize, *mut T, usize) {
+        let first = index & (self.slots.len() - 1);
+        let until_end = count.min(self.slots.len() - first);
+        // A slot is an UnsafeCell of a MaybeUninit of T, both transparent.
+        let base = self.slots.as_ptr().cast::<T>().cast_mut();
+        (base.wrapping_add(first), until_end, base, count - until_end)
+    }
+}
+
+impl<T: Send> Producer<T> {
+    /// Items that can be pushed before the consumer pops again, at least; exact when it is less
+    /// than `wanted`.
+    #[inline]
+    fn room(&mut self, wanted: usize) -> usize {
+        let length = self.shared.slots.len();
+        let mut room = length - self.tail.wrapping_sub(self.cached_head);
+        if room < wanted {
+            // C2/P2: pairs with the Release in `pop_into`; what the consumer read out of the slots
+            // before it happened before what is written into them after this.
+            self.cached_head = self.shared.head.0.load(Ordering::Acquire);
+            room = length - self.tail.wrapping_sub(self.cached_head);
+        }
+        room
+    }
+
+    /// Pushes one item; gives it back when there is no room.
+    #[inline]
+    pub fn push(&mut self, item: T) -> Result<(), T> {
+        if self.room(1) == 0 {
+            return Err(item);
+        }
+        let (slot, ..) = self.shared.runs(self.tail, 1);
+        // SAFETY: there is room, so the slot at `tail` belongs to the producer and holds no item.
+        unsafe { slot.write(item) }
+        self.publish(1);
+        Ok(())
+    }
+
+    /// Pushes as many items as there is room for, off the front of `items`; returns how many.
+    #[inline]
+    pub fn push_from(&mut self, items: &mut Vec<T>) -> usize {
+        let count = self.room(items.len()).min(items.len());
+        if count == 0 {
+            return 0;
+        }
+        let (first, until_end, start, rest) = self.shared.runs(self.tail, count);
+        let left = items.len() - count;
+        let source = items.as_mut_ptr();
+        // SAFETY: the `count` slots from `tail` belong to the producer and hold no items; `source`
+        // holds `count + left` items. The first `count` are moved into the slots, the others to the
+        // front, and the length is set to them, so each item has one owner throughout.
+        unsafe {
+            source.copy_to_nonoverlapping(first, until_end);
+            source.add(until_end).copy_to_nonoverlapping(start, rest);
+            items.set_len(0);
+            source.add(count).copy_to(source, left);
+            items.set_len(left);
+        }
+        self.publish(count);
+        count
+    }
+
+    #[inline]
+    fn publish(&mut self, count: usize) {
+        self.tail = self.tail.wrapping_add(count);
+        // P1/C1: pairs with the Acquire in `available`: the items are written before they are seen.
+        self.shared.tail.0.store(self.tail, Ordering::Release);
+    }
+
+    /// Says that nothing will be pushed any more.
+    pub fn close(&mut self) {
+        // P3/C3: pairs with the Acquire in `is_finished`: all items are published before.
+        self.shared.closed.store(true, Ordering::Release);
+    }
+}
+
+impl<T: Send> Consumer<T> {
+    /// Items that can be popped, at least; exact when it is less than `wanted`.
+    #[inline]
+    fn available(&mut self, wanted: usize) -> usize {
+        let mut available = self.cached_tail.wrapping_sub(self.head);
+        if available < wanted {
+            // P1/C1: pairs with the Release in `publish`.
+            self.cached_tail = self.shared.tail.0.load(Ordering::Acquire);
+            available = self.cached_tail.wrapping_sub(self.head);
+        }
+        available
+    }
+
+    /// Pops one item.
+    #[inline]
+    pub fn pop(&mut self) -> Option<T> {
+        if self.available(1) == 0 {
+            return None;
+        }
+        let (slot, ..) = self.shared.runs(self.head, 1);
+        // SAFETY: the slot at `head` holds an item that belongs to the consumer.
+        let item = unsafe { slot.read() };
+        self.publish(1);
+        Some(item)
+    }
+
+    /// Pops up to `most` items to the end of `items`; returns how many. Never makes `items` grow
+    /// beyond its capacity.
+    #[inline]
+    pub fn pop_into(&mut self, items: &mut Vec<T>, most: usize) -> usize {
+        let most = most.min(items.capacity() - items.len());
+        let count = self.available(most).min(most);
+        if count == 0 {
+            return 0;
+        }
+        let (first, until_end, start, rest) = self.shared.runs(self.head, count);
+        // SAFETY: the `count` slots from `head` hold items that belong to the consumer; `items` has
+        // room for them behind its length. They are moved there, then counted.
+        unsafe {
+            let end = items.as_mut_ptr().add(items.len());
+            end.copy_from_nonoverlapping(first, until_end);
+            end.add(until_end).copy_from_nonoverlapping(start, rest);
+            items.set_len(items.len() + count);
+        }
+        self.publish(count);
+        count
+    }
+
+    #[inline]
+    fn publish(&mut self, count: usize) {
+        self.head = self.head.wrapping_add(count);
+        // C2/P2: pairs with the Acquire in `room`.
+        self.shared.head.0.store(self.head, Ordering::Release);
+    }
+
+    /// Items inside, as far as this side knew at its last look: never more than there are.
+    #[inline]
+    pub fn known_len(&self) -> usize {
+        self.cached_tail.wrapping_sub(self.head)
+    }
+
+    /// Items inside now; the producer may add to them meanwhile.
+    pub fn len(&self) -> usize {
+        self.shared
+            .tail
+            .0
+            .load(Ordering::Acquire)
+            .wrapping_sub(self.head)
+    }
+
+    /// Whether nothing is inside now.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether the producer has closed and everything has been popped.
+    pub fn is_finished(&self) -> bool {
+        // P3/C3: `closed` first; what was pushed before it is then visible to `len`.
+        self.shared.closed.load(Ordering::Acquire) && self.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::VecDeque;
+    use std::sync::atomic::AtomicUsize as Count;
+
+    #[test]
+    fn behaves_as_a_bounded_queue() {
+        let mut random = 1_u64;
+        let mut below = move |n: u64| {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (random >> 33) % n
+        };
+        for capacity in [1, 2, 4, 64] {
+            let (mut producer, mut consumer) = ring::<u64>(capacity);
+            let mut model = VecDeque::new();
+            let mut next = 0;
+            for _ in 0..4_000 {
+                if below(2) == 0 {
+                    let mut items: Vec<u64> = (next..next + below(2 * capacity as u64)).collect();
+                    let offered = items.clone();
+                    let pushed = producer.push_from(&mut items);
+                    assert_eq!(pushed, offered.len().min(capacity - model.len()));
+                    assert_eq!(items, offered[pushed..]);
+                    model.extend(&offered[..pushed]);
+                    next += pushed as u64;
+                } else {
+                    let most = below(2 * capacity as u64) as usize;
+                    let mut items = Vec::with_capacity(most);
+                    let popped = consumer.pop_into(&mut items, most);
+                    let expected: Vec<u64> = model.drain(..most.min(model.len())).collect();
+                    assert_eq!((popped, items), (expected.len(), expected));
+                }
+                assert_eq!(consumer.len(), model.len());
+            }
+        }
+    }
+
+    #[test]
+    fn one_at_a_time_and_in_bursts_mix() {
+        let (mut producer, mut consumer) = ring(4);
+        assert_eq!(consumer.pop(), None);
+        for i in 0..4 {
+            assert_eq!(producer.push(i), Ok(()));
+        }
+        assert_eq!(producer.push(4), Err(4));
+        assert_eq!(consumer.pop(), Some(0));
+        let mut items = Vec::with_capacity(8);
+        assert_eq!(consumer.pop_into(&mut items, 8), 3);
+        assert_eq!(items, [1, 2, 3]);
+    }
+
+    #[test]
+    fn a_full_vector_is_not_grown() {
+        let (mut producer, mut consumer) = ring(4);
+        producer.push_from(&mut vec![1, 2, 3]);
+        let mut items = Vec::with_capacity(2);
+        let room = items.capacity();
+        assert_eq!(consumer.pop_into(&mut items, 8), room.min(3));
+        assert_eq!(items.capacity(), room);
+    }
+
+    #[test]
+    fn items_left_inside_are_dropped_once() {
+        struct Counted<'a>(&'a Count);
+        impl Drop for Counted<'_> {
+            fn drop(&mut self) {
+                self.0.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        let drops = Count::new(0);
+        let (mut producer, mut consumer) = ring(8);
+        producer.push_from(&mut (0..6).map(|_| Counted(&drops)).collect());
+        drop(consumer.pop());
+        assert_eq!(drops.load(Ordering::Relaxed), 1);
+        drop((producer, consumer));
+        assert_eq!(drops.load(Ordering::Relaxed), 6);
+    }
+
+    #[test]
+    fn two_threads_see_every_item_once_and_in_order() {
+        let total = if cfg!(miri) { 400 } else { 200_000 };
+        for (capacity, burst) in [(1, 1), (2, 3), (64, 7), (1024, 32)] {
+            let (mut producer, mut consumer) = ring(capacity);
+            let sender = std::thread::spawn(move || {
+                let mut next = 0;
+                let mut items = Vec::with_capacity(burst);
+                while next < total || !items.is_empty() {
+                    while items.len() < burst && next < total {
+                        items.push(next);
+                        next += 1;
+                    }
+                    if producer.push_from(&mut items) == 0 {
+                        std::thread::yield_now();
+                    }
+                }
+                producer.close();
+            });
+            let mut expected = 0;
+            let mut items = Vec::with_capacity(burst);
+            while !consumer.is_finished() {
+                if consumer.pop_into(&mut items, burst) == 0 {
+                    std::thread::yield_now();
+                }
+                for item in items.drain(..) {
+                    assert_eq!(item, expected);
+                    expected += 1;
+                }
+            }
+            assert_eq!(expected, total);
+            sender.join().expect("the sender does not panic");
+        }
+    }
+}

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One queue of the source: the share of the traffic that the flow hash gives to one replica.
+//!
+//! The traffic is one endless sequence: the prepared frames, over and over. A frame's *position* is
+//! its place in it. Each queue holds the frames of its buckets, in order, copies them into buffers
+//! as a network card would, and hands them over in bursts.
+//!
+//! Queues are fed by one line, so none may run ahead of another by more than the line has buffers
+//! for: a queue stops [`DESCRIPTORS`] positions ahead of the slowest and counts that as waiting for
+//! the line. When the rate is paced the line does not wait: a queue whose strand falls more than
+//! [`DESCRIPTORS`] packets behind loses the oldest and counts them as missed, as a network card
+//! whose ring is full does.
+
+use crate::burst::Burst;
+use crate::packet::Packet;
+use crate::ring::Consumer;
+use crate::traffic::Traffic;
+use linerate_machine::ticks::ticks;
+use linerate_path::model::{Rate, WIRE_OVERHEAD_OCTETS};
+use linerate_record::run::Tally;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Receive descriptors of a queue: the largest ring common network cards offer.
+pub const DESCRIPTORS: u64 = 4_096;
+
+/// How far each queue has come, by queue.
+pub(crate) struct Progress(Vec<PaddedPosition>);
+
+#[repr(align(128))]
+struct PaddedPosition(AtomicU64);
+
+impl Progress {
+    pub(crate) fn new(queues: usize) -> Self {
+        Self(
+            (0..queues)
+                .map(|_| PaddedPosition(AtomicU64::new(0)))
+                .collect(),
+        )
+    }
+
+    /// The position of the slowest queue but `me`. Relaxed: a bound on the lead, no data behind it.
+    fn slowest_other(&self, me: usize) -> u64 {
+        let others = self.0.iter().enumerate().filter(|(queue, _)| *queue != me);
+        others
+            .map(|(_, position)| position.0.load(Ordering::Relaxed))
+            .min()
+            .unwrap_or(u64::MAX)
+    }
+
+    fn publish(&self, me: usize, position: u64) {
+        self.0[me].0.store(position, Ordering::Relaxed);
+    }
+}
+
+/// When the frames of one pass over the traffic are due, in ticks from its start.
+pub(crate) struct Timetable {
+    due: Vec<u64>,
+    pass_ticks: f64,
+}
+
+impl Timetable {
+    /// The timetable of `rate`, or `None` when packets come as fast as they are taken.
+    /// `line_bits_per_second` is the rate of the line over all ports.
+    pub(crate) fn new(
+        traffic: &Traffic,
+        rate: Rate,
+        line_bits_per_second: Option<f64>,
+        ticks_per_second: f64,
+    ) -> Option<Self> {
+        let frames = traffic.frames();
+        let wire_bits = |octets: u16| 8.0 * (f64::from(octets) + WIRE_OVERHEAD_OCTETS as f64);
+        let seconds: Box<dyn Fn(usize) -> f64> = match (rate, line_bits_per_second) {
+            (Rate::Max, _) | (Rate::Line, None) => return None,
+            (Rate::Line, Some(bits)) | (Rate::BitsPerSecond(bits), _) => {
+                Box::new(move |i| wire_bits(frames[i].octets) / bits)
+            }
+            (Rate::PacketsPerSecond(packets), _) => Box::new(move |_| 1.0 / packets),
+            (Rate::Capture, _) => {
+                let mean_gap_ns = traffic.duration_ns() as f64 / frames.len() as f64;
+                Box::new(move |i| {
+                    let next = frames.get(i + 1).map(|f| f.time_ns);
+                    let gap = next.map(|t| t.saturating_sub(frames[i].time_ns) as f64);
+                    gap.unwrap_or(mean_gap_ns) / 1e9
+                })
+            }
+        };
+        let mut at = 0.0;
+        let due = (0..frames.len())
+            .map(|i| {
+                let due = at as u64;
+                at += seconds(i) * ticks_per_second;
+                due
+            })
+            .collect();
+        Some(Self {
+            due,
+            pass_ticks: at,
+        })
+    }
+
+    #[inline]
+    fn due(&self, pass: u64, frame: u32) -> u64 {
+        (pass as f64 * self.pass_ticks) as u64 + self.due[frame as usize]
+    }
+}
+
+/// What a look at an input found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Poll {
+    /// Packets.
+    Ready,
+    /// Nothing yet.
+    Starved,
+    /// Packets, but no buffers to put them in.
+    Blocked,
+    /// Nothing, and nothing will come.
+    Finished,
+}
+
+/// What all queues of a run share.
+#[derive(Clone, Copy)]
+pub(crate) struct Feed<'a> {
+    pub(crate) traffic: &'a Traffic,
+    pub(crate) timetable: Option<&'a Timetable>,
+    pub(crate) progress: &'a Progress,
+    /// Positions to offer.
+    pub(crate) limit: u64,
+    /// When the first pass began.
+    pub(crate) start_ticks: u64,
+    /// Nanoseconds added to the time of capture with each pass.
+    pub(crate) pass_ns: u64,
+}
+
+/// One queue of the source.
+pub(crate) struct SourceQueue<'a, 'p> {
+    feed: Feed<'a>,
+    me: usize,
+    /// Own frames of one pass.
+    order: Vec<u32>,
+    next: usize,
+    pass: u64,
+    horizon: u64,
+    /// Buffers at home. Last in, first out: the buffer used last is the warmest.
+    pub(crate) free: Vec<Packet<'p>>,
+    pub(crate) returns: Vec<Consumer<Packet<'p>>>,
+    pub(crate) taken: Tally,
+    pub(crate) missed: Tally,
+}
+
+impl<'a, 'p> SourceQueue<'a, 'p> {
+    /// The queue `me` with the frames `order` of each pass and its buffers.
+    pub(crate) fn new(
+        feed: Feed<'a>,
+        me: usize,
+        order: Vec<u32>,
+        free: Vec<Packet<'p>>,
+        returns: Vec<Consumer<Packet<'p>>>,
+    ) -> Self {
+        let queue = Self {
+            feed,
+            me,
+            order,
+            next: 0,
+            pass: 0,
+            horizon: 0,
+            free,
+            returns,
+            taken: Tally::default(),
+            missed: Tally::default(),
+        };
+        feed.progress.publish(me, queue.position());
+        queue
+    }
+
+    /// The position of the next own packet; beyond all when there is none.
+    #[inline]
+    fn position(&self) -> u64 {
+        match self.order.get(self.next) {
+            Some(&frame) => self.pass * self.feed.traffic.len() as u64 + u64::from(frame),
+            None => u64::MAX,
+        }
+    }
+
+    #[inline]
+    fn advance(&mut self) {
+        self.next += 1;
+        if self.next == self.order.len() {
+            self.next = 0;
+            self.pass += 1;
+        }
+    }
+
+    /// Whether the packet at `position` may be taken without running too far ahead.
+    #[inline]
+    fn within_reach(&mut self, position: u64) -> bool {
+        if position < self.horizon {
+            return true;
+        }
+        if self.feed.timetable.is_some() {
+            self.horizon = u64::MAX;
+        } else {
+            let slowest = self.feed.progress.slowest_other(self.me);
+            self.horizon = slowest.saturating_add(DESCRIPTORS);
+        }
+        position < self.horizon
+    }
+
+    /// Fills `burst` with up to `most` packets. `now` is a recent timestamp, 0 for none.
+    #[inline]
+    pub(crate) fn poll(&mut self, burst: &mut Burst<'p>, most: usize, now: u64) -> Poll {
+        if self.free.len() < most {
+            for ring in &mut self.returns {
+                ring.pop_into(&mut self.free, usize::MAX);
+            }
+        }
+        let clock = self.feed.timetable.map(|timetable| {
+            let now = ticks().saturating_sub(self.feed.start_ticks);
+            self.miss_overdue(timetable, now);
+            (timetable, now)
+        });
+        let mut position = self.position();
+        while burst.packets.len() < most {
+            let born = match clock {
+                None if burst.packets.is_empty() => now,
+                None => 0,
+                Some((timetable, now)) => match self.due(timetable) {
+                    Some(due) if due <= now => self.feed.start_ticks + due,
+                    _ => break,
+                },
+            };
+            if position >= self.feed.limit || !self.within_reach(position) {
+                break;
+            }
+            let Some(packet) = self.free.pop() else { break };
+            burst.packets.push(self.fill(packet, position, born));
+            self.advance();
+            position = self.position();
+        }
+        if !burst.packets.is_empty() {
+            self.feed.progress.publish(self.me, position);
+            return Poll::Ready;
+        }
+        let unlimited = self.feed.limit == u64::MAX;
+        if position >= self.feed.limit && !(unlimited && self.order.is_empty()) {
+            self.feed.progress.publish(self.me, u64::MAX);
+            return Poll::Finished;
+        }
+        if self.free.is_empty() {
+            Poll::Blocked
+        } else {
+            Poll::Starved
+        }
+    }
+
+    /// Copies the next frame into `packet`.
+    #[inline]
+    fn fill(&mut self, mut packet: Packet<'p>, position: u64, born_ticks: u64) -> Packet<'p> {
+        let index = self.order[self.next] as usize;
+        let frame = self.feed.traffic.frames()[index];
+        let fits = packet.fill(self.feed.traffic.frame(index));
+        debug_assert!(fits, "traffic was prepared for these buffers");
+        let meta = packet.meta_mut();
+        meta.position = position;
+        meta.time_ns = frame.time_ns + self.pass * self.feed.pass_ns;
+        meta.born_ticks = born_ticks;
+        meta.bucket = frame.bucket;
+        self.taken.add(1, u64::from(frame.octets));
+        packet
+    }
+
+    /// When the next own packet is due, from the start of the first pass.
+    #[inline]
+    fn due(&self, timetable: &Timetable) -> Option<u64> {
+        self.order
+            .get(self.next)
+            .map(|&frame| timetable.due(self.pass, frame))
+    }
+
+    /// Loses what a card's full ring would have lost by `now`.
+    fn miss_overdue(&mut self, timetable: &Timetable, now: u64) {
+        if self.order.is_empty() {
+            return;
+        }
+        loop {
+            let ahead = self.next + DESCRIPTORS as usize;
+            let (laps, index) = (ahead / self.order.len(), ahead % self.order.len());
+            let due = timetable.due(self.pass + laps as u64, self.order[index]);
+            if due > now || self.position() >= self.feed.limit {
+                return;
+            }
+            let frame = self.feed.traffic.frames()[self.order[self.next] as usize];
+            self.missed.add(1, u64::from(frame.octets));
+            self.advance();
+        }
+    }
+
+    /// No more packets will be taken: other queues need not wait for this one.
+    pub(crate) fn retire(&self) {
+        self.feed.progress.publish(self.me, u64::MAX);
+    }
+}

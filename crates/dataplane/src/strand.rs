@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One strand: a pinned thread that takes bursts from its head (source queue or rings), runs them
+//! through its stages, and hands them to its tail (sink or rings).
+
+use crate::burst::{Burst, MAX_BURST};
+use crate::ledger::StageLedger;
+use crate::meter::{Meter, Work};
+use crate::packet::Packet;
+use crate::ring::{Consumer, Producer};
+use crate::sink::Sink;
+use crate::source::{Poll, SourceQueue};
+use crate::stage::{BUCKETS, Stage};
+use linerate_linux as linux;
+use linerate_machine::ticks::ticks;
+use linerate_path::model::FullRing;
+use linerate_record::run::Tally;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Steps of a ring's occupancy histogram: empty, then tenths.
+pub(crate) const OCCUPANCY_STEPS: usize = 11;
+
+/// Orders from outside the strands.
+pub(crate) struct Control<'a> {
+    /// The sources stop; what is inside drains.
+    pub(crate) stop: &'a AtomicBool,
+    /// A strand has failed: everybody leaves.
+    pub(crate) abort: &'a AtomicBool,
+    /// Strands share processors: waiting gives them away.
+    pub(crate) yields: bool,
+    /// Recount octets after every stage.
+    pub(crate) audit: bool,
+}
+
+impl Control<'_> {
+    #[inline]
+    fn relax(&self) {
+        if self.yields {
+            linux::yield_now();
+        } else {
+            std::hint::spin_loop();
+        }
+    }
+
+    #[inline]
+    fn is_aborted(&self) -> bool {
+        // Relaxed: a request to leave, no data behind it.
+        self.abort.load(Ordering::Relaxed)
+    }
+}
+
+/// A ring to read from, with what its reader saw.
+pub(crate) struct Inlet<'p> {
+    pub(crate) ring: Consumer<Packet<'p>>,
+    pub(crate) capacity: usize,
+    pub(crate) occupancy: [u64; OCCUPANCY_STEPS],
+}
+
+/// Where a strand's packets come from.
+pub(crate) enum Head<'a, 'p> {
+    Source(SourceQueue<'a, 'p>),
+    Rings { inlets: Vec<Inlet<'p>>, turn: usize },
+}
+
+/// A ring to write to.
+pub(crate) struct Outlet<'p> {
+    pub(crate) ring: Producer<Packet<'p>>,
+    pub(crate) staged: Vec<Packet<'p>>,
+    pub(crate) full_pushes: u64,
+}
+
+/// Where a strand's packets go.
+pub(crate) enum Tail<'p> {
+    Sink(Sink),
+    Rings {
+        outlets: Vec<Outlet<'p>>,
+        replica_of: [u8; BUCKETS],
+        full: FullRing,
+    },
+}
+
+/// A stage with its account.
+pub(crate) struct Part {
+    pub(crate) name: String,
+    pub(crate) stage: Box<dyn Stage>,
+    pub(crate) ledger: StageLedger,
+    pub(crate) input_packets: u64,
+    /// `input_packets` when measuring began and ended.
+    pub(crate) measured: [u64; 2],
+    /// What really left, where audited.
+    pub(crate) audited_output: Tally,
+}
+
+/// A strand before, during and after its run.
+pub(crate) struct Strand<'a, 'p> {
+    pub(crate) head: Head<'a, 'p>,
+    pub(crate) parts: Vec<Part>,
+    pub(crate) tail: Tail<'p>,
+    /// Ways home for buffers, by source queue; empty on strands that own one.
+    pub(crate) homes: Vec<Producer<Packet<'p>>>,
+    pub(crate) burst_size: usize,
+    pub(crate) burst: Burst<'p>,
+    /// Which part is at work: 0 the head, then the stages, then the tail.
+    pub(crate) at: usize,
+    pub(crate) input: Tally,
+    /// `input.packets` when measuring began and ended.
+    pub(crate) measured: [u64; 2],
+    pub(crate) output: Tally,
+    pub(crate) overflow: Tally,
+}
+
+impl<'p> Strand<'_, 'p> {
+    /// Runs until the input ends or the run is aborted.
+    pub(crate) fn run<const ON: bool>(&mut self, meter: &mut Meter<ON>, control: &Control<'_>) {
+        loop {
+            meter.begin_turn();
+            self.at = 0;
+            match self.poll(meter, control) {
+                Poll::Ready => self.turn(meter, control),
+                Poll::Finished => break,
+                Poll::Starved => {
+                    meter.starved();
+                    control.relax();
+                }
+                Poll::Blocked => {
+                    meter.blocked();
+                    control.relax();
+                }
+            }
+            if let Some(edge) = meter.edge() {
+                self.measured[edge] = self.input.packets;
+                for part in &mut self.parts {
+                    part.measured[edge] = part.input_packets;
+                }
+            }
+            if control.is_aborted() {
+                break;
+            }
+        }
+    }
+
+    #[inline]
+    fn poll<const ON: bool>(&mut self, meter: &Meter<ON>, control: &Control<'_>) -> Poll {
+        match &mut self.head {
+            Head::Source(queue) => {
+                // Relaxed: a request, no data behind it.
+                if control.stop.load(Ordering::Relaxed) {
+                    return Poll::Finished;
+                }
+                queue.poll(&mut self.burst, self.burst_size, meter.last())
+            }
+            Head::Rings { inlets, turn } => {
+                let count = inlets.len();
+                for step in 0..count {
+                    let inlet = &mut inlets[(*turn + step) % count];
+                    if meter.is_sampling() {
+                        inlet.look();
+                    }
+                    if inlet
+                        .ring
+                        .pop_into(&mut self.burst.packets, self.burst_size)
+                        > 0
+                    {
+                        *turn = (*turn + step + 1) % count;
+                        self.burst.packets.iter().for_each(Packet::prefetch);
+                        return Poll::Ready;
+                    }
+                }
+                if inlets.iter().all(|inlet| inlet.ring.is_finished()) {
+                    Poll::Finished
+                } else {
+                    Poll::Starved
+                }
+            }
+        }
+    }
+
+    /// One burst through the strand.
+    #[inline]
+    fn turn<const ON: bool>(&mut self, meter: &mut Meter<ON>, control: &Control<'_>) {
+        let taken = self.burst.len();
+        self.input.add(taken as u64, self.burst.octets());
+        meter.mark(0, taken);
+        for index in 0..self.parts.len() {
+            self.at = index + 1;
+            let given = self.burst.len();
+            let part = &mut self.parts[index];
+            part.input_packets += given as u64;
+            part.stage.process(&mut self.burst, &mut part.ledger);
+            if control.audit {
+                part.audited_output
+                    .add(self.burst.len() as u64, self.burst.octets());
+            }
+            meter.mark(index + 1, given);
+        }
+        self.at = self.parts.len() + 1;
+        let given = self.burst.len();
+        self.output.add(given as u64, self.burst.octets());
+        let mut work = self.hand_over(meter, control);
+        if matches!(self.head, Head::Source(_)) {
+            work.taken = taken as u64;
+        }
+        self.send_home();
+        meter.mark(self.parts.len() + 1, given);
+        meter.worked(taken, work);
+    }
+
+    /// Gives the burst to the sink or the rings.
+    #[inline]
+    fn hand_over<const ON: bool>(&mut self, meter: &mut Meter<ON>, control: &Control<'_>) -> Work {
+        let packets = &mut self.burst.packets;
+        match &mut self.tail {
+            Tail::Sink(sink) => {
+                let delivered = packets.len() as u64;
+                for packet in packets.iter() {
+                    let born = packet.meta().born_ticks;
+                    if born != 0 {
+                        meter.arrived(born);
+                    }
+                    sink.take(packet);
+                }
+                self.burst.released.append(packets);
+                Work {
+                    delivered,
+                    ..Work::default()
+                }
+            }
+            Tail::Rings {
+                outlets,
+                replica_of,
+                full,
+            } => {
+                if let [only] = outlets.as_mut_slice() {
+                    std::mem::swap(&mut only.staged, packets);
+                } else {
+                    for packet in packets.drain(..) {
+                        let replica = replica_of[usize::from(packet.meta().bucket)];
+                        outlets[usize::from(replica)].staged.push(packet);
+                    }
+                }
+                let mut lost = Tally::default();
+                for outlet in outlets {
+                    if !outlet.staged.is_empty() {
+                        outlet.push(*full, &mut self.burst.released, &mut lost, meter, control);
+                    }
+                }
+                self.overflow = self.overflow + lost;
+                Work {
+                    overflowed: lost.packets,
+                    ..Work::default()
+                }
+            }
+        }
+    }
+
+    /// Sends the buffers of packets that ended here to their source queues.
+    #[inline]
+    fn send_home(&mut self) {
+        let released = &mut self.burst.released;
+        if released.is_empty() {
+            return;
+        }
+        match (&mut self.head, self.homes.as_mut_slice()) {
+            (Head::Source(queue), _) => queue.free.append(released),
+            (_, [only]) => {
+                only.push_from(released);
+            }
+            (_, homes) => {
+                for packet in released.drain(..) {
+                    let home = usize::from(packet.meta().home);
+                    let fits = homes[home].push(packet).is_ok();
+                    debug_assert!(fits, "a way home has room for all buffers of its home");
+                }
+            }
+        }
+    }
+
+    /// Says downstream and upstream that this strand has ended.
+    pub(crate) fn close(&mut self) {
+        if let Head::Source(queue) = &self.head {
+            queue.retire();
+        }
+        if let Tail::Rings { outlets, .. } = &mut self.tail {
+            outlets.iter_mut().for_each(|outlet| outlet.ring.close());
+        }
+    }
+}
+
+impl Inlet<'_> {
+    fn look(&mut self) {
+        let inside = self.ring.len();
+        let step = (inside * (OCCUPANCY_STEPS - 1)).div_ceil(self.capacity);
+        self.occupancy[step.min(OCCUPANCY_STEPS - 1)] += 1;
+    }
+}
+
+impl<'p> Outlet<'p> {
+    pub(crate) fn new(ring: Producer<Packet<'p>>) -> Self {
+        Self {
+            ring,
+            staged: Vec::with_capacity(MAX_BURST),
+            full_pushes: 0,
+        }
+    }
+
+    /// Pushes what is staged; at a full ring waits or drops into `released` and `lost`.
+    #[inline]
+    fn push<const ON: bool>(
+        &mut self,
+        full: FullRing,
+        released: &mut Vec<Packet<'p>>,
+        lost: &mut Tally,
+        meter: &mut Meter<ON>,
+        control: &Control<'_>,
+    ) {
+        self.ring.push_from(&mut self.staged);
+        if self.staged.is_empty() {
+            return;
+        }
+        self.full_pushes += 1;
+        match full {
+            FullRing::Drop => {
+                for packet in self.staged.drain(..) {
+                    lost.add(1, packet.octets() as u64);
+                    released.push(packet);
+                }
+            }
+            FullRing::Wait => {
+                let mut since = ticks();
+                while !self.staged.is_empty() && !control.is_aborted() {
+                    control.relax();
+                    self.ring.push_from(&mut self.staged);
+                    since = meter.blocked_within(since);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Small stages and paths for the tests of the runtime.
+
+use linerate_dataplane::traffic::Traffic;
+use linerate_dataplane::{
+    BuildContext, BuildError, Burst, Job, Outcome, RunError, Stage, StageKind, StageLedger, Steer,
+    Verdict, Watch, generator::Generator, run,
+};
+use linerate_path::model::{
+    FullRing, Mapping, Params, Path, Rate, RunLength, RunOptions, Segment, Sink, Source, StageUse,
+    Value,
+};
+use linerate_path::spec::{StageSpec, State};
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+const SPEC: StageSpec = StageSpec {
+    kind: "",
+    help: "",
+    params: &[],
+    needs_headers: false,
+    state: State::None,
+    keeps_order: true,
+    drop_causes: &["seventh"],
+};
+
+/// Drops every packet whose position is a multiple of seven.
+struct DropSeventh;
+
+impl Stage for DropSeventh {
+    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
+        burst.sift(ledger, |packet, _| match packet.meta().position % 7 {
+            0 => Verdict::Drop(0),
+            _ => Verdict::Pass,
+        });
+    }
+}
+
+/// Puts four octets in front: a running number of the packets of the same bucket.
+struct Number {
+    next: [u32; linerate_dataplane::BUCKETS],
+}
+
+impl Stage for Number {
+    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
+        burst.sift(ledger, |packet, ledger| {
+            let number = &mut self.next[usize::from(packet.meta().bucket)];
+            let front = packet
+                .push_front(4, ledger)
+                .expect("headroom for one number");
+            front.copy_from_slice(&number.to_be_bytes());
+            *number += 1;
+            Verdict::Pass
+        });
+    }
+}
+
+/// Takes two octets off the front and cuts to 60.
+struct Trim;
+
+impl Stage for Trim {
+    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
+        burst.sift(ledger, |packet, ledger| {
+            packet.trim_front(2, ledger);
+            packet.truncate(60, ledger);
+            Verdict::Pass
+        });
+    }
+}
+
+/// Spends `turns` rounds of dependent arithmetic on each packet.
+struct Spin {
+    turns: i64,
+}
+
+impl Stage for Spin {
+    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
+        burst.sift(ledger, |packet, _| {
+            let mut x = packet.meta().position;
+            for _ in 0..self.turns {
+                x = black_box(x.wrapping_mul(3) ^ 1);
+            }
+            Verdict::Pass
+        });
+    }
+}
+
+/// Fails at position `turns`.
+struct Fail {
+    position: i64,
+}
+
+impl Stage for Fail {
+    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
+        burst.sift(ledger, |packet, _| {
+            assert!(
+                packet.meta().position as i64 != self.position,
+                "broken on purpose"
+            );
+            Verdict::Pass
+        });
+    }
+}
+
+fn no_steering(_: &Params) -> Result<Option<Arc<dyn Steer>>, BuildError> {
+    Ok(None)
+}
+
+fn number(params: &Params, name: &str) -> i64 {
+    match params.get(name) {
+        Some(Value::Integer(value)) => *value,
+        _ => 0,
+    }
+}
+
+type Build = fn(&Params, &BuildContext) -> Result<Box<dyn Stage>, BuildError>;
+
+fn kind(kind: &'static str, build: Build) -> StageKind {
+    StageKind {
+        spec: StageSpec { kind, ..SPEC },
+        build,
+        steer: no_steering,
+    }
+}
+
+pub(crate) fn kinds() -> Vec<StageKind> {
+    vec![
+        kind("drop", |_, _| Ok(Box::new(DropSeventh))),
+        kind("number", |_, _| {
+            Ok(Box::new(Number {
+                next: [0; linerate_dataplane::BUCKETS],
+            }))
+        }),
+        kind("trim", |_, _| Ok(Box::new(Trim))),
+        kind("spin", |params, _| {
+            Ok(Box::new(Spin {
+                turns: number(params, "turns"),
+            }))
+        }),
+        kind("fail", |params, _| {
+            Ok(Box::new(Fail {
+                position: number(params, "position"),
+            }))
+        }),
+    ]
+}
+
+pub(crate) fn stage(kind: &str, param: &str, value: i64) -> StageUse {
+    let params = [(param.to_owned(), Value::Integer(value))].into();
+    StageUse {
+        name: kind.to_owned(),
+        kind: kind.to_owned(),
+        params,
+    }
+}
+
+pub(crate) const OPTIONS: RunOptions = RunOptions {
+    length: RunLength::Packets(20_000),
+    rate: Rate::Max,
+    burst: 32,
+    ring: 64,
+    full_ring: FullRing::Wait,
+};
+
+pub(crate) fn path(stages: Vec<StageUse>) -> Path {
+    Path {
+        name: "test".to_owned(),
+        line: None,
+        source: Source::Generator {
+            sizes: vec![60, 300],
+            flows: 500,
+            seed: 1,
+            buffer_octets: 512,
+        },
+        mapping: Mapping::merged(stages.len()),
+        stages,
+        sink: Sink::Capture {
+            file: String::new(),
+            packets: u64::MAX,
+        },
+        run: OPTIONS,
+    }
+}
+
+/// A mapping from the number of stages and replicas of each segment.
+pub(crate) fn mapping(segments: &[(usize, u32)]) -> Mapping {
+    let mut first = 0;
+    let segments = segments.iter().map(|&(stages, replicas)| {
+        let from = first;
+        first += stages;
+        Segment {
+            stages: from..first,
+            replicas,
+            cpus: Vec::new(),
+        }
+    });
+    Mapping {
+        segments: segments.collect(),
+    }
+}
+
+pub(crate) fn traffic() -> Traffic {
+    let generator = Generator {
+        sizes: &[60, 300],
+        flows: 500,
+        seed: 1,
+    };
+    Traffic::generate(generator, 512, &[]).expect("a generator makes frames")
+}
+
+/// Runs on processor 0 alone, so the tests need no second one and leave it to other tests.
+pub(crate) fn run_on_one(
+    path: &Path,
+    mapping: &Mapping,
+    options: RunOptions,
+) -> Result<Outcome, RunError> {
+    let cpus = vec![0; mapping.strands()];
+    let job = Job {
+        path,
+        kinds: &kinds(),
+        traffic: &traffic(),
+        mapping,
+        cpus: &cpus,
+        options,
+        oversubscribe: mapping.strands() > 1,
+        confine: None,
+        audit: true,
+    };
+    run(
+        &job,
+        &Watch {
+            stop: &AtomicBool::new(false),
+            progress: &|_| {},
+        },
+    )
+}

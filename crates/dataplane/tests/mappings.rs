@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a path does to packets does not depend on where its stages run.
+
+mod common;
+
+use common::{OPTIONS, mapping, path, run_on_one, stage};
+use linerate_dataplane::{Kept, RunError};
+use linerate_path::model::{FullRing, Path, Rate, RunLength, RunOptions};
+use linerate_record::run::{RunReport, Tally};
+use std::collections::BTreeMap;
+
+fn edge() -> Path {
+    path(vec![
+        stage("drop", "", 0),
+        stage("number", "", 0),
+        stage("trim", "", 0),
+    ])
+}
+
+/// In and out of every stage, and between the strands.
+fn assert_conserved(report: &RunReport) {
+    for strand in &report.strands {
+        for stage in &strand.stages {
+            let ledger = &stage.ledger;
+            assert!(
+                ledger.is_conserved(),
+                "{} {}: {ledger:?}",
+                strand.name,
+                stage.name
+            );
+        }
+        for pair in strand.stages.windows(2) {
+            assert_eq!(
+                pair[0].ledger.output, pair[1].ledger.input,
+                "{}",
+                pair[1].name
+            );
+        }
+    }
+    let last = report
+        .strands
+        .iter()
+        .map(|s| s.segment)
+        .max()
+        .expect("a run has strands");
+    for segment in 0..last {
+        let sum = |segment, pick: &dyn Fn(&linerate_record::run::StrandReport) -> Tally| {
+            let strands = report.strands.iter().filter(move |s| s.segment == segment);
+            strands.map(pick).sum::<Tally>()
+        };
+        let out = sum(segment, &|s| s.stages.last().expect("a tail").ledger.output);
+        let next = sum(segment + 1, &|s| s.stages[0].ledger.input);
+        assert_eq!(out, next, "between segments {segment} and {}", segment + 1);
+    }
+}
+
+/// Packets by bucket, in the order in which they were kept. A bucket is one flow or several.
+fn by_flow(kept: &Kept) -> BTreeMap<Vec<u8>, Vec<(u64, Vec<u8>)>> {
+    let mut flows: BTreeMap<Vec<u8>, Vec<(u64, Vec<u8>)>> = BTreeMap::new();
+    for (position, _, frame) in kept.iter() {
+        // Source and destination address, behind the number and the trimmed octets.
+        flows
+            .entry(frame[28..36].to_vec())
+            .or_default()
+            .push((position, frame.to_vec()));
+    }
+    flows
+}
+
+#[test]
+fn every_mapping_gives_the_same_packets_in_the_same_order_per_flow() {
+    let path = edge();
+    let merged = run_on_one(&path, &mapping(&[(3, 1)]), OPTIONS).expect("merged");
+    assert_conserved(&merged.report);
+    let expected = by_flow(&merged.kept);
+    assert_eq!(merged.kept.len(), 20_000 - 20_000_usize.div_ceil(7));
+    assert!(expected.len() > 100, "only {} flows", expected.len());
+    let mappings: [&[(usize, u32)]; 7] = [
+        &[(1, 1), (2, 1)],
+        &[(1, 1), (1, 1), (1, 1)],
+        &[(3, 2)],
+        &[(3, 4)],
+        &[(1, 1), (2, 3)],
+        &[(1, 3), (2, 1)],
+        &[(1, 2), (1, 3), (1, 2)],
+    ];
+    for segments in mappings {
+        let outcome = run_on_one(&path, &mapping(segments), OPTIONS).expect("mapped");
+        assert_conserved(&outcome.report);
+        assert_eq!(by_flow(&outcome.kept), expected, "{segments:?}");
+    }
+}
+
+#[test]
+fn bursts_and_rings_of_any_size_lose_nothing() {
+    let path = edge();
+    for (burst, ring) in [(1, 2), (7, 4), (256, 2), (256, 1024)] {
+        let options = RunOptions {
+            burst,
+            ring,
+            ..OPTIONS
+        };
+        let outcome = run_on_one(&path, &mapping(&[(1, 2), (2, 2)]), options).expect("runs");
+        assert_conserved(&outcome.report);
+        let taken: u64 = outcome
+            .report
+            .strands
+            .iter()
+            .take(2)
+            .map(|s| s.stages[0].packets)
+            .sum();
+        assert_eq!(taken, 20_000, "burst {burst}, ring {ring}");
+    }
+}
+
+#[test]
+fn a_full_ring_drops_where_it_is_told_to_and_says_so() {
+    let path = path(vec![stage("drop", "", 0), stage("spin", "turns", 300)]);
+    let options = RunOptions {
+        full_ring: FullRing::Drop,
+        ring: 8,
+        ..OPTIONS
+    };
+    let report = run_on_one(&path, &mapping(&[(1, 1), (1, 1)]), options)
+        .expect("runs")
+        .report;
+    assert_conserved(&report);
+    let tail = report.strands[0].stages.last().expect("a tail");
+    assert_eq!(tail.name, "ring out");
+    assert!(tail.drops["ring_full"] > 0, "{:?}", tail.drops);
+    assert_eq!(report.rings[0].held, 0);
+    assert!(report.rings[0].full_pushes > 0);
+}
+
+#[test]
+fn a_line_that_does_not_wait_is_missed() {
+    let path = path(vec![stage("spin", "turns", 20_000)]);
+    let options = RunOptions {
+        rate: Rate::PacketsPerSecond(2e6),
+        length: RunLength::Packets(60_000),
+        ..OPTIONS
+    };
+    let report = run_on_one(&path, &mapping(&[(1, 1)]), options)
+        .expect("runs")
+        .report;
+    assert_conserved(&report);
+    let source = &report.strands[0].stages[0];
+    let missed = source.drops["rx_missed"];
+    assert!(missed > 0 && missed < 60_000, "{missed}");
+    assert_eq!(source.packets + missed, 60_000);
+}
+
+#[test]
+fn a_stage_that_panics_is_named_with_its_packet() {
+    let path = path(vec![stage("drop", "", 0), stage("fail", "position", 5_000)]);
+    for segments in [&[(2, 1)][..], &[(1, 1), (1, 1)], &[(1, 2), (1, 2)]] {
+        let error = run_on_one(&path, &mapping(segments), OPTIONS).expect_err("it is broken");
+        let RunError::Panicked {
+            strand,
+            stage,
+            packet,
+            message,
+            report,
+        } = error
+        else {
+            panic!("{error}");
+        };
+        assert_eq!((stage.as_str(), packet), ("fail", Some(5_000)));
+        assert!(message.contains("broken on purpose"), "{message}");
+        assert!(report.strands.iter().any(|s| s.name == strand));
+        assert!(
+            report.strands[0].stages[0].packets > 0,
+            "the profile so far is kept"
+        );
+        assert!(report.interrupted);
+    }
+}
