@@ -15,6 +15,7 @@ pub mod help;
 pub mod keys;
 pub mod mapping;
 pub mod model;
+pub mod parse;
 pub mod problem;
 pub mod schema;
 pub mod spec;

@@ -5,24 +5,17 @@
 
 use crate::fields::{Field, Read};
 use crate::keys::{IMIX_OCTETS, MAX_SIZES};
-use crate::keys::{Key, Kind, MAX_BUFFER_OCTETS, MAX_SECONDS, MIN_FRAME_OCTETS};
-use crate::model::{Rate, Value};
+use crate::keys::{Key, Kind, MAX_BUFFER_OCTETS, MIN_FRAME_OCTETS};
+use crate::model::Value;
+use crate::parse;
 use crate::problem::{Mistake, shown};
 use crate::spec::ParamKind;
 use crate::suggest;
-use linerate_record::units;
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::DeValue;
 
 type Given<'t> = Spanned<DeValue<'t>>;
-
-/// Words of a rate beside figures.
-pub(crate) const RATE_WORDS: [(&str, Rate); 3] = [
-    ("max", Rate::Max),
-    ("line", Rate::Line),
-    ("capture", Rate::Capture),
-];
 
 /// The word for [`IMIX_OCTETS`].
 pub(crate) const IMIX: &str = "imix";
@@ -38,9 +31,9 @@ pub(crate) fn read(key: &Key, given: &Given<'_>) -> Result<Field, Vec<Mistake>> 
             let number = power_of_two(key, ranged(key, given, min, max)?, min, max, given)?;
             Read::Value(Value::Integer(number))
         }
-        Kind::BitRate => Read::Number(bit_rate(key, given)?),
-        Kind::Duration => Read::Number(seconds(key, given)?),
-        Kind::OfferedRate => Read::Rate(offered_rate(key, given)?),
+        Kind::BitRate => Read::Number(quantity(key, given, parse::bit_rate)?),
+        Kind::Duration => Read::Number(quantity(key, given, parse::seconds)?),
+        Kind::OfferedRate => Read::Rate(quantity(key, given, parse::rate)?),
         Kind::Sizes => Read::Integers(sizes(key, given)?),
         Kind::Processors => {
             let (min, max) = Kind::CPU_RANGE;
@@ -77,7 +70,7 @@ pub(crate) fn expected(kind: &Kind) -> String {
         Kind::BitRate => "a bit rate with its unit".to_owned(),
         Kind::Duration => "a time with its unit".to_owned(),
         Kind::OfferedRate => {
-            let words = suggest::list(RATE_WORDS.map(|(word, _)| word));
+            let words = suggest::list(parse::rate_words());
             format!("{words}, or a rate with its unit")
         }
         Kind::Sizes => format!("a number of octets, a list of them, or '{IMIX}'"),
@@ -297,57 +290,18 @@ fn power_of_two(
     ])
 }
 
-/// The complaint about a text that `units` does not understand.
-fn not_a_quantity(key: &Key, given: &Given<'_>, error: &units::UnitError) -> Vec<Mistake> {
-    let error = error.to_string().replace('`', "'");
-    let message = format!("{} must be {}: {error}", key.shown(), expected(&key.kind));
-    vec![Mistake::new(&given.span(), message)]
-}
-
-fn bit_rate(key: &Key, given: &Given<'_>) -> Result<f64, Vec<Mistake>> {
+/// A text that `parse` turns into a quantity.
+fn quantity<T>(
+    key: &Key,
+    given: &Given<'_>,
+    parse: fn(&str) -> Result<T, String>,
+) -> Result<T, Vec<Mistake>> {
     let text = text(key, given)?;
-    let rate = units::parse_bit_rate(&text).map_err(|error| not_a_quantity(key, given, &error))?;
-    Ok(rate.0)
-}
-
-fn seconds(key: &Key, given: &Given<'_>) -> Result<f64, Vec<Mistake>> {
-    let text = text(key, given)?;
-    let time = units::parse_duration(&text).map_err(|error| not_a_quantity(key, given, &error))?;
-    let seconds = time.as_secs_f64();
-    if seconds > 0.0 && seconds <= MAX_SECONDS {
-        return Ok(seconds);
-    }
-    let message = format!("{} must be above 0 and at most 30 days", key.shown());
-    Err(vec![Mistake::new(&given.span(), message)])
-}
-
-fn offered_rate(key: &Key, given: &Given<'_>) -> Result<Rate, Vec<Mistake>> {
-    let text = text(key, given)?;
-    if let Some((_, rate)) = RATE_WORDS.iter().find(|(word, _)| *word == text) {
-        return Ok(*rate);
-    }
-    let is_figure = text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c));
-    let figures = "packets are written like '1.5Mpps', bits like '5Gb/s'";
-    if !is_figure {
-        let mistake = unknown_word(key, given, &text, RATE_WORDS.map(|(word, _)| word));
-        let help = mistake
-            .help
-            .as_ref()
-            .map_or(figures.to_owned(), |h| format!("{h} {figures}"));
-        return Err(vec![mistake.help(help)]);
-    }
-    // `b` stands in every bit rate and in no packet rate.
-    let read = if text.contains('b') {
-        units::parse_bit_rate(&text).map(|rate| Rate::BitsPerSecond(rate.0))
-    } else {
-        units::parse_packet_rate(&text).map(|rate| Rate::PacketsPerSecond(rate.per_second()))
-    };
-    read.map_err(|error| {
-        let complain = |mistake: Mistake| mistake.help(figures);
-        not_a_quantity(key, given, &error)
-            .into_iter()
-            .map(complain)
-            .collect()
+    parse(&text).map_err(|why| {
+        vec![Mistake::new(
+            &given.span(),
+            format!("{}: {why}", key.shown()),
+        )]
     })
 }
 
