@@ -26,7 +26,7 @@ pub enum Tier {
 #[serde(untagged)]
 pub enum Scalar {
     /// A finite number in the figure's unit.
-    Number(f64),
+    Number(#[serde(serialize_with = "crate::finite")] f64),
     /// A word or a sentence.
     Text(String),
     /// Could not be read; the figure's `reason` says why.

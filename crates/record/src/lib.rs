@@ -1,14 +1,38 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The measurement record: units, samples, intervals, provenance and the JSON schema.
+//!
+//! Every command makes or reads a record; the stages of the program meet only there. So a record
+//! says what was measured ([`Body`]), the figures people quote ([`Figure`], with unit, interval and
+//! what each rests on), where it comes from ([`Provenance`]) and why to doubt it ([`Warning`]).
+//!
+//! Pure: no files, no clock. Left out: how records are printed for people (`linerate-report`).
 
 #![forbid(unsafe_code)]
 
+pub mod envelope;
 pub mod figure;
 pub mod provenance;
 pub mod run;
 pub mod stats;
 pub mod tune;
 pub mod units;
+pub mod warning;
 
+#[cfg(feature = "schema")]
+pub use envelope::schema_json;
+pub use envelope::{Body, ReadError, Record, WriteError};
 pub use figure::{Figure, Scalar, Tier};
 pub use provenance::Provenance;
+pub use warning::Warning;
+
+/// Serialises a number that must be there. JSON has no infinities and no NaN, and `null` would say
+/// that the value could not be read, when in truth it was computed wrongly.
+fn finite<S: serde::Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    if value.is_finite() {
+        serializer.serialize_f64(*value)
+    } else {
+        Err(serde::ser::Error::custom(format_args!(
+            "{value} is not a finite number"
+        )))
+    }
+}

@@ -27,7 +27,10 @@ impl std::ops::Add for Tally {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
-        Self { packets: self.packets + other.packets, octets: self.octets + other.octets }
+        Self {
+            packets: self.packets + other.packets,
+            octets: self.octets + other.octets,
+        }
     }
 }
 
@@ -74,14 +77,19 @@ impl Ledger {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TimeShares {
     /// Working on packets.
+    #[serde(serialize_with = "crate::finite")]
     pub busy: f64,
     /// Waiting for packets.
+    #[serde(serialize_with = "crate::finite")]
     pub starved: f64,
     /// Waiting for room in the next ring.
+    #[serde(serialize_with = "crate::finite")]
     pub blocked: f64,
     /// Not running at all: preempted by the system, or the processor taken away by its host.
+    #[serde(serialize_with = "crate::finite")]
     pub lost: f64,
     /// 1 less the four shares: what the meter itself cost, or could not attribute.
+    #[serde(serialize_with = "crate::finite")]
     pub unaccounted: f64,
 }
 
@@ -94,16 +102,20 @@ pub struct StageReport {
     /// Packets the stage was given, over the whole run.
     pub packets: u64,
     /// Thousand packets per second given to the stage, over the measured part of the run.
+    #[serde(serialize_with = "crate::finite")]
     pub kpps: f64,
     /// Service time: ticks of the timestamp counter per packet, waiting excluded.
     pub ticks_per_packet: Figure,
     /// The same in core cycles; absent when the core clock moved during the run.
     pub cycles_per_packet: Figure,
     /// Share of wall time this stage worked.
+    #[serde(serialize_with = "crate::finite")]
     pub busy: f64,
     /// Share of wall time the stage's strand waited for packets.
+    #[serde(serialize_with = "crate::finite")]
     pub starved: f64,
     /// Share of wall time the stage's strand waited for room.
+    #[serde(serialize_with = "crate::finite")]
     pub blocked: f64,
     /// Polls of the strand's input that found nothing.
     pub empty_polls: u64,
@@ -195,8 +207,10 @@ pub struct RunReport {
     /// The mapping in short: `parse+verify | filter x2`.
     pub mapping: String,
     /// Wall time of the measured part, in seconds; warming up excluded.
+    #[serde(serialize_with = "crate::finite")]
     pub seconds: f64,
     /// Ticks of the timestamp counter per second.
+    #[serde(serialize_with = "crate::finite")]
     pub ticks_per_second: f64,
     /// Packets that left the path in the clean windows, thousand per second.
     pub throughput_kpps: Figure,
@@ -220,6 +234,9 @@ pub struct RunReport {
 impl RunReport {
     /// Whether every stage of every strand conserved packets and octets.
     pub fn is_conserved(&self) -> bool {
-        self.strands.iter().flat_map(|s| &s.stages).all(|s| s.ledger.is_conserved())
+        self.strands
+            .iter()
+            .flat_map(|s| &s.stages)
+            .all(|s| s.ledger.is_conserved())
     }
 }

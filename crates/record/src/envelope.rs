@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A whole record, and its JSON: written, read back, and refused with a reason.
+//!
+//! On the wire the fields of the body stand beside those of the envelope, `kind` telling which they
+//! are, and every figure appears twice: whole under `figures`, its bare value under `summary`, where
+//! scripts find it. `summary` is not stored here; it is derived when writing and checked when
+//! reading, so that the two cannot drift apart.
+
+use crate::figure::{Figure, Scalar};
+use crate::provenance::Provenance;
+use crate::run::RunReport;
+use crate::tune::TuneReport;
+use crate::warning::Warning;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// What `schema` says in every record.
+const SCHEMA: &str = "linerate-record";
+/// Records of another major version are not read; of a newer minor version, what is known.
+const MAJOR: u32 = 1;
+const MINOR: u32 = 0;
+
+/// What was measured, and what is needed to judge it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// Where the record comes from.
+    pub provenance: Provenance,
+    /// The figures people quote, by name; names are those of `summary`.
+    pub figures: BTreeMap<String, Figure>,
+    /// Reasons to doubt the figures.
+    pub warnings: Vec<Warning>,
+    /// What the command did, in full.
+    pub body: Body,
+}
+
+/// What a command did, in full.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Body {
+    /// `linerate run`: one mapping, as given.
+    Run(Box<RunReport>),
+    /// `linerate tune`: a mapping measured, explained and replaced.
+    Tune(Box<TuneReport>),
+}
+
+/// A record of linerate: what was measured, with what is needed to judge it.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(title = "linerate record"))]
+struct Wire<'a> {
+    /// Always `linerate-record`.
+    #[cfg_attr(feature = "schema", schemars(extend("const" = SCHEMA)))]
+    schema: &'a str,
+    /// `major.minor`; what each promises is in the README beside the published schema.
+    #[cfg_attr(feature = "schema", schemars(regex(pattern = r"^1\.[0-9]+$")))]
+    version: String,
+    /// Where the record comes from.
+    provenance: &'a Provenance,
+    /// The value of each figure under the same name: for scripts.
+    summary: BTreeMap<&'a str, &'a Scalar>,
+    /// The figures people quote, by name.
+    figures: &'a BTreeMap<String, Figure>,
+    /// Reasons to doubt the figures.
+    warnings: &'a [Warning],
+    #[serde(flatten)]
+    body: &'a Body,
+}
+
+/// The part of a record that is the same for every kind.
+#[derive(Deserialize)]
+struct Envelope {
+    provenance: Provenance,
+    summary: BTreeMap<String, Scalar>,
+    figures: BTreeMap<String, Figure>,
+    warnings: Vec<Warning>,
+}
+
+impl Record {
+    /// The record as indented JSON, a line feed at its end.
+    ///
+    /// # Errors
+    /// [`WriteError`] when a number that must be there is infinite or not a number.
+    pub fn to_json_pretty(&self) -> Result<String, WriteError> {
+        let wire = Wire {
+            schema: SCHEMA,
+            version: format!("{MAJOR}.{MINOR}"),
+            provenance: &self.provenance,
+            summary: self
+                .figures
+                .iter()
+                .map(|(name, f)| (name.as_str(), &f.value))
+                .collect(),
+            figures: &self.figures,
+            warnings: &self.warnings,
+            body: &self.body,
+        };
+        let mut json = Vec::new();
+        let mut serializer = serde_json::Serializer::pretty(&mut json);
+        serde_path_to_error::serialize(&wire, &mut serializer).map_err(|error| WriteError {
+            field: error.path().to_string(),
+            message: error.into_inner().to_string(),
+        })?;
+        json.push(b'\n');
+        Ok(String::from_utf8(json).expect("serde_json writes UTF-8"))
+    }
+
+    /// Reads a record. Fields that this version does not know are ignored.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub fn from_json(json: &str) -> Result<Self, ReadError> {
+        let kind = check_head(json)?;
+        let envelope: Envelope = read(json)?;
+        check_summary(&envelope)?;
+        let body = match kind.as_str() {
+            "run" => Body::Run(read(json)?),
+            "tune" => Body::Tune(read(json)?),
+            _ => return Err(ReadError::UnknownKind { kind }),
+        };
+        let Envelope {
+            provenance,
+            figures,
+            warnings,
+            ..
+        } = envelope;
+        Ok(Self {
+            provenance,
+            figures,
+            warnings,
+            body,
+        })
+    }
+}
+
+/// Whether this is a record that this version reads; its kind.
+fn check_head(json: &str) -> Result<String, ReadError> {
+    let value: Value = serde_json::from_str(json).map_err(|error| ReadError::syntax(&error))?;
+    let no_record = |found: &str| ReadError::NotARecord {
+        found: found.to_owned(),
+    };
+    let text = |field| match value.get(field) {
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(_) => Err(no_record(&format!("`{field}` is not a text"))),
+        None => Err(no_record(&format!("there is no `{field}`"))),
+    };
+    if !value.is_object() {
+        return Err(no_record("it is not an object"));
+    }
+    let schema = text("schema")?;
+    if schema != SCHEMA {
+        return Err(no_record(&format!("`schema` is `{schema}`")));
+    }
+    let version = text("version")?;
+    match parse_version(&version) {
+        Some((MAJOR, _)) => text("kind"),
+        Some(_) => Err(ReadError::OtherVersion { version }),
+        None => Err(no_record(&format!("`version` is `{version}`"))),
+    }
+}
+
+fn parse_version(version: &str) -> Option<(u32, u32)> {
+    let (major, minor) = version.split_once('.')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+/// Reads the fields of `T` and ignores the others. From the text once more, because only that knows
+/// the position of a field that is wrong.
+fn read<T: DeserializeOwned>(json: &str) -> Result<T, ReadError> {
+    let mut deserializer = serde_json::Deserializer::from_str(json);
+    serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let field = error.path().to_string();
+        let error = error.into_inner();
+        let (line, column) = (error.line(), error.column());
+        ReadError::Field {
+            field,
+            message: without_position(&error),
+            line,
+            column,
+        }
+    })
+}
+
+fn check_summary(envelope: &Envelope) -> Result<(), ReadError> {
+    let Envelope {
+        summary, figures, ..
+    } = envelope;
+    let names = summary.keys().chain(figures.keys());
+    for name in names {
+        if summary.get(name) != figures.get(name).map(|figure| &figure.value) {
+            return Err(ReadError::SummaryMismatch { name: name.clone() });
+        }
+    }
+    Ok(())
+}
+
+/// The message of `error` less the position it ends with.
+fn without_position(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    match message.rfind(" at line ") {
+        Some(end) => message[..end].to_owned(),
+        None => message,
+    }
+}
+
+/// A record could not be written: a number that must be there was computed wrongly.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WriteError {
+    /// The field, as a path: `strands[0].stages[2].kpps`.
+    pub field: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+impl fmt::Display for WriteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { field, message } = self;
+        write!(
+            f,
+            "the record cannot be written: `{field}`: {message}; please report this"
+        )
+    }
+}
+
+impl std::error::Error for WriteError {}
+
+/// Why a text was not read as a record. Lines and columns count from 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReadError {
+    /// The text ends in the middle.
+    Truncated {
+        /// The last line.
+        line: usize,
+        /// The last column.
+        column: usize,
+    },
+    /// The text is not JSON.
+    Syntax {
+        /// Line of the error.
+        line: usize,
+        /// Column of the error.
+        column: usize,
+        /// What is wrong there.
+        message: String,
+    },
+    /// JSON, but not a record.
+    NotARecord {
+        /// What gave it away.
+        found: String,
+    },
+    /// A record of another major version.
+    OtherVersion {
+        /// The version it says.
+        version: String,
+    },
+    /// A record of a kind that this version does not know.
+    UnknownKind {
+        /// The kind it says.
+        kind: String,
+    },
+    /// A field is missing or of the wrong type.
+    Field {
+        /// The field, or what it is missing from, as a path; `.` is the record itself.
+        field: String,
+        /// What is wrong with it.
+        message: String,
+        /// Line of the error.
+        line: usize,
+        /// Column of the error.
+        column: usize,
+    },
+    /// `summary` and `figures` do not say the same.
+    SummaryMismatch {
+        /// The name they differ in.
+        name: String,
+    },
+}
+
+impl ReadError {
+    fn syntax(error: &serde_json::Error) -> Self {
+        let (line, column) = (error.line(), error.column());
+        if error.is_eof() {
+            return Self::Truncated { line, column };
+        }
+        Self::Syntax {
+            line,
+            column,
+            message: without_position(error),
+        }
+    }
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Truncated { line, column } => write!(
+                f,
+                "the record ends in the middle, at line {line}, column {column}; copy it again, or \
+                 make it again with --record"
+            ),
+            Self::Syntax {
+                line,
+                column,
+                message,
+            } => {
+                write!(f, "line {line}, column {column}: not JSON: {message}")
+            }
+            Self::NotARecord { found } => {
+                write!(
+                    f,
+                    "not a linerate record: {found}; make one with --record FILE"
+                )
+            }
+            Self::OtherVersion { version } => write!(
+                f,
+                "the record has version {version} and this linerate reads {MAJOR}.x; read it with \
+                 the version named in its `provenance.program`"
+            ),
+            Self::UnknownKind { kind } => write!(
+                f,
+                "the record is of kind `{kind}` and this linerate knows `run` and `tune`; a newer \
+                 version reads it"
+            ),
+            Self::Field {
+                field,
+                message,
+                line,
+                column,
+            } => {
+                write!(f, "line {line}, column {column}: `{field}`: {message}")
+            }
+            Self::SummaryMismatch { name } => write!(
+                f,
+                "`{name}` differs between `summary` and `figures`; the record was changed by hand: \
+                 make both say the same"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+/// The JSON Schema (draft 2020-12) of records as this version writes them, as published; a line feed
+/// at its end.
+#[cfg(feature = "schema")]
+pub fn schema_json() -> String {
+    let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();
+    let schema = settings.into_generator().into_root_schema_for::<Wire<'_>>();
+    let mut json = serde_json::to_string_pretty(&schema).expect("a schema is plain JSON");
+    json.push('\n');
+    json
+}

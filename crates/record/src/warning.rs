@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a reader of a record must know before trusting its figures, each with what to do about it.
+
+use crate::units::{Kpps, three_digits};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A reason to doubt the figures. In JSON, `code` names the variant; more codes may come with a
+/// minor version. Printed, it says what to do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "code", rename_all = "snake_case")]
+pub enum Warning {
+    /// Other programs ran when the measurement began.
+    NotIdle {
+        /// Load average over one minute.
+        #[serde(serialize_with = "crate::finite")]
+        load_1min: f64,
+        /// Logical processors the program may use.
+        cpus: u32,
+    },
+    /// Windows were dropped because a strand was preempted in them.
+    PreemptedWindows {
+        /// The share of windows that was dropped, 0 to 1.
+        #[serde(serialize_with = "crate::finite")]
+        share: f64,
+    },
+    /// Too few clean windows for an interval to mean much.
+    FewWindows {
+        /// Windows that were kept.
+        kept: u64,
+    },
+    /// The mapping of the file needs more processors than there are; a smaller one ran.
+    FewCpus {
+        /// Strands of the mapping.
+        wanted: u32,
+        /// Processors the program may use.
+        available: u32,
+    },
+    /// More strands ran than there are processors, as was asked for.
+    Oversubscribed {
+        /// Strands that ran.
+        strands: u32,
+        /// Processors they shared.
+        cpus: u32,
+    },
+    /// Strands ran on hardware threads of one core.
+    SharedCore {
+        /// The logical processors of that core.
+        cpus: Vec<u32>,
+    },
+    /// The core clock moved during the run, so ticks do not stand for cycles.
+    ClockMoved {
+        /// Highest over lowest clock seen, less 1.
+        #[serde(serialize_with = "crate::finite")]
+        spread: f64,
+    },
+    /// The core clock could not be calibrated.
+    UnknownCoreClock {
+        /// Why.
+        reason: String,
+    },
+    /// Part of the input never entered the path.
+    RejectedPackets {
+        /// Packets left out.
+        rejected: u64,
+        /// Packets of the input, these included.
+        of: u64,
+    },
+    /// The source did not keep up with the rate that was asked for.
+    RateMissed {
+        /// The rate that was asked for, thousand packets per second.
+        #[serde(serialize_with = "crate::finite")]
+        wanted_kpps: f64,
+        /// The rate that was offered, thousand packets per second.
+        #[serde(serialize_with = "crate::finite")]
+        offered_kpps: f64,
+    },
+    /// The instructions are emulated.
+    Emulated,
+    /// Written by a newer version, with a code this one does not know.
+    #[serde(other)]
+    Unknown,
+}
+
+impl fmt::Display for Warning {
+    /// What is the matter, a colon, what to do about it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_matter(f)?;
+        write!(f, ": {}", self.advice())
+    }
+}
+
+impl Warning {
+    fn write_matter(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = |share: f64| three_digits(share * 100.0);
+        match self {
+            Self::NotIdle { load_1min, cpus } => {
+                let load = three_digits(*load_1min);
+                write!(
+                    f,
+                    "the machine was not idle (load {load} on {cpus} processors)"
+                )
+            }
+            Self::PreemptedWindows { share } => {
+                write!(
+                    f,
+                    "{} % of the windows were lost to preemption",
+                    percent(*share)
+                )
+            }
+            Self::FewWindows { kept } => {
+                write!(
+                    f,
+                    "only {kept} windows were clean, too few for a narrow interval"
+                )
+            }
+            Self::FewCpus { wanted, available } => {
+                write!(
+                    f,
+                    "the mapping wants {wanted} processors and {available} may be used"
+                )
+            }
+            Self::Oversubscribed { strands, cpus } => {
+                write!(f, "{strands} strands shared {cpus} processors")
+            }
+            Self::SharedCore { cpus } => {
+                write!(
+                    f,
+                    "strands ran side by side on one core (processors {})",
+                    list(cpus)
+                )
+            }
+            Self::ClockMoved { spread } => {
+                write!(f, "the core clock moved by {} %", percent(*spread))
+            }
+            Self::UnknownCoreClock { reason } => write!(f, "the core clock is unknown ({reason})"),
+            Self::RejectedPackets { rejected, of } => {
+                write!(f, "{rejected} of {of} packets of the input were left out")
+            }
+            Self::RateMissed {
+                wanted_kpps,
+                offered_kpps,
+            } => {
+                let (wanted, offered) = (Kpps(*wanted_kpps), Kpps(*offered_kpps));
+                write!(
+                    f,
+                    "the source offered {offered} where {wanted} was asked for"
+                )
+            }
+            Self::Emulated => write!(f, "the processor is emulated"),
+            Self::Unknown => write!(f, "a newer linerate wrote a warning this one does not know"),
+        }
+    }
+
+    fn advice(&self) -> &'static str {
+        match self {
+            Self::NotIdle { .. } => "stop other programs, or expect wide intervals",
+            Self::PreemptedWindows { .. } => {
+                "leave a processor free for the system, or run longer with --time"
+            }
+            Self::FewWindows { .. } => "run longer with --time, or on an idle machine",
+            Self::FewCpus { .. } => {
+                "the nearest mapping that fits was run; allow more processors with --cpus"
+            }
+            Self::Oversubscribed { .. } => {
+                "rates and latencies are those of the scheduler; leave out --oversubscribe to have \
+                 this refused"
+            }
+            Self::SharedCore { .. } => {
+                "each is slower than alone; choose processors of different cores with --cpus"
+            }
+            Self::ClockMoved { .. } => {
+                "cycles are left out, ticks hold; the performance governor keeps the clock still"
+            }
+            Self::UnknownCoreClock { .. } => "cycles are left out, ticks hold",
+            Self::RejectedPackets { .. } => {
+                "the report lists the causes; replace the capture if they matter"
+            }
+            Self::RateMissed { .. } => "lower --rate, or free processors",
+            Self::Emulated => "counts are exact, times mean nothing; measure on hardware",
+            Self::Unknown => "read the record with the version named in its provenance",
+        }
+    }
+}
+
+fn list(numbers: &[u32]) -> String {
+    numbers
+        .iter()
+        .map(u32::to_string)
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_what_to_do() {
+        let text = Warning::NotIdle {
+            load_1min: 3.456,
+            cpus: 2,
+        }
+        .to_string();
+        assert_eq!(
+            text,
+            "the machine was not idle (load 3.46 on 2 processors): stop other programs, or expect \
+             wide intervals"
+        );
+        let text = Warning::SharedCore { cpus: vec![0, 4] }.to_string();
+        assert!(text.contains("(processors 0, 4)"), "{text}");
+    }
+
+    #[test]
+    fn code_names_the_variant() {
+        let json = serde_json::to_string(&Warning::PreemptedWindows { share: 0.25 }).unwrap();
+        assert_eq!(json, r#"{"code":"preempted_windows","share":0.25}"#);
+        assert_eq!(
+            serde_json::to_string(&Warning::Emulated).unwrap(),
+            r#"{"code":"emulated"}"#
+        );
+    }
+
+    #[test]
+    fn a_code_of_a_later_version_is_kept_as_unknown() {
+        let read: Warning =
+            serde_json::from_str(r#"{"code":"solar_flare","kelvin":6000}"#).unwrap();
+        assert_eq!(read, Warning::Unknown);
+        assert!(serde_json::from_str::<Warning>(r#"{"code":"not_idle","cpus":2}"#).is_err());
+    }
+}

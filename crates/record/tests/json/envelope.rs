@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Records written, read back, and refused.
+
+use crate::example;
+use linerate_record::{Body, Figure, ReadError, Record, Scalar, Tier};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+fn examples() -> [Record; 2] {
+    [example::run(), example::tune()]
+}
+
+/// The run record with one change, as text.
+fn changed(change: impl FnOnce(&mut Value)) -> String {
+    let mut value = serde_json::from_str(&example::run().to_json_pretty().unwrap()).unwrap();
+    change(&mut value);
+    serde_json::to_string_pretty(&value).unwrap()
+}
+
+fn refused(change: impl FnOnce(&mut Value)) -> ReadError {
+    Record::from_json(&changed(change)).unwrap_err()
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    for record in examples() {
+        let json = record.to_json_pretty().unwrap();
+        assert!(json.ends_with("}\n"));
+        assert_eq!(Record::from_json(&json).unwrap(), record);
+    }
+}
+
+#[test]
+fn the_body_stands_beside_the_envelope() {
+    let value: Value = serde_json::from_str(&example::run().to_json_pretty().unwrap()).unwrap();
+    assert_eq!(value["schema"], "linerate-record");
+    assert_eq!(value["version"], "1.0");
+    assert_eq!(value["kind"], "run");
+    assert_eq!(
+        value["strands"][0]["stages"][1]["ticks_per_packet"]["value"],
+        211.3
+    );
+    assert_eq!(value["warnings"][1]["code"], "not_idle");
+}
+
+#[test]
+fn summary_has_the_bare_values() {
+    let value: Value = serde_json::from_str(&example::run().to_json_pretty().unwrap()).unwrap();
+    let expected = json!({
+        "finding": "verify is the bottleneck",
+        "line_rate_kpps": null,
+        "third": 1.0 / 3.0,
+        "throughput_kpps": 1234.5,
+    });
+    assert_eq!(value["summary"], expected);
+}
+
+#[test]
+fn a_newer_minor_version_is_read_without_what_is_new() {
+    let json = changed(|v| {
+        v["version"] = json!("1.7");
+        v["weather"] = json!({"rain": true});
+        v["strands"][0]["colour"] = json!("red");
+        v["warnings"][0] = json!({"code": "solar_flare", "kelvin": 6000});
+    });
+    let read = Record::from_json(&json).unwrap();
+    assert_eq!(read.body, Body::Run(Box::new(example::run_report())));
+    assert_eq!(read.warnings[0], linerate_record::Warning::Unknown);
+}
+
+#[test]
+fn another_major_version_is_refused() {
+    for version in ["2.0", "0.9"] {
+        let error = refused(|v| v["version"] = json!(version));
+        assert_eq!(
+            error,
+            ReadError::OtherVersion {
+                version: version.to_owned()
+            }
+        );
+        assert!(
+            error.to_string().contains("this linerate reads 1.x"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn what_is_not_a_record_is_refused() {
+    let found = |json: &str| match Record::from_json(json) {
+        Err(ReadError::NotARecord { found }) => found,
+        other => panic!("{json}: {other:?}"),
+    };
+    assert_eq!(found("[1]"), "it is not an object");
+    assert_eq!(found("{}"), "there is no `schema`");
+    assert_eq!(
+        found(r#"{"schema": "criterion"}"#),
+        "`schema` is `criterion`"
+    );
+    assert_eq!(
+        found(&changed(|v| v["version"] = json!("latest"))),
+        "`version` is `latest`"
+    );
+    assert_eq!(
+        found(&changed(|v| v["version"] = json!(1.0))),
+        "`version` is not a text"
+    );
+    assert_eq!(
+        found(&changed(|v| drop(
+            v.as_object_mut().unwrap().remove("kind")
+        ))),
+        "there is no `kind`"
+    );
+}
+
+#[test]
+fn an_unknown_kind_is_refused() {
+    let error = refused(|v| v["kind"] = json!("memory"));
+    assert_eq!(
+        error,
+        ReadError::UnknownKind {
+            kind: "memory".to_owned()
+        }
+    );
+}
+
+#[test]
+fn a_cut_text_is_told_from_a_wrong_one() {
+    let json = example::run().to_json_pretty().unwrap();
+    let cut = &json[..json.len() / 2];
+    let end = cut.lines().count();
+    match Record::from_json(cut).unwrap_err() {
+        ReadError::Truncated { line, .. } => assert_eq!(line, end),
+        other => panic!("{other:?}"),
+    }
+    assert!(matches!(
+        Record::from_json(""),
+        Err(ReadError::Truncated { .. })
+    ));
+    match Record::from_json("{\n  \"schema\": linerate}").unwrap_err() {
+        ReadError::Syntax {
+            line: 2,
+            column: 13,
+            message,
+        } => assert_eq!(message, "expected value"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_missing_field_is_named_with_its_place() {
+    let json = changed(|v| {
+        v["strands"][0]["stages"][1]
+            .as_object_mut()
+            .unwrap()
+            .remove("kpps");
+    });
+    let ReadError::Field {
+        field,
+        message,
+        line,
+        column,
+    } = Record::from_json(&json).unwrap_err()
+    else {
+        panic!("not a field error");
+    };
+    assert_eq!(
+        (field.as_str(), message.as_str()),
+        ("strands[0].stages[1]", "missing field `kpps`")
+    );
+    // The position is that of the brace that closes the stage.
+    assert_eq!(json.lines().nth(line - 1).unwrap()[..column].trim(), "}");
+}
+
+#[test]
+fn a_field_of_another_type_is_named() {
+    let field = |change: fn(&mut Value)| match refused(change) {
+        ReadError::Field { field, .. } => field,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(
+        field(|v| v["provenance"]["cpus"] = json!(4)),
+        "provenance.cpus"
+    );
+    assert_eq!(field(|v| v["seconds"] = json!(null)), "seconds");
+    assert_eq!(
+        field(|v| v["rings"][0]["held"] = json!(-1)),
+        "rings[0].held"
+    );
+    assert_eq!(
+        field(|v| drop(v.as_object_mut().unwrap().remove("summary"))),
+        "."
+    );
+}
+
+#[test]
+fn summary_and_figures_must_agree() {
+    let name = |change: fn(&mut Value)| match refused(change) {
+        ReadError::SummaryMismatch { name } => name,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(
+        name(|v| v["summary"]["throughput_kpps"] = json!(1300.0)),
+        "throughput_kpps"
+    );
+    assert_eq!(name(|v| v["summary"]["extra"] = json!(null)), "extra");
+    assert_eq!(
+        name(|v| drop(v["summary"].as_object_mut().unwrap().remove("third"))),
+        "third"
+    );
+}
+
+#[test]
+fn numbers_that_are_none_never_reach_json() {
+    let mut record = example::run();
+    let Body::Run(report) = &mut record.body else {
+        unreachable!()
+    };
+    report.strands[0].stages[1].busy = f64::NAN;
+    let error = record.to_json_pretty().unwrap_err();
+    assert_eq!(error.field, "strands[0].stages[1].busy");
+    assert_eq!(error.message, "NaN is not a finite number");
+
+    let mut record = example::run();
+    record.figures.get_mut("third").unwrap().value = Scalar::Number(f64::INFINITY);
+    assert!(record.to_json_pretty().is_err());
+
+    let mut record = example::run();
+    record.figures.get_mut("third").unwrap().low = Some(f64::NAN);
+    let read = Record::from_json(&record.to_json_pretty().unwrap()).unwrap();
+    assert_eq!(read.figures["third"].low, None);
+}
+
+#[test]
+fn figures_without_a_number_say_why() {
+    let figure = Figure::exact("ratio", f64::NAN, Tier::Sw, "division");
+    assert_eq!((figure.value, figure.n), (Scalar::Absent, 0));
+    assert!(figure.reason.is_some());
+}
+
+/// A place in a JSON value, as indices taken modulo what is there.
+fn descend<'a>(mut value: &'a mut Value, path: &[usize]) -> &'a mut Value {
+    for &step in path {
+        let value_len = match value {
+            Value::Object(map) => map.len(),
+            Value::Array(list) => list.len(),
+            _ => 0,
+        };
+        if value_len == 0 {
+            break;
+        }
+        value = match value {
+            Value::Object(map) => map.values_mut().nth(step % value_len).unwrap(),
+            Value::Array(list) => &mut list[step % value_len],
+            _ => unreachable!(),
+        };
+    }
+    value
+}
+
+fn any_value() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(json!(null)),
+        Just(json!(-1)),
+        Just(json!(1e300)),
+        Just(json!("text")),
+        Just(json!([])),
+        Just(json!([1, 2])),
+        Just(json!({"packets": 1})),
+    ]
+}
+
+/// Whatever `json` is, it is read or refused with a message; what is read can be written again.
+fn is_answered(json: &str) {
+    match Record::from_json(json) {
+        Ok(record) => {
+            let again = record.to_json_pretty().unwrap();
+            assert_eq!(Record::from_json(&again).unwrap(), record);
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn a_record_with_a_value_replaced_is_answered(
+        path in prop::collection::vec(0usize..20, 1..6),
+        value in any_value(),
+    ) {
+        is_answered(&changed(|v| *descend(v, &path) = value));
+    }
+
+    #[test]
+    fn a_record_with_octets_changed_is_answered(
+        edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        cut in any::<prop::sample::Index>(),
+        shorten in any::<bool>(),
+    ) {
+        let mut octets = example::tune().to_json_pretty().unwrap().into_bytes();
+        for (index, octet) in edits {
+            let at = index.index(octets.len());
+            octets[at] = octet;
+        }
+        if shorten {
+            octets.truncate(cut.index(octets.len()));
+        }
+        is_answered(&String::from_utf8_lossy(&octets));
+    }
+
+    #[test]
+    fn any_finite_number_comes_back_bit_for_bit(x in prop::num::f64::NORMAL | prop::num::f64::SUBNORMAL) {
+        let mut record = example::run();
+        record.figures.insert("x".to_owned(), Figure::exact("", x, Tier::Sw, ""));
+        let read = Record::from_json(&record.to_json_pretty().unwrap()).unwrap();
+        prop_assert_eq!(read.figures["x"].as_number().unwrap().to_bits(), x.to_bits());
+    }
+}
