@@ -16,10 +16,6 @@ const PURE_CRATES: &[&str] = &["record", "path", "plan", "report"];
 
 const MAX_COLUMNS: usize = 100;
 
-/// What breaks long comments and leaves the others alone.
-const WRAP_COMMENTS: &str =
-    "rustup run nightly rustfmt --edition 2024 --config wrap_comments=true,comment_width=100 FILE";
-
 /// Text that no file may contain, and what to write instead.
 const TEXT_BANS: &[(&str, &str)] = &[
     (
@@ -238,7 +234,7 @@ fn width(file: &File) -> Vec<String> {
         let columns = line.chars().count();
         if columns > MAX_COLUMNS {
             faults.push(format!(
-                "{}: {columns} columns; break at {MAX_COLUMNS} (comments: {WRAP_COMMENTS})",
+                "{}: {columns} columns; break at {MAX_COLUMNS}; CONTRIBUTING.md has the command",
                 i + 1
             ));
         }
