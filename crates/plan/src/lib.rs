@@ -1,2 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Diagnosis, models and advice: from a run record to a better mapping.
+//!
+//! The chain, each link usable alone and from a stored record:
+//!
+//! 1. [`diagnose`] names the stage that limits a measured run.
+//! 2. [`costs`] takes from the same run what each stage costs per packet of the path.
+//! 3. [`model`] predicts the throughput of a mapping from those costs, with an interval.
+//! 4. [`candidates`] searches the mappings that a path and a number of processors allow.
+//! 5. [`verdict`] chooses among those that were measured.
+//!
+//! Nothing here measures, reads a file or a clock, or runs a packet path.
+
+#![forbid(unsafe_code)]
+
+pub mod candidates;
+pub mod costs;
+pub mod diagnose;
+pub mod model;
+mod partition;
+mod profile;
+mod sample;
+pub mod verdict;

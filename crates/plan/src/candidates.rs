@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which mappings are worth measuring.
+//!
+//! Two kinds of proposal. The named ones are what an engineer would try, and stand in the list
+//! whatever they promise: merge, merge and replicate, split at the balanced point, split off the
+//! stage that cannot be replicated, relieve the bottleneck, merge what is light. And the best
+//! mapping of all that the path and the processors allow, which the model finds exactly
+//! (see `partition`): no mapping has a higher predicted rate at the same burst size.
+//!
+//! Left out: which processor a strand is pinned to, and orders of stages other than the given one.
+
+use crate::costs::Costs;
+use crate::model::{Environment, Prediction, Terms, predict};
+use crate::partition::{Part, minimax};
+use linerate_path::model::{Mapping, Path, Segment};
+use linerate_path::spec::{StageSpec, State};
+use linerate_record::tune::RuledOut;
+use std::ops::Range;
+
+/// Burst sizes tried on the best mapping. Below 8 every ring operation is paid nearly alone; 256
+/// packets of 1500 octets fill a second-level cache of 512 KiB.
+const BURSTS: [u32; 6] = [8, 16, 32, 64, 128, 256];
+
+/// What another burst size must be predicted to gain, relative, to be proposed: less is below what
+/// rounds of measurement resolve.
+const MIN_BURST_GAIN: f64 = 0.01;
+
+/// A mapping worth measuring.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Proposal {
+    /// What it does, in words: `merge and replicate x2`.
+    pub name: String,
+    /// Which stages run where; processors are left to the program.
+    pub mapping: Mapping,
+    /// Packets per burst.
+    pub burst: u32,
+    /// What it is predicted to do.
+    pub prediction: Prediction,
+}
+
+/// What the model advises.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Advice {
+    /// Best prediction first. No mapping stands in it twice with the same burst, and the baseline
+    /// with its own burst not at all.
+    pub proposals: Vec<Proposal>,
+    /// What was considered and may not be done, and why.
+    pub ruled_out: Vec<RuledOut>,
+}
+
+/// Proposes mappings of `path` for the processors of `env`, beside `baseline` with bursts of
+/// `burst` packets. `kinds` has the specification of each stage of the path, in order.
+///
+/// # Panics
+/// When `kinds`, `costs` or `baseline` are not of this path.
+pub fn candidates(
+    path: &Path,
+    kinds: &[StageSpec],
+    costs: &Costs,
+    env: &Environment,
+    baseline: &Mapping,
+    burst: u32,
+) -> Advice {
+    assert_eq!(
+        kinds.len(),
+        path.stages.len(),
+        "one specification per stage"
+    );
+    let search = Search {
+        path,
+        kinds,
+        costs,
+        env,
+        terms: Terms::point(costs, env, burst),
+        burst,
+    };
+    let mut list = List {
+        baseline,
+        mappings: Vec::new(),
+        ruled_out: Vec::new(),
+    };
+    search.merge_and_replicate(&mut list);
+    search.split(&mut list);
+    search.split_off_global(&mut list);
+    search.relieve(&mut list);
+    search.merge_light(&mut list);
+    search.best(&mut list);
+
+    let proposal = |name: String, mapping: Mapping, burst: u32| {
+        let prediction = predict(&mapping, burst, costs, env);
+        Proposal {
+            name,
+            mapping,
+            burst,
+            prediction,
+        }
+    };
+    let mut proposals: Vec<Proposal> = list
+        .mappings
+        .into_iter()
+        .map(|(name, m)| proposal(name, m, burst))
+        .collect();
+    order(&mut proposals);
+    let given = proposal("keep the mapping".to_owned(), unpinned(baseline), burst);
+    let best = match proposals.first() {
+        Some(first) if rate(first) > rate(&given) => first.clone(),
+        _ => given,
+    };
+    for size in search.other_bursts(&best.mapping) {
+        let other = proposal(
+            format!("{}, bursts of {size}", best.name),
+            best.mapping.clone(),
+            size,
+        );
+        if rate(&other) > rate(&best) * (1.0 + MIN_BURST_GAIN) {
+            proposals.push(other);
+        }
+    }
+    order(&mut proposals);
+    Advice {
+        proposals,
+        ruled_out: list.ruled_out,
+    }
+}
+
+fn rate(proposal: &Proposal) -> f64 {
+    proposal.prediction.kpps.value
+}
+
+/// Highest prediction first; among equals the smaller mapping.
+fn order(proposals: &mut [Proposal]) {
+    let size = |p: &Proposal| (p.mapping.strands(), p.mapping.segments.len(), p.burst);
+    proposals.sort_by(|a, b| rate(b).total_cmp(&rate(a)).then(size(a).cmp(&size(b))));
+}
+
+/// The mappings found so far, without the baseline and without repetition.
+struct List<'a> {
+    baseline: &'a Mapping,
+    mappings: Vec<(String, Mapping)>,
+    ruled_out: Vec<RuledOut>,
+}
+
+impl List<'_> {
+    fn add(&mut self, name: String, segments: Vec<Segment>) {
+        let mapping = Mapping { segments };
+        if mapping != unpinned(self.baseline) && self.mappings.iter().all(|(_, m)| *m != mapping) {
+            self.mappings.push((name, mapping));
+        }
+    }
+
+    fn rule_out(&mut self, name: String, reason: String) {
+        self.ruled_out.push(RuledOut { name, reason });
+    }
+}
+
+struct Search<'a> {
+    path: &'a Path,
+    kinds: &'a [StageSpec],
+    costs: &'a Costs,
+    env: &'a Environment,
+    terms: Terms<'a>,
+    burst: u32,
+}
+
+impl Search<'_> {
+    fn stages(&self) -> usize {
+        self.kinds.len()
+    }
+
+    /// The first of `stages` that must not be replicated.
+    fn global(&self, mut stages: Range<usize>) -> Option<usize> {
+        stages.find(|&i| self.kinds[i].state == State::Global)
+    }
+
+    fn max_replicas(&self, stages: Range<usize>) -> u32 {
+        if self.global(stages).is_some() {
+            1
+        } else {
+            self.env.cpus as u32
+        }
+    }
+
+    fn forbids(&self, stage: usize) -> String {
+        format!(
+            "`{}` keeps one state for all packets (global), so it must run on one strand",
+            self.path.stages[stage].name
+        )
+    }
+
+    /// `name` of everything that takes more than one strand on a machine that has but one.
+    fn one_cpu(&self, list: &mut List<'_>, name: &str) -> bool {
+        let one = self.env.cpus < 2;
+        if one {
+            list.rule_out(
+                name.to_owned(),
+                "it takes 2 processors; there is 1".to_owned(),
+            );
+        }
+        one
+    }
+
+    fn merge_and_replicate(&self, list: &mut List<'_>) {
+        let all = 0..self.stages();
+        list.add("merge".to_owned(), vec![segment(all.clone(), 1)]);
+        if self.one_cpu(list, "merge and replicate") {
+            return;
+        }
+        if let Some(stage) = self.global(all.clone()) {
+            let most = self.env.cpus;
+            list.rule_out(
+                format!("merge and replicate, x2 to x{most}"),
+                self.forbids(stage),
+            );
+            return;
+        }
+        for replicas in 2..=self.env.cpus as u32 {
+            let name = format!("merge and replicate x{replicas}");
+            list.add(name, vec![segment(all.clone(), replicas)]);
+        }
+    }
+
+    fn split(&self, list: &mut List<'_>) {
+        if self.stages() < 2 || self.one_cpu(list, "split") {
+            return;
+        }
+        let strands = self.env.cpus.min(self.stages());
+        let load = |stages, replicas| self.terms.load(stages, replicas);
+        let cuts = minimax(self.stages(), strands, |_| 1, load)
+            .into_iter()
+            .enumerate()
+            .skip(1);
+        for (index, parts) in cuts {
+            let name = format!("split in {} at the balanced points", index + 1);
+            list.add(
+                name,
+                parts.unwrap_or_default().into_iter().map(whole).collect(),
+            );
+        }
+    }
+
+    /// The stages from the first to the last global one on a strand of their own, what stands
+    /// before and behind them on the remaining strands.
+    fn split_off_global(&self, list: &mut List<'_>) {
+        let is_global = |&i: &usize| self.kinds[i].state == State::Global;
+        let Some(first) = (0..self.stages()).find(is_global) else {
+            return;
+        };
+        let last = (0..self.stages()).rfind(is_global).unwrap_or(first);
+        let (before, behind) = (0..first, last + 1..self.stages());
+        let free = self.env.cpus.saturating_sub(1) as u32;
+        let sides = [&before, &behind]
+            .into_iter()
+            .filter(|s| !s.is_empty())
+            .count() as u32;
+        if sides == 0 || free < sides {
+            return;
+        }
+        let load = |stages: &Range<usize>, replicas: u32| match stages.is_empty() {
+            true => 0.0,
+            false => self.terms.load(stages.clone(), replicas),
+        };
+        let spread = if before.is_empty() {
+            0..=0
+        } else {
+            1..=free + 1 - sides
+        };
+        let split = spread
+            .map(|r| (r, if behind.is_empty() { 0 } else { free - r }))
+            .min_by(|a, b| {
+                let largest =
+                    |s: &(u32, u32)| load(&before, s.0.max(1)).max(load(&behind, s.1.max(1)));
+                largest(a).total_cmp(&largest(b))
+            });
+        let Some((replicas_before, replicas_behind)) = split else {
+            return;
+        };
+        let parts = [
+            (before, replicas_before),
+            (first..last + 1, 1),
+            (behind, replicas_behind),
+        ];
+        let parts = parts.into_iter().filter(|(stages, _)| !stages.is_empty());
+        let name = format!(
+            "split off `{}` and replicate the rest",
+            self.path.stages[first].name
+        );
+        list.add(
+            name,
+            parts
+                .map(|(stages, replicas)| segment(stages, replicas))
+                .collect(),
+        );
+    }
+
+    /// More strands for the segment of the baseline that limits it in the model.
+    fn relieve(&self, list: &mut List<'_>) {
+        let baseline = unpinned(list.baseline);
+        if baseline.segments.len() < 2 {
+            return;
+        }
+        let limit = predict(&baseline, self.burst, self.costs, self.env).bottleneck;
+        let stages = baseline.segments[limit].stages.clone();
+        let name = format!("replicate `{}` only", self.names(stages.clone()));
+        let spare = self.env.cpus.saturating_sub(baseline.strands()) as u32;
+        if let Some(stage) = self.global(stages) {
+            list.rule_out(name, self.forbids(stage));
+        } else if spare == 0 {
+            let reason = format!("all {} processors are taken", self.env.cpus);
+            list.rule_out(name, reason);
+        } else {
+            for more in 1..=spare {
+                let mut segments = baseline.segments.clone();
+                segments[limit].replicas += more;
+                list.add(format!("{name}, x{}", segments[limit].replicas), segments);
+            }
+        }
+    }
+
+    /// Fewer strands than the baseline has, at the least cost.
+    fn merge_light(&self, list: &mut List<'_>) {
+        for strands in (1..list.baseline.strands()).rev() {
+            let merged = nearest_feasible(list.baseline, strands, Some(self.costs));
+            if merged.strands() <= self.env.cpus {
+                let name = format!("merge the lightest, {} strands left", merged.strands());
+                list.add(name, merged.segments);
+            }
+        }
+    }
+
+    /// The mapping with the highest predicted rate of all.
+    fn best(&self, list: &mut List<'_>) {
+        let load = |stages, replicas| self.terms.load(stages, replicas);
+        let max_replicas = |stages| self.max_replicas(stages);
+        let cuts = minimax(self.stages(), self.env.cpus, max_replicas, load);
+        let rated = cuts.into_iter().flatten().map(|parts| {
+            let strands = parts.iter().map(|p| p.replicas as usize).sum();
+            let loads = parts
+                .iter()
+                .map(|p| self.terms.load(p.atoms.clone(), p.replicas));
+            (self.terms.rate(loads.fold(0.0, f64::max), strands), parts)
+        });
+        let better = |best: (f64, Vec<Part>), next: (f64, Vec<Part>)| {
+            if next.0 > best.0 { next } else { best }
+        };
+        if let Some((_, parts)) = rated.reduce(better) {
+            let strands: u32 = parts.iter().map(|p| p.replicas).sum();
+            let name = format!("cut and replicate for balance, {strands} strands");
+            list.add(name, parts.into_iter().map(whole).collect());
+        }
+    }
+
+    /// Burst sizes other than the given one that the rings of `mapping` have room for twice: one
+    /// burst being filled while another is emptied.
+    fn other_bursts(&self, mapping: &Mapping) -> impl Iterator<Item = u32> {
+        let rings = mapping.segments.len() > 1;
+        let room = if rings {
+            self.path.run.ring / 2
+        } else {
+            u32::MAX
+        };
+        let burst = self.burst;
+        BURSTS
+            .into_iter()
+            .filter(move |&size| size != burst && size <= room)
+    }
+
+    fn names(&self, stages: Range<usize>) -> String {
+        let names: Vec<&str> = self.path.stages[stages]
+            .iter()
+            .map(|s| s.name.as_str())
+            .collect();
+        names.join("+")
+    }
+}
+
+fn segment(stages: Range<usize>, replicas: u32) -> Segment {
+    Segment {
+        stages,
+        replicas,
+        cpus: Vec::new(),
+    }
+}
+
+fn whole(part: Part) -> Segment {
+    segment(part.atoms, part.replicas)
+}
+
+fn unpinned(mapping: &Mapping) -> Mapping {
+    let segments = mapping
+        .segments
+        .iter()
+        .map(|s| segment(s.stages.clone(), s.replicas));
+    Mapping {
+        segments: segments.collect(),
+    }
+}
+
+/// `mapping` itself if it has no more than `cpus` strands; otherwise the mapping that comes from it
+/// by merging neighbouring segments and taking away replicas and has the smallest largest load.
+///
+/// Loads are costs of stages shared among replicas; without costs every stage counts the same. A
+/// merged segment never has more replicas than any of its parts had, so that a stage which may not
+/// be replicated is not. Processors to pin to are dropped, since there are fewer strands. `cpus` 0
+/// is taken as 1.
+pub fn nearest_feasible(mapping: &Mapping, cpus: usize, costs: Option<&Costs>) -> Mapping {
+    let cpus = cpus.max(1);
+    if mapping.strands() <= cpus {
+        return mapping.clone();
+    }
+    let given = &mapping.segments;
+    let stages_of =
+        |atoms: Range<usize>| given[atoms.start].stages.start..given[atoms.end - 1].stages.end;
+    let load = |atoms: Range<usize>, replicas: u32| {
+        let stages = stages_of(atoms);
+        let work = costs.map_or(stages.len() as f64, |c| work(c, stages));
+        work / f64::from(replicas)
+    };
+    let fewest = |atoms: Range<usize>| given[atoms].iter().map(|s| s.replicas).min().unwrap_or(1);
+    let cuts = minimax(given.len(), cpus, fewest, load);
+    let largest = |parts: &Vec<Part>| {
+        let loads = parts.iter().map(|p| load(p.atoms.clone(), p.replicas));
+        loads.fold(0.0, f64::max)
+    };
+    // Among equal loads the last, which has the most strands, is nearest to what was given.
+    let best = cuts.into_iter().flatten().min_by(|a, b| {
+        let strands = |parts: &Vec<Part>| parts.iter().map(|p| p.replicas).sum::<u32>();
+        largest(a)
+            .total_cmp(&largest(b))
+            .then(strands(b).cmp(&strands(a)))
+    });
+    match best {
+        Some(parts) => Mapping {
+            segments: parts
+                .into_iter()
+                .map(|p| segment(stages_of(p.atoms), p.replicas))
+                .collect(),
+        },
+        // One strand is always feasible, so this is a mapping without segments.
+        None => mapping.clone(),
+    }
+}
+
+/// Ticks per packet of the path, rings left out.
+fn work(costs: &Costs, stages: Range<usize>) -> f64 {
+    let ends = [
+        (stages.start == 0, &costs.source),
+        (stages.end == costs.stages.len(), &costs.sink),
+    ];
+    let at_ends = ends
+        .iter()
+        .filter(|(here, _)| *here)
+        .map(|(_, end)| end.ticks.value);
+    costs.stages[stages]
+        .iter()
+        .map(|s| s.ticks.value)
+        .chain(at_ends)
+        .sum()
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What each stage costs, taken from a measured run, and which stages wait for memory.
+//!
+//! Costs are ticks of the timestamp counter per packet *entering the path*. A stage behind a filter
+//! that drops half the packets is weighed by half, so that costs of different stages add up to the
+//! cost of a strand. What rings cost is left out: it belongs to a mapping, not to a stage.
+
+use crate::profile::{Profile, Which, inner, scaled};
+use linerate_path::model::Path;
+use linerate_record::run::RunReport;
+use linerate_record::stats::Estimate;
+use std::fmt;
+
+/// A stage is called memory-bound when it is this many times as costly on the run's own packets as
+/// on a few packets that stay in the first-level cache. Speculative overlap, branch history and the
+/// mix of packets move the ratio of compute-bound stages too, but by tenths.
+const MEMORY_RATIO: f64 = 1.5;
+
+/// ... and costs at least this many ticks more. Less is two hits in the second-level cache (about 14
+/// cycles each), which no mapping takes away.
+const MEMORY_TICKS: f64 = 30.0;
+
+/// One stage, or one end of the path.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StageCost {
+    /// The stage's name; `source` or `sink` for the ends.
+    pub name: String,
+    /// Ticks per packet entering the path.
+    pub ticks: Estimate,
+    /// Share of the packets entering the path that reach the stage, 0 to 1.
+    pub reach: f64,
+    /// For a memory-bound stage, what it would cost if its data were in the cache, in ticks per
+    /// packet entering the path; `None` for a compute-bound or an unchecked stage.
+    pub hot_ticks: Option<Estimate>,
+}
+
+/// The costs of a path, as one run showed them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Costs {
+    /// Taking packets from the source.
+    pub source: StageCost,
+    /// The stages, in path order.
+    pub stages: Vec<StageCost>,
+    /// Handing packets to the sink.
+    pub sink: StageCost,
+    /// Packets per burst in that run.
+    pub burst: u32,
+    /// Strands that ran at the same time in that run, and slowed each other.
+    pub strands: usize,
+}
+
+/// Why no costs could be taken from a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CostsError {
+    /// No packet entered the path.
+    NoPackets,
+    /// A stage of the path is not in the run: the record is of another path.
+    NotInRun {
+        /// The stage, or `source` or `sink`.
+        stage: String,
+    },
+    /// A stage saw packets but its service time could not be read.
+    Unreadable {
+        /// The stage, or `source` or `sink`.
+        stage: String,
+        /// Why, in the words of the record.
+        reason: String,
+    },
+}
+
+impl fmt::Display for CostsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoPackets => write!(
+                f,
+                "no packet entered the path, so no cost is known: run it longer, or check its source"
+            ),
+            Self::NotInRun { stage } => write!(
+                f,
+                "the run has no `{stage}`: it is of another path; run this path and plan from that"
+            ),
+            Self::Unreadable { stage, reason } => write!(
+                f,
+                "the service time of `{stage}` is missing ({reason}): run longer, or on quieter \
+                 processors"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for CostsError {}
+
+impl Costs {
+    /// The costs of the stages of `path` in `run`, which used bursts of `burst` packets.
+    pub fn from_run(run: &RunReport, path: &Path, burst: u32) -> Result<Self, CostsError> {
+        let profile = Profile::new(run).ok_or(CostsError::NoPackets)?;
+        let stages = path
+            .stages
+            .iter()
+            .map(|s| stage_cost(&profile, &s.name, Which::Named(&s.name)));
+        Ok(Self {
+            source: stage_cost(&profile, "source", Which::Source)?,
+            stages: stages.collect::<Result<_, _>>()?,
+            sink: stage_cost(&profile, "sink", Which::Sink)?,
+            burst,
+            strands: run.strands.len(),
+        })
+    }
+
+    /// Takes over which stages are memory-bound and what they would cost hot. Stages the check does
+    /// not name stay as they are.
+    pub fn apply(&mut self, check: &MemoryCheck) {
+        let ends = [&mut self.source, &mut self.sink];
+        for cost in self.stages.iter_mut().chain(ends) {
+            if let Some(stage) = check.stages.iter().find(|s| s.name == cost.name) {
+                cost.hot_ticks = stage.is_memory_bound().then_some(stage.hot);
+            }
+        }
+    }
+}
+
+fn stage_cost(
+    profile: &Profile<'_>,
+    name: &str,
+    which: Which<'_>,
+) -> Result<StageCost, CostsError> {
+    let Some(total) = profile.stage(which) else {
+        return Err(CostsError::NotInRun {
+            stage: name.to_owned(),
+        });
+    };
+    if let Some(reason) = total.unreadable {
+        return Err(CostsError::Unreadable {
+            stage: name.to_owned(),
+            reason,
+        });
+    }
+    // Packets under way when counting began can lift a share a little above 1.
+    let reach = total.reach.min(1.0);
+    Ok(StageCost {
+        name: name.to_owned(),
+        ticks: total.ticks,
+        reach,
+        hot_ticks: None,
+    })
+}
+
+/// One stage, cold and hot.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MemoryStage {
+    /// The stage's name; `source` or `sink` for the ends.
+    pub name: String,
+    /// Ticks per packet entering the path, on the run's own packets.
+    pub normal: Estimate,
+    /// The same when the source repeats a few packets, so that all data stays in the cache; scaled
+    /// to the share of packets that reach the stage in the normal run.
+    pub hot: Estimate,
+}
+
+impl MemoryStage {
+    /// Whether the difference is large enough to call the stage memory-bound.
+    pub fn is_memory_bound(&self) -> bool {
+        self.normal.value > MEMORY_RATIO * self.hot.value
+            && self.normal.value - self.hot.value > MEMORY_TICKS
+    }
+}
+
+/// Every stage cold and hot: which ones wait for memory.
+///
+/// Costs of compute-bound stages carry over from one mapping to another; costs of memory-bound
+/// stages depend on what else is in the cache and on how many packets are in flight, so that the
+/// model can only bound them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MemoryCheck {
+    /// The stages that could be compared.
+    pub stages: Vec<MemoryStage>,
+}
+
+impl MemoryCheck {
+    /// Compares two runs of the same mapping: `normal`, and `hot`, whose source was confined to a
+    /// few packets. A stage whose time is missing in either run, or that no hot packet reached, is
+    /// left out.
+    pub fn compare(normal: &RunReport, hot: &RunReport) -> Self {
+        let (Some(cold), Some(warm)) = (Profile::new(normal), Profile::new(hot)) else {
+            return Self { stages: Vec::new() };
+        };
+        let names = normal.strands.iter().flat_map(|s| inner(&s.stages));
+        let mut unique: Vec<&str> = Vec::new();
+        for stage in names {
+            if !unique.contains(&stage.name.as_str()) {
+                unique.push(&stage.name);
+            }
+        }
+        let ends = [("source", Which::Source), ("sink", Which::Sink)];
+        let stages = unique.into_iter().map(|n| (n, Which::Named(n))).chain(ends);
+        let pairs = stages.filter_map(|(name, which)| {
+            let (normal, hot) = (cold.stage(which)?, warm.stage(which)?);
+            let readable = normal.unreadable.is_none() && hot.unreadable.is_none();
+            let hot_ticks = scaled(hot.ticks, normal.reach / hot.reach);
+            (readable && hot.reach > 0.0).then(|| MemoryStage {
+                name: name.to_owned(),
+                normal: normal.ticks,
+                hot: hot_ticks,
+            })
+        });
+        Self {
+            stages: pairs.collect(),
+        }
+    }
+}

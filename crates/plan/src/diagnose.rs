@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which stage limits a measured run.
+//!
+//! The strand that limits a path never waits: those before it wait for room, those behind it wait
+//! for packets. So:
+//!
+//! ```text
+//! busy(strand)   = busy / (busy + starved + blocked)      time the system took away is no evidence
+//! leader         = of each segment, the replica with the largest busy(strand)
+//! saturated      = segments whose leader has busy >= SATURATED and whose ring drops nothing
+//! none saturated -> the source sets the rate, if the first segment waits for packets and nobody
+//!                   waits for room; otherwise cannot tell
+//! one            -> that one, unless another clearly works more ticks per packet of the path: then
+//!                   it was never seen waiting only because its processor was taken away
+//! several        -> the one with the largest load, if its interval lies above the next one's;
+//!                   otherwise cannot tell
+//! stage          = of that strand, the one with the most ticks per packet entering the strand
+//! ```
+//!
+//! Shares of time come from all of the run, service times from clean windows only; the two are
+//! measured independently, and the finding rests on their agreement. It says what limits *this* run,
+//! not what another mapping would gain: that is the model's part.
+
+use crate::profile::{Profile, Segment, service_time, stage_time};
+use linerate_record::run::{RunReport, StrandReport, TimeShares};
+use linerate_record::stats::Estimate;
+use linerate_record::tune::{Finding, Limit};
+
+/// A strand that waits less than a twentieth of its running time counts as never waiting. A
+/// bottleneck waits a little after each preemption of a neighbour and at the edges of bursts; a
+/// strand 5 % from the bottleneck is one whose relief would gain next to nothing by itself.
+const SATURATED: f64 = 0.95;
+
+/// Waiting for room below this share is jitter: a ring that fills now and then under bursts.
+const STRAY_BLOCKED: f64 = 0.02;
+
+/// A ring that drops more than this share of its packets is full, and the strand before it would
+/// wait if it were told to.
+const STRAY_DROPS: f64 = 0.01;
+
+/// Replicas whose busy shares differ by more than this are called uneven: a fifth of a strand idles.
+const UNEVEN: f64 = 0.20;
+
+/// Clean windows a strand needs. The range of five holds the median with 1 - 2^-4 = 94 %, of four
+/// only with 87.5 %, less than the 90 % that intervals promise.
+const MIN_CLEAN_WINDOWS: u64 = 5;
+
+/// With several strands, more windows than this share lost on one of them make the waiting of the
+/// others say more about the system than about the path. A strand by itself waits for nobody.
+const MAX_LOST_WINDOWS: f64 = 0.5;
+
+/// Names what limits `run`, or says why that cannot be told.
+pub fn diagnose(run: &RunReport) -> Finding {
+    let Some(profile) = Profile::new(run) else {
+        return cannot_tell("no packet got through the path");
+    };
+    if let Some(reason) = too_little_evidence(run) {
+        return cannot_tell(&reason);
+    }
+    let leaders: Vec<Leader<'_>> = profile
+        .segments
+        .iter()
+        .map(|s| leader(&profile, s))
+        .collect();
+    let full = |l: &&Leader<'_>| l.segment.dropped_behind > STRAY_DROPS;
+    let mut saturated: Vec<&Leader<'_>> = leaders
+        .iter()
+        .filter(|l| l.busy >= SATURATED && !full(l))
+        .collect();
+    saturated.sort_by(|a, b| b.load_value().total_cmp(&a.load_value()));
+    match saturated.as_slice() {
+        [] => unsaturated(run, &leaders),
+        [first, rest @ ..] => {
+            let rival = rest.first().is_some_and(|second| !first.is_above(second));
+            let hidden = leaders.iter().find(|other| other.is_above(first));
+            match (rival, hidden) {
+                (true, _) => cannot_tell(&tie(first, rest[0])),
+                (false, Some(other)) => cannot_tell(&contradiction(first, other)),
+                (false, None) => limited(first, &leaders),
+            }
+        }
+    }
+}
+
+/// The replica of a segment that waits least.
+struct Leader<'a> {
+    segment: &'a Segment<'a>,
+    strand: &'a StrandReport,
+    busy: f64,
+    /// Ticks per packet of the path.
+    load: Option<Estimate>,
+}
+
+impl Leader<'_> {
+    fn load_value(&self) -> f64 {
+        self.load.map_or(0.0, |l| l.value)
+    }
+
+    /// Whether this one works more per packet of the path, beyond both intervals.
+    fn is_above(&self, other: &Leader<'_>) -> bool {
+        matches!((self.load, other.load), (Some(a), Some(b)) if a.low > b.high)
+    }
+}
+
+fn leader<'a>(profile: &Profile<'_>, segment: &'a Segment<'a>) -> Leader<'a> {
+    let by_busy = |a: &&&StrandReport, b: &&&StrandReport| {
+        let later = b.replica.cmp(&a.replica);
+        running_share(&a.time, a.time.busy)
+            .total_cmp(&running_share(&b.time, b.time.busy))
+            .then(later)
+    };
+    // `Profile` makes no segment without a strand.
+    let strand = segment
+        .strands
+        .iter()
+        .max_by(by_busy)
+        .copied()
+        .unwrap_or(segment.strands[0]);
+    let busy = running_share(&strand.time, strand.time.busy);
+    Leader {
+        segment,
+        strand,
+        busy,
+        load: profile.load(segment, strand),
+    }
+}
+
+/// `part` as a share of the time in which the strand ran.
+fn running_share(time: &TimeShares, part: f64) -> f64 {
+    let running = time.busy + time.starved + time.blocked;
+    if running > 0.0 { part / running } else { 0.0 }
+}
+
+fn too_little_evidence(run: &RunReport) -> Option<String> {
+    for strand in &run.strands {
+        let (total, lost) = (strand.windows.total, strand.windows.lost_to_preemption);
+        let clean = total.saturating_sub(lost);
+        let name = &strand.name;
+        if clean < MIN_CLEAN_WINDOWS {
+            return Some(format!(
+                "strand {name} was left alone in {clean} of {total} windows, fewer than \
+                 {MIN_CLEAN_WINDOWS}"
+            ));
+        }
+        if run.strands.len() > 1 && lost as f64 > MAX_LOST_WINDOWS * total as f64 {
+            return Some(format!(
+                "strand {name} was preempted in {lost} of {total} windows, so that the waiting of \
+                 the others shows the system, not the path"
+            ));
+        }
+    }
+    None
+}
+
+fn cannot_tell(reason: &str) -> Finding {
+    Finding {
+        limit: Limit::CannotTell,
+        bottleneck: None,
+        strand: None,
+        sentence: format!("cannot tell what limits the path: {reason}"),
+    }
+}
+
+fn tie(first: &Leader<'_>, second: &Leader<'_>) -> String {
+    format!(
+        "strands {} and {} both work {} and {} of their running time, and their {} and {} ticks per \
+         packet of the path are within each other's intervals",
+        first.strand.name,
+        second.strand.name,
+        percent(first.busy),
+        percent(second.busy),
+        first.load_value().round(),
+        second.load_value().round(),
+    )
+}
+
+fn contradiction(first: &Leader<'_>, other: &Leader<'_>) -> String {
+    format!(
+        "strand {} never waits (busy {} of its running time), but strand {} works more per packet of \
+         the path ({} against {} ticks): processor time was taken away ({} and {} of it)",
+        first.strand.name,
+        percent(first.busy),
+        other.strand.name,
+        other.load_value().round(),
+        first.load_value().round(),
+        percent(first.strand.time.lost),
+        percent(other.strand.time.lost),
+    )
+}
+
+/// No strand is saturated: either all wait for packets, or the waiting moves about.
+fn unsaturated(run: &RunReport, leaders: &[Leader<'_>]) -> Finding {
+    let by_busy = |a: &&Leader<'_>, b: &&Leader<'_>| a.busy.total_cmp(&b.busy);
+    let Some(busiest) = leaders.iter().max_by(by_busy) else {
+        return cannot_tell("the run has no strand");
+    };
+    let share = percent(busiest.busy);
+    let blocked = run
+        .strands
+        .iter()
+        .map(|s| running_share(&s.time, s.time.blocked));
+    let most_blocked = blocked.fold(0.0, f64::max);
+    let first = &leaders[0].strand.time;
+    let waits_for_source = running_share(first, first.starved) > 1.0 - SATURATED;
+    let dropping = leaders
+        .iter()
+        .any(|l| l.segment.dropped_behind > STRAY_DROPS);
+    if !waits_for_source || most_blocked > STRAY_BLOCKED || dropping {
+        return cannot_tell(&format!(
+            "no strand works {} of its running time (strand {} comes nearest with {share}), and yet \
+             some wait for room (up to {})",
+            percent(SATURATED),
+            busiest.strand.name,
+            percent(most_blocked),
+        ));
+    }
+    Finding {
+        limit: Limit::Offered,
+        bottleneck: None,
+        strand: None,
+        sentence: format!(
+            "the source sets the rate: every strand waits for packets, and the busiest, {}, works \
+             {share} of its running time (tier sw)",
+            busiest.strand.name
+        ),
+    }
+}
+
+fn limited(leader: &Leader<'_>, leaders: &[Leader<'_>]) -> Finding {
+    let strand = leader.strand;
+    let timed = strand
+        .stages
+        .iter()
+        .filter_map(|s| Some((&s.name, stage_time(strand, s)?)));
+    let mut stages: Vec<(&String, Estimate)> = timed.collect();
+    stages.sort_by(|a, b| b.1.value.total_cmp(&a.1.value));
+    let whole = service_time(strand).map_or(f64::NAN, |t| t.value);
+    let Some((name, ticks)) = stages.first().filter(|_| whole > 0.0) else {
+        return cannot_tell(&format!(
+            "strand {} never waits, but the service times of its stages are missing",
+            strand.name
+        ));
+    };
+    let mut sentence = format!(
+        "`{name}` limits the path: strand {} is busy {} of its running time and `{name}` takes {:.0} % \
+         of its {whole:.0} ticks per packet (tier sw)",
+        strand.name,
+        percent(leader.busy),
+        100.0 * ticks.value / whole,
+    );
+    if let Some((close, _)) = stages.get(1).filter(|(_, t)| t.high >= ticks.low) {
+        sentence += &format!(", `{close}` as much within the intervals");
+    }
+    sentence += &neighbours(leader, leaders);
+    sentence += &uneven(leader);
+    Finding {
+        limit: Limit::Processing,
+        bottleneck: Some((*name).clone()),
+        strand: Some(strand.name.clone()),
+        sentence,
+    }
+}
+
+/// How the segments next to the bottleneck wait, where there are any.
+fn neighbours(leader: &Leader<'_>, leaders: &[Leader<'_>]) -> String {
+    let here = leader.strand.segment;
+    let mut text = String::new();
+    if let Some(before) = leaders.iter().rfind(|l| l.strand.segment < here) {
+        let time = &before.strand.time;
+        let blocked = percent(running_share(time, time.blocked));
+        text += &format!(
+            "; strand {} before it is blocked {blocked}",
+            before.strand.name
+        );
+    }
+    if let Some(behind) = leaders.iter().find(|l| l.strand.segment > here) {
+        let time = &behind.strand.time;
+        let starved = percent(running_share(time, time.starved));
+        text += &format!(
+            "; strand {} behind it is starved {starved}",
+            behind.strand.name
+        );
+    }
+    text
+}
+
+/// Says so when the replicas of the bottleneck are not equally loaded.
+fn uneven(leader: &Leader<'_>) -> String {
+    let busy = |s: &&&StrandReport| running_share(&s.time, s.time.busy);
+    let idlest = leader
+        .segment
+        .strands
+        .iter()
+        .min_by(|a, b| busy(a).total_cmp(&busy(b)));
+    match idlest {
+        Some(idle) if leader.busy - busy(&idle) > UNEVEN => format!(
+            "; the load is uneven: its replica {} is busy only {}",
+            idle.name,
+            percent(busy(&idle))
+        ),
+        _ => String::new(),
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}

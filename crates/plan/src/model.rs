@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The throughput of a mapping, predicted from the costs of its stages.
+//!
+//! A mapping is as fast as its slowest strand. A strand of segment `s` works, per packet entering
+//! the path,
+//!
+//! ```text
+//! load(s) = largest_share(replicas(s)) x ( ingress + stages + egress + bursts )
+//!     ingress = source, or consumer_ticks x share of packets that reach the segment
+//!     egress  = sink, or producer_ticks x share of packets that leave the segment
+//!     bursts  = burst_ticks x (1 / burst - 1 / measured burst) x (stages of s + 2) / (all stages + 2)
+//! packets per second = ticks_per_second / ( max over s of load(s) x slowdown(strands) )
+//! ```
+//!
+//! - Replicas each take the flows of their own queue of the source; the queues advance together, so
+//!   the replica with the largest share sets the pace.
+//! - What a burst costs whatever its size is spread over the steps of a strand, its two ends
+//!   included, since each step is entered once per burst.
+//! - `slowdown` is 1 for one strand and `1 / scaling` when all processors are busy, linear between;
+//!   each cost is divided by the slowdown of the run it was measured in.
+//! - No term for the depth of rings: service times vary little within a ring's worth of packets.
+//!
+//! The interval. Each input is an estimate with an interval, and the formula itself errs:
+//!
+//! ```text
+//! repeat DRAWS times:
+//!     draw every input from its estimate, all costs of the run with the same deviate
+//!     rate <- the formula on those inputs x exp(model error x standard normal)
+//! low, high <- the 5 % and the 95 % quantile of the rates
+//! ```
+//!
+//! Costs of one run share a deviate because they were measured at the same time: what slowed one
+//! stage slowed the others, and independent draws would average that away in a long segment.
+//!
+//! The seed is fixed, so a prediction is a pure function and two mappings are compared under the
+//! same draws. With memory-bound stages the formula cannot say more than a range: the upper end is
+//! computed as if their data were in the cache, the lower as if more strands made the wait for
+//! memory longer.
+//!
+//! Left out: the rate of the source (a prediction is a capacity), placement of strands on
+//! processors, and more strands than processors.
+
+use crate::costs::{Costs, StageCost};
+use crate::profile::CONFIDENCE;
+use crate::sample::{Random, draw};
+use linerate_path::model::{Mapping, Segment};
+use linerate_record::stats::{Estimate, quantile};
+use std::ops::Range;
+
+/// Draws behind an interval. The share of the distribution below the 5 % quantile is then known to
+/// 1.1 percent points (square root of 0.05 x 0.95 / 400).
+const DRAWS: u32 = 400;
+
+/// Any number; fixed so that equal inputs give equal predictions.
+const SEED: u64 = 0x6C69_6E65_7261_7465;
+
+/// Standard deviations of the relative error of the formula, by mechanism; independent, so they
+/// add up as squares.
+///
+/// Compute-bound two-strand mappings predicted from costs measured alone missed by 0.3-0.6 %
+/// (replicated) and 1-2 % (pipelined); over a mix of stages with and without memory waits the median
+/// miss was 10 % and 6 %, which for a normal error means 15 % and 9 %. Costs taken in place, and
+/// memory-bound stages treated apart, should stand much nearer to the first. The drift is what the
+/// same mapping shows from one second to the next on a shared machine.
+mod model_error {
+    pub(super) const DRIFT: f64 = 0.02;
+    pub(super) const REPLICATION: f64 = 0.03;
+    pub(super) const PIPELINING: f64 = 0.06;
+    pub(super) const BURST: f64 = 0.02;
+}
+
+/// What memory-bound stages may cost more when more strands than in the measured run compete for
+/// the memory. An assumption, on the pessimistic side: nothing measured yet bounds it.
+const CONTENTION_MARGIN: f64 = 0.25;
+
+/// Share of the cost of a ring that is per packet (copying the handle); the rest is per burst (the
+/// index lines that move between processors). Single-packet bursts cost 10 to 20 times as much per
+/// packet as bursts of 32 on near processors, but only 1.2 to 5 times on far ones; half and half
+/// gives 16 times.
+const RING_PER_PACKET: f64 = 0.5;
+
+/// Strands that run while the cost of a ring is measured: its two ends.
+const HANDOVER_STRANDS: usize = 2;
+
+/// What handing a packet over a ring costs, measured while two strands ran.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Handover {
+    /// Ticks per packet on the strand that pushes.
+    pub producer_ticks: Estimate,
+    /// Ticks per packet on the strand that pops, first touch of the packet's data included.
+    pub consumer_ticks: Estimate,
+    /// Packets per burst when that was measured.
+    pub burst: u32,
+}
+
+/// What the machine adds to the costs of the stages.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Environment {
+    /// Ticks of the timestamp counter per second.
+    pub ticks_per_second: f64,
+    /// Processors that strands can be pinned to. At least 1.
+    pub cpus: usize,
+    /// Speed of one processor when all are busy, over its speed alone; about 1 or less. As all
+    /// estimates here, its value is a finite number.
+    pub scaling: Estimate,
+    /// The cost of a ring.
+    pub handover: Handover,
+    /// Ticks per burst that do not depend on its size, over all steps of a strand with all stages;
+    /// from two runs of the mapping that the costs are from.
+    pub burst_ticks: Estimate,
+    /// Index `r - 1`: the largest share of the packets that one of `r` replicas gets. A missing
+    /// entry, or one below `1 / r`, stands for an even spread.
+    pub largest_share: Vec<f64>,
+}
+
+impl Environment {
+    fn share(&self, replicas: u32) -> f64 {
+        let even = 1.0 / f64::from(replicas);
+        self.largest_share
+            .get(replicas as usize - 1)
+            .map_or(even, |s| s.clamp(even, 1.0))
+    }
+}
+
+/// What a mapping is predicted to do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prediction {
+    /// Packets entering the path that it gets through, thousand per second, with a 90 % interval.
+    pub kpps: Estimate,
+    /// Index of the segment that limits.
+    pub bottleneck: usize,
+    /// Whether memory-bound stages move the prediction, so that it is a range.
+    pub memory_bound: bool,
+}
+
+/// Predicts `mapping` with bursts of `burst` packets.
+///
+/// `mapping` covers the stages of `costs` and has no more strands than `env.cpus`.
+///
+/// # Panics
+/// When the mapping names stages that `costs` does not have.
+pub fn predict(mapping: &Mapping, burst: u32, costs: &Costs, env: &Environment) -> Prediction {
+    let point = Terms::point(costs, env, burst);
+    let (value, bottleneck) = point.throughput(mapping);
+    let slow = Case::contended(mapping, costs);
+    let at = |case| {
+        Terms::new(costs, env, burst, case, |e, _| e.value)
+            .throughput(mapping)
+            .0
+    };
+    let memory_bound = at(Case::Hot) > at(slow) * (1.0 + model_error::DRIFT);
+    let ends = if memory_bound {
+        [slow, Case::Hot]
+    } else {
+        [Case::Measured; 2]
+    };
+    let end = |case, q| quantile(&rates(mapping, burst, costs, env, case), q).unwrap_or(value);
+    let low = end(ends[0], (1.0 - CONFIDENCE) / 2.0);
+    let high = end(ends[1], (1.0 + CONFIDENCE) / 2.0);
+    let kpps = Estimate {
+        value: value / 1e3,
+        low: low.min(value) / 1e3,
+        high: high.max(value) / 1e3,
+        confidence: CONFIDENCE,
+        n: u64::from(DRAWS),
+    };
+    Prediction {
+        kpps,
+        bottleneck,
+        memory_bound,
+    }
+}
+
+/// Draws from the distribution of the predicted packets per second.
+fn rates(mapping: &Mapping, burst: u32, costs: &Costs, env: &Environment, case: Case) -> Vec<f64> {
+    let mut random = Random::new(SEED);
+    let sigma = model_sigma(mapping, burst != costs.burst);
+    (0..DRAWS)
+        .map(|_| {
+            let of_run = random.normal();
+            let terms = Terms::new(costs, env, burst, case, |e, origin| match origin {
+                Origin::Run => draw(e, of_run),
+                Origin::Machine => draw(e, random.normal()),
+            });
+            terms.throughput(mapping).0 * (sigma * random.normal()).exp()
+        })
+        .collect()
+}
+
+fn model_sigma(mapping: &Mapping, other_burst: bool) -> f64 {
+    let mechanisms = [
+        (true, model_error::DRIFT),
+        (
+            mapping.segments.iter().any(|s| s.replicas > 1),
+            model_error::REPLICATION,
+        ),
+        (mapping.segments.len() > 1, model_error::PIPELINING),
+        (other_burst, model_error::BURST),
+    ];
+    let variance: f64 = mechanisms
+        .iter()
+        .filter(|(on, _)| *on)
+        .map(|(_, s)| s * s)
+        .sum();
+    variance.sqrt()
+}
+
+/// Where an estimate comes from, and with it whose errors it shares.
+#[derive(Clone, Copy)]
+enum Origin {
+    /// A service time of the run.
+    Run,
+    /// A measurement of the machine.
+    Machine,
+}
+
+/// Which cost of a memory-bound stage to use.
+#[derive(Clone, Copy)]
+enum Case {
+    /// As in the run.
+    Measured,
+    /// As if its data were in the cache.
+    Hot,
+    /// As in the run and slower by the contention margin.
+    Contended,
+}
+
+impl Case {
+    /// The pessimistic case. The run already shows the contention of as many strands as it had.
+    fn contended(mapping: &Mapping, costs: &Costs) -> Self {
+        if mapping.strands() > costs.strands {
+            Self::Contended
+        } else {
+            Self::Measured
+        }
+    }
+
+    /// Ticks of a stage; `pick` turns an estimate into a number and is called exactly once, so that
+    /// all cases see the same draws.
+    fn ticks(self, cost: &StageCost, pick: &mut impl FnMut(&Estimate, Origin) -> f64) -> f64 {
+        match (self, &cost.hot_ticks) {
+            (Self::Hot, Some(hot)) => pick(hot, Origin::Run),
+            (Self::Contended, Some(_)) => {
+                pick(&cost.ticks, Origin::Run) * (1.0 + CONTENTION_MARGIN)
+            }
+            _ => pick(&cost.ticks, Origin::Run),
+        }
+    }
+}
+
+/// The formula with numbers in it: one value for each input.
+pub(crate) struct Terms<'a> {
+    costs: &'a Costs,
+    env: &'a Environment,
+    /// Ticks of the stages before index `i`, together.
+    before: Vec<f64>,
+    source: f64,
+    sink: f64,
+    producer: f64,
+    consumer: f64,
+    /// Ticks per step of a strand that the burst size adds to the measured cost; may be negative.
+    burst_step: f64,
+    scaling: f64,
+}
+
+impl<'a> Terms<'a> {
+    /// Every input at its estimate.
+    pub(crate) fn point(costs: &'a Costs, env: &'a Environment, burst: u32) -> Self {
+        Self::new(costs, env, burst, Case::Measured, |e, _| e.value)
+    }
+
+    fn new(
+        costs: &'a Costs,
+        env: &'a Environment,
+        burst: u32,
+        case: Case,
+        mut pick: impl FnMut(&Estimate, Origin) -> f64,
+    ) -> Self {
+        let mut before = vec![0.0];
+        for stage in &costs.stages {
+            before.push(before[before.len() - 1] + case.ticks(stage, &mut pick));
+        }
+        let per_burst = |size: u32| 1.0 / f64::from(size.max(1));
+        let ring = RING_PER_PACKET
+            + (1.0 - RING_PER_PACKET) * per_burst(burst) / per_burst(env.handover.burst);
+        // A speed of 0 would mean a machine that stops; below a tenth is a failed measurement.
+        let scaling = pick(&env.scaling, Origin::Machine).max(0.1);
+        let ring = ring * slowdown(env.cpus, scaling, costs.strands)
+            / slowdown(env.cpus, scaling, HANDOVER_STRANDS);
+        let steps = costs.stages.len() as f64 + 2.0;
+        Self {
+            costs,
+            env,
+            before,
+            scaling,
+            source: case.ticks(&costs.source, &mut pick),
+            sink: case.ticks(&costs.sink, &mut pick),
+            producer: pick(&env.handover.producer_ticks, Origin::Machine) * ring,
+            consumer: pick(&env.handover.consumer_ticks, Origin::Machine) * ring,
+            burst_step: pick(&env.burst_ticks, Origin::Machine) / steps
+                * (per_burst(burst) - per_burst(costs.burst)),
+        }
+    }
+
+    /// Ticks per packet of the path on the most loaded of `replicas` strands that run `stages`, at
+    /// the speed that strands had in the run of the costs.
+    pub(crate) fn load(&self, stages: Range<usize>, replicas: u32) -> f64 {
+        let work = self.before[stages.end] - self.before[stages.start];
+        let ingress = match stages.start {
+            0 => self.source,
+            first => self.consumer * self.costs.stages[first].reach,
+        };
+        let egress = match self.costs.stages.get(stages.end) {
+            None => self.sink,
+            Some(next) => self.producer * next.reach,
+        };
+        let bursts = self.burst_step * (stages.len() + 2) as f64;
+        // A burst correction from noisy inputs may exceed the cost; no packet costs less than a tick.
+        (ingress + work + egress + bursts).max(1.0) * self.env.share(replicas)
+    }
+
+    /// Packets per second when the most loaded strand has `load` ticks and `strands` strands run.
+    pub(crate) fn rate(&self, load: f64, strands: usize) -> f64 {
+        let slower = |strands| slowdown(self.env.cpus, self.scaling, strands);
+        let ticks = load * slower(strands) / slower(self.costs.strands);
+        self.env.ticks_per_second / ticks
+    }
+
+    /// Packets per second of a mapping, and the segment that limits it.
+    fn throughput(&self, mapping: &Mapping) -> (f64, usize) {
+        let load = |s: &Segment| self.load(s.stages.clone(), s.replicas);
+        let loads = mapping.segments.iter().map(load).enumerate();
+        let worst = loads.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
+        let (segment, load) = worst.unwrap_or((0, 1.0));
+        (self.rate(load, mapping.strands()), segment)
+    }
+}
+
+/// How much longer everything takes when `strands` of `cpus` processors are busy than when one is.
+fn slowdown(cpus: usize, scaling: f64, strands: usize) -> f64 {
+    let others = cpus.saturating_sub(1);
+    let busy = strands.saturating_sub(1).min(others);
+    1.0 + (1.0 / scaling - 1.0) * busy as f64 / others.max(1) as f64
+}

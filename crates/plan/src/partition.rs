@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The best way to cut a line of atoms into parts and to replicate the parts.
+//!
+//! A path is a line; a mapping cuts it into consecutive parts and gives each part some strands. The
+//! part with the largest load sets the pace. For every number of strands this finds the cut whose
+//! largest load is smallest.
+//!
+//! Let `best(j, c)` be the smallest possible largest load of the first `j` atoms on exactly `c`
+//! strands. The last part starts at some `i < j` and has some `r <= c` replicas, and what stands
+//! before it is itself best, since a worse prefix never makes the maximum smaller:
+//!
+//! ```text
+//! best(0, 0) = 0
+//! best(j, c) = min over i < j, r <= min(c, max_replicas(i..j)) of
+//!                  max(best(i, c - r), load(i..j, r))
+//! ```
+//!
+//! Exact, in O(atoms^2 x strands^2 / 4) calls of `load`. Among equal maxima the smaller sum of
+//! squared loads is preferred, which spreads the work of the other parts; this second rule is not
+//! exact, since a prefix is ranked before its successor is known.
+
+use std::ops::Range;
+
+/// Consecutive atoms and the number of strands that share them.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Part {
+    pub(crate) atoms: Range<usize>,
+    pub(crate) replicas: u32,
+}
+
+#[derive(Clone, Copy)]
+struct Cell {
+    largest: f64,
+    squares: f64,
+    start: usize,
+    replicas: usize,
+}
+
+impl Cell {
+    fn is_better_than(&self, other: &Cell) -> bool {
+        (self.largest, self.squares) < (other.largest, other.squares)
+    }
+}
+
+/// For each number of strands from 1 to `strands` (index less 1) the parts with the smallest largest
+/// load, or `None` where so many strands cannot be used. `max_replicas` is at least 1.
+pub(crate) fn minimax(
+    atoms: usize,
+    strands: usize,
+    max_replicas: impl Fn(Range<usize>) -> u32,
+    load: impl Fn(Range<usize>, u32) -> f64,
+) -> Vec<Option<Vec<Part>>> {
+    let mut best: Vec<Vec<Option<Cell>>> = vec![vec![None; strands + 1]; atoms + 1];
+    best[0][0] = Some(Cell {
+        largest: 0.0,
+        squares: 0.0,
+        start: 0,
+        replicas: 0,
+    });
+    for end in 1..=atoms {
+        for start in 0..end {
+            let most = (max_replicas(start..end) as usize).min(strands);
+            for replicas in 1..=most {
+                let own = load(start..end, replicas as u32);
+                for used in replicas..=strands {
+                    let Some(before) = best[start][used - replicas] else {
+                        continue;
+                    };
+                    let cell = Cell {
+                        largest: before.largest.max(own),
+                        squares: before.squares + own * own,
+                        start,
+                        replicas,
+                    };
+                    if best[end][used].is_none_or(|old| cell.is_better_than(&old)) {
+                        best[end][used] = Some(cell);
+                    }
+                }
+            }
+        }
+    }
+    (1..=strands)
+        .map(|used| trace(&best, atoms, used))
+        .collect()
+}
+
+/// The parts that led to the cell of all atoms on `used` strands.
+fn trace(best: &[Vec<Option<Cell>>], atoms: usize, mut used: usize) -> Option<Vec<Part>> {
+    let mut parts = Vec::new();
+    let mut end = atoms;
+    while end > 0 {
+        let cell = best[end][used]?;
+        parts.push(Part {
+            atoms: cell.start..end,
+            replicas: cell.replicas as u32,
+        });
+        (end, used) = (cell.start, used - cell.replicas);
+    }
+    parts.reverse();
+    Some(parts)
+}

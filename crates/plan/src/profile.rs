@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A run report read by segment instead of by strand.
+//!
+//! The report counts packets per strand; the model and the diagnosis need figures per packet of the
+//! *path*, whatever became of it on the way. This module converts one into the other, and nothing
+//! else: it judges nothing.
+
+use crate::sample::bounded;
+use linerate_record::figure::Figure;
+use linerate_record::run::{RunReport, StageReport, StrandReport};
+use linerate_record::stats::Estimate;
+
+/// Confidence of every interval this crate makes or assumes.
+pub(crate) const CONFIDENCE: f64 = 0.90;
+
+/// The strands that run the same stages.
+pub(crate) struct Segment<'a> {
+    /// In order of replica.
+    pub(crate) strands: Vec<&'a StrandReport>,
+    /// Share of the packets meant for this segment that reached it: less than 1 only where a full
+    /// ring before it dropped some.
+    pub(crate) kept: f64,
+    /// Share of this segment's output that the full ring behind it dropped.
+    pub(crate) dropped_behind: f64,
+}
+
+/// A run, by segment.
+pub(crate) struct Profile<'a> {
+    /// In path order.
+    pub(crate) segments: Vec<Segment<'a>>,
+    /// Packets that entered the path.
+    entered: f64,
+}
+
+impl<'a> Profile<'a> {
+    /// Groups the strands; `None` when no packet entered the path.
+    pub(crate) fn new(run: &'a RunReport) -> Option<Self> {
+        let mut segments: Vec<Segment<'a>> = Vec::new();
+        let mut strands: Vec<&StrandReport> = run.strands.iter().collect();
+        strands.sort_by_key(|s| (s.segment, s.replica));
+        for strand in strands {
+            match segments.last_mut() {
+                Some(last) if last.strands[0].segment == strand.segment => {
+                    last.strands.push(strand)
+                }
+                _ => segments.push(Segment {
+                    strands: vec![strand],
+                    kept: 1.0,
+                    dropped_behind: 0.0,
+                }),
+            }
+        }
+        let mut kept = 1.0;
+        for segment in &mut segments {
+            segment.kept = kept;
+            segment.dropped_behind = segment.ring_drop_share();
+            kept *= 1.0 - segment.dropped_behind;
+        }
+        let entered = segments.first()?.strands.iter().map(|s| given(s)).sum();
+        (entered > 0.0 && kept > 0.0).then_some(Self { segments, entered })
+    }
+
+    /// Share of the packets of the path that `packets` counted in `segment` stand for.
+    fn share(&self, segment: &Segment<'_>, packets: u64) -> f64 {
+        packets as f64 / segment.kept / self.entered
+    }
+
+    /// Ticks of `strand` per packet of the path, with its interval.
+    pub(crate) fn load(&self, segment: &Segment<'_>, strand: &StrandReport) -> Option<Estimate> {
+        let share = given(strand) / segment.kept / self.entered;
+        Some(scaled(service_time(strand)?, share))
+    }
+
+    /// A stage over all replicas that run it, its parts scaled to the whole (see [`closure`]).
+    pub(crate) fn stage(&self, which: Which<'_>) -> Option<StageTotal> {
+        let mut found = None;
+        for segment in &self.segments {
+            for &strand in &segment.strands {
+                let Some(stage) = which.pick(&strand.stages) else {
+                    continue;
+                };
+                let total: &mut StageTotal = found.get_or_insert_default();
+                let share = self.share(segment, stage.packets);
+                total.reach += share;
+                if stage.packets > 0 {
+                    match estimate(&stage.ticks_per_packet) {
+                        Ok(ticks) => {
+                            total.ticks =
+                                added(total.ticks, product(scaled(ticks, share), closure(strand)))
+                        }
+                        Err(reason) => total.unreadable = Some(reason),
+                    }
+                }
+            }
+        }
+        found
+    }
+}
+
+/// Which entry of a strand's list of stages is meant.
+#[derive(Clone, Copy)]
+pub(crate) enum Which<'n> {
+    /// The source, first on the strands of the first segment.
+    Source,
+    /// The stage of this name.
+    Named(&'n str),
+    /// The sink, last on the strands of the last segment.
+    Sink,
+}
+
+impl Which<'_> {
+    /// The ends are told from stages of the same name by where they stand.
+    fn pick(self, stages: &[StageReport]) -> Option<&StageReport> {
+        match self {
+            Self::Source => stages.first().filter(|s| s.name == "source"),
+            Self::Named(name) => inner(stages).iter().find(|s| s.name == name),
+            Self::Sink => stages.last().filter(|s| s.name == "sink"),
+        }
+    }
+}
+
+/// A stage over all its replicas.
+pub(crate) struct StageTotal {
+    /// Share of the packets of the path that reach the stage.
+    pub(crate) reach: f64,
+    /// Ticks per packet of the path.
+    pub(crate) ticks: Estimate,
+    /// Why the ticks of a replica that saw packets could not be read.
+    pub(crate) unreadable: Option<String>,
+}
+
+impl Default for StageTotal {
+    fn default() -> Self {
+        let nothing = Estimate {
+            value: 0.0,
+            low: 0.0,
+            high: 0.0,
+            confidence: CONFIDENCE,
+            n: 0,
+        };
+        Self {
+            reach: 0.0,
+            ticks: nothing,
+            unreadable: None,
+        }
+    }
+}
+
+impl Segment<'_> {
+    fn ring_drop_share(&self) -> f64 {
+        let ends = self.strands.iter().filter_map(|s| s.stages.last());
+        let (mut packets, mut drops) = (0, 0);
+        for end in ends.filter(|e| e.name == "ring out") {
+            packets += end.packets;
+            drops += end.drops.values().sum::<u64>();
+        }
+        if packets == 0 {
+            0.0
+        } else {
+            drops as f64 / packets as f64
+        }
+    }
+}
+
+/// The stages of a strand without its ends.
+pub(crate) fn inner(stages: &[StageReport]) -> &[StageReport] {
+    if stages.len() < 2 {
+        &[]
+    } else {
+        &stages[1..stages.len() - 1]
+    }
+}
+
+/// Packets a strand was given.
+pub(crate) fn given(strand: &StrandReport) -> f64 {
+    strand.stages.first().map_or(0.0, |s| s.packets as f64)
+}
+
+/// Ticks per packet the strand was given: its own figure, or the sum over its stages.
+pub(crate) fn service_time(strand: &StrandReport) -> Option<Estimate> {
+    if let Ok(whole) = estimate(&strand.ticks_per_packet) {
+        return Some(whole);
+    }
+    strand
+        .stages
+        .iter()
+        .map(|s| stage_time(strand, s))
+        .collect::<Option<Vec<_>>>()
+        .map(|parts| parts.into_iter().fold(StageTotal::default().ticks, added))
+}
+
+/// Ticks of a stage per packet that its *strand* was given: a stage behind a filter counts less.
+pub(crate) fn stage_time(strand: &StrandReport, stage: &StageReport) -> Option<Estimate> {
+    if stage.packets == 0 {
+        return Some(StageTotal::default().ticks);
+    }
+    let ticks = estimate(&stage.ticks_per_packet).ok()?;
+    Some(scaled(ticks, stage.packets as f64 / given(strand)))
+}
+
+/// What the times of a strand's stages must be multiplied with so that they add up to the strand's
+/// own. Each is a median over sampled windows of its own, and medians do not add up exactly;
+/// throughput follows the whole. The interval is that of the whole.
+fn closure(strand: &StrandReport) -> Estimate {
+    let parts = strand
+        .stages
+        .iter()
+        .map(|s| Some(stage_time(strand, s)?.value));
+    match (
+        estimate(&strand.ticks_per_packet),
+        parts.sum::<Option<f64>>(),
+    ) {
+        (Ok(whole), Some(sum)) if whole.value > 0.0 && sum > 0.0 => scaled(whole, 1.0 / sum),
+        _ => Estimate {
+            value: 1.0,
+            low: 1.0,
+            high: 1.0,
+            confidence: CONFIDENCE,
+            n: 0,
+        },
+    }
+}
+
+/// The product of independent estimates: relative errors add up as squares. `b` is positive.
+fn product(a: Estimate, b: Estimate) -> Estimate {
+    if a.value == 0.0 {
+        return a;
+    }
+    let value = a.value * b.value;
+    let off = |a_end: f64, b_end: f64| (a_end / a.value - 1.0).hypot(b_end / b.value - 1.0);
+    let (below, above) = (off(a.low, b.low), off(a.high, b.high));
+    Estimate {
+        value,
+        low: value * (1.0 - below),
+        high: value * (1.0 + above),
+        ..a
+    }
+}
+
+/// The number of a figure with an interval, or why there is none.
+pub(crate) fn estimate(figure: &Figure) -> Result<Estimate, String> {
+    let Some(value) = figure.as_number() else {
+        return Err(figure
+            .reason
+            .clone()
+            .unwrap_or_else(|| "it is not a number".to_owned()));
+    };
+    let low = figure.low.unwrap_or(f64::NEG_INFINITY);
+    let high = figure.high.unwrap_or(f64::INFINITY);
+    let confidence = figure.confidence.unwrap_or(CONFIDENCE);
+    Ok(bounded(Estimate {
+        value,
+        low,
+        high,
+        confidence,
+        n: figure.n,
+    }))
+}
+
+/// `e` in a unit that is `1 / factor` times as large; `factor` is not negative.
+pub(crate) fn scaled(e: Estimate, factor: f64) -> Estimate {
+    Estimate {
+        value: e.value * factor,
+        low: e.low * factor,
+        high: e.high * factor,
+        ..e
+    }
+}
+
+/// The sum. Ends are added, not squared: replicas run at the same time in the same noise, so their
+/// errors are not independent.
+fn added(a: Estimate, b: Estimate) -> Estimate {
+    Estimate {
+        value: a.value + b.value,
+        low: a.low + b.low,
+        high: a.high + b.high,
+        confidence: b.confidence,
+        n: a.n + b.n,
+    }
+}

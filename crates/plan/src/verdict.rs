@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which of the measured mappings to keep, and how far the predictions were off.
+//!
+//! ```text
+//! speed-up(c)  = median over rounds of kpps(c) / kpps(baseline), with its interval
+//! worth it     = candidates whose speed-up is above 1 + MIN_GAIN with its whole interval
+//! best         = the one of them with the largest speed-up
+//! as good      = best, and those worth it that best does not beat by more than MIN_GAIN with its whole
+//!                interval in the same rounds, nor by more than MAX_TIE_LOSS in the median
+//! keep         = of these the one with the fewest strands, then rings, then the largest speed-up;
+//!                the baseline if nothing is worth it
+//! ```
+
+use linerate_path::model::Mapping;
+use linerate_record::stats::{Estimate, paired_ratio};
+
+/// What a change must gain to be made. Two runs of the same mapping differ by 1-2 % in code and
+/// buffer placement alone; less than that is not a property of the mapping.
+pub const MIN_GAIN: f64 = 0.02;
+
+/// A simpler mapping is taken as equally good only if its median is at most this much worse:
+/// with few rounds intervals overlap even where a simpler mapping would give away real speed.
+const MAX_TIE_LOSS: f64 = 0.05;
+
+/// Confidence of the intervals; 90 % takes at least 5 rounds.
+const CONFIDENCE: f64 = 0.90;
+
+/// A candidate and what it did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Contender<'a> {
+    /// Which stages ran where.
+    pub mapping: &'a Mapping,
+    /// Thousand packets per second in each round; `None` for a round without a clean window.
+    pub kpps: &'a [Option<f64>],
+}
+
+/// What came of the rounds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// Index of the candidate to keep; `None` keeps the baseline.
+    pub chosen: Option<usize>,
+    /// Speed-up over the baseline of each candidate; `None` without a common round. With fewer than
+    /// 5 common rounds the interval is unbounded, and the candidate cannot be chosen.
+    pub speedups: Vec<Option<Estimate>>,
+}
+
+/// Chooses among candidates that ran in the same rounds as the baseline: entry `i` of each list of
+/// rates is round `i`. Rounds in which either rate is missing or 0 are left out of a comparison.
+pub fn choose(baseline: &[Option<f64>], contenders: &[Contender<'_>]) -> Verdict {
+    let speedups: Vec<Option<Estimate>> =
+        contenders.iter().map(|c| ratio(baseline, c.kpps)).collect();
+    let gain = |i: usize| speedups[i].map_or(0.0, |s| s.value);
+    let worth_it: Vec<usize> = (0..contenders.len())
+        .filter(|&i| speedups[i].is_some_and(|s| s.low > 1.0 + MIN_GAIN))
+        .collect();
+    let best = worth_it
+        .iter()
+        .copied()
+        .max_by(|&a, &b| gain(a).total_cmp(&gain(b)).then(b.cmp(&a)));
+    let chosen = best.and_then(|best| {
+        let as_good = |i: usize| {
+            i == best
+                || ratio(contenders[i].kpps, contenders[best].kpps)
+                    .is_some_and(|r| r.low <= 1.0 + MIN_GAIN && r.value <= 1.0 + MAX_TIE_LOSS)
+        };
+        let size = |i: usize| {
+            let mapping = contenders[i].mapping;
+            (mapping.strands(), mapping.segments.len())
+        };
+        let simpler = |a: &usize, b: &usize| {
+            size(*a)
+                .cmp(&size(*b))
+                .then(gain(*b).total_cmp(&gain(*a)))
+                .then(a.cmp(b))
+        };
+        worth_it
+            .iter()
+            .copied()
+            .filter(|&i| as_good(i))
+            .min_by(simpler)
+    });
+    Verdict { chosen, speedups }
+}
+
+/// `above` over `under` in the rounds that have both.
+fn ratio(under: &[Option<f64>], above: &[Option<f64>]) -> Option<Estimate> {
+    let both = under
+        .iter()
+        .zip(above)
+        .filter_map(|(u, a)| Some(((*u)?, (*a)?)));
+    let (under, above): (Vec<f64>, Vec<f64>) = both.filter(|(u, a)| *u > 0.0 && *a > 0.0).unzip();
+    (!under.is_empty()).then(|| paired_ratio(&under, &above, CONFIDENCE))
+}
+
+/// How far a measurement lies above its prediction, as a share of the prediction; negative below.
+/// `None` unless both are positive.
+pub fn prediction_error(measured: f64, predicted: f64) -> Option<f64> {
+    (measured > 0.0 && predicted > 0.0).then(|| measured / predicted - 1.0)
+}
+
+/// Share of the line rate that is missing; negative when the path is faster than the line.
+/// `None` unless both are positive.
+pub fn gap_to_line(kpps: f64, line_kpps: f64) -> Option<f64> {
+    (kpps > 0.0 && line_kpps > 0.0).then(|| 1.0 - kpps / line_kpps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_path::model::Segment;
+
+    fn mapping(cuts: &[(usize, usize, u32)]) -> Mapping {
+        let segment = |&(from, to, replicas)| Segment {
+            stages: from..to,
+            replicas,
+            cpus: vec![],
+        };
+        Mapping {
+            segments: cuts.iter().map(segment).collect(),
+        }
+    }
+
+    /// Rounds with a common drift, so that medians overlap although every round is clear.
+    fn rounds(level: f64) -> Vec<Option<f64>> {
+        [1.0, 0.7, 1.2, 0.9, 1.1, 0.8]
+            .iter()
+            .map(|d| Some(level * d))
+            .collect()
+    }
+
+    #[test]
+    fn the_fastest_wins_whatever_the_rounds_drift() {
+        let (two, split) = (mapping(&[(0, 4, 2)]), mapping(&[(0, 2, 1), (2, 4, 1)]));
+        let (fast, slow) = (rounds(190.0), rounds(150.0));
+        let contenders = [
+            Contender {
+                mapping: &split,
+                kpps: &slow,
+            },
+            Contender {
+                mapping: &two,
+                kpps: &fast,
+            },
+        ];
+        let verdict = choose(&rounds(100.0), &contenders);
+        assert_eq!(verdict.chosen, Some(1));
+        let speedup = verdict.speedups[1].unwrap();
+        assert!((speedup.value - 1.9).abs() < 1e-9 && (speedup.low - 1.9).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_gain_below_the_threshold_or_unproven_keeps_the_baseline() {
+        let two = mapping(&[(0, 4, 2)]);
+        for kpps in [
+            rounds(101.9),
+            rounds(190.0)[..4].to_vec(),
+            rounds(60.0),
+            vec![None; 6],
+        ] {
+            let verdict = choose(
+                &rounds(100.0),
+                &[Contender {
+                    mapping: &two,
+                    kpps: &kpps,
+                }],
+            );
+            assert_eq!(verdict.chosen, None, "{kpps:?}");
+        }
+        // One round in six without a gain: the interval of 90 % reaches down to it.
+        let mut once = rounds(190.0);
+        once[2] = Some(120.0);
+        let verdict = choose(
+            &rounds(100.0),
+            &[Contender {
+                mapping: &two,
+                kpps: &once,
+            }],
+        );
+        assert_eq!(verdict.chosen, None);
+    }
+
+    #[test]
+    fn a_tie_goes_to_fewer_strands_then_fewer_rings() {
+        let (three, two) = (mapping(&[(0, 4, 3)]), mapping(&[(0, 4, 2)]));
+        let split = mapping(&[(0, 2, 1), (2, 4, 1)]);
+        let base = rounds(100.0);
+        let close = |level: f64| -> Vec<Option<f64>> {
+            let jitter = [1.02, 0.98, 1.01, 0.99, 1.03, 1.0];
+            rounds(level)
+                .iter()
+                .zip(jitter)
+                .map(|(r, j)| r.map(|r| r * j))
+                .collect()
+        };
+        let (a, b, c) = (rounds(200.0), close(199.0), close(199.5));
+        let contenders = [
+            Contender {
+                mapping: &three,
+                kpps: &a,
+            },
+            Contender {
+                mapping: &split,
+                kpps: &c,
+            },
+            Contender {
+                mapping: &two,
+                kpps: &b,
+            },
+        ];
+        assert_eq!(choose(&base, &contenders).chosen, Some(2));
+        assert_eq!(choose(&base, &contenders[..2]).chosen, Some(1));
+    }
+
+    #[test]
+    fn a_simpler_mapping_that_gives_away_speed_is_no_tie() {
+        let (three, two) = (mapping(&[(0, 4, 3)]), mapping(&[(0, 4, 2)]));
+        let fast = rounds(200.0);
+        let mut slow = rounds(180.0);
+        slow[0] = Some(210.0);
+        let contenders = [
+            Contender {
+                mapping: &three,
+                kpps: &fast,
+            },
+            Contender {
+                mapping: &two,
+                kpps: &slow,
+            },
+        ];
+        assert_eq!(choose(&rounds(100.0), &contenders).chosen, Some(0));
+    }
+
+    #[test]
+    fn rounds_without_a_figure_are_left_out() {
+        let two = mapping(&[(0, 4, 2)]);
+        let (mut base, mut kpps) = (rounds(100.0), rounds(190.0));
+        (base[0], kpps[1]) = (None, Some(0.0));
+        base.push(Some(100.0));
+        kpps.push(Some(190.0));
+        let verdict = choose(
+            &base,
+            &[Contender {
+                mapping: &two,
+                kpps: &kpps,
+            }],
+        );
+        assert_eq!(verdict.speedups[0].map(|s| s.n), Some(5));
+        assert_eq!(verdict.chosen, Some(0));
+    }
+
+    #[test]
+    fn errors_and_gaps_have_the_sign_they_say() {
+        assert_eq!(prediction_error(110.0, 100.0).map(|e| e > 0.0), Some(true));
+        assert_eq!(prediction_error(90.0, 0.0), None);
+        assert_eq!(gap_to_line(75.0, 100.0), Some(0.25));
+        assert_eq!(gap_to_line(f64::NAN, 100.0), None);
+    }
+}

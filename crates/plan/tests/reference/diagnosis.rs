@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Does the diagnosis name the true bottleneck, and refuse where there is none?
+
+use crate::sim::{Dice, World, mapping, name, random_mapping, run};
+use linerate_path::model::Mapping;
+use linerate_plan::diagnose::diagnose;
+use linerate_record::run::RunReport;
+use linerate_record::tune::Limit;
+
+/// The truth of a mapping: load of each segment's most loaded strand, and of that strand's parts.
+struct Truth {
+    loads: Vec<f64>,
+    parts: Vec<Vec<f64>>,
+}
+
+impl Truth {
+    fn of(world: &World, mapping: &Mapping) -> Self {
+        let sum = |parts: &Vec<f64>| parts.iter().sum::<f64>();
+        let leader = |strands: Vec<Vec<f64>>| {
+            strands
+                .into_iter()
+                .max_by(|a, b| sum(a).total_cmp(&sum(b)))
+                .expect("a strand")
+        };
+        let parts: Vec<Vec<f64>> = world.true_ticks(mapping).into_iter().map(leader).collect();
+        Self {
+            loads: parts.iter().map(sum).collect(),
+            parts,
+        }
+    }
+
+    fn bottleneck(&self) -> usize {
+        largest(&self.loads)
+    }
+}
+
+fn largest(values: &[f64]) -> usize {
+    let by_value = |a: &usize, b: &usize| values[*a].total_cmp(&values[*b]);
+    (0..values.len()).max_by(by_value).expect("not empty")
+}
+
+/// The largest over the second largest.
+fn margin(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(|a, b| b.total_cmp(a));
+    sorted
+        .get(1)
+        .map_or(f64::INFINITY, |second| sorted[0] / second)
+}
+
+fn part_name(mapping: &Mapping, segment: usize, part: usize) -> String {
+    let stages = &mapping.segments[segment].stages;
+    let last_segment = segment + 1 == mapping.segments.len();
+    match part {
+        0 if segment == 0 => "source".to_owned(),
+        0 => "ring in".to_owned(),
+        _ if part <= stages.len() => name(stages.start + part - 1),
+        _ if last_segment => "sink".to_owned(),
+        _ => "ring out".to_owned(),
+    }
+}
+
+fn segment_of(run: &RunReport, strand: Option<&str>) -> Option<usize> {
+    run.strands
+        .iter()
+        .find(|s| Some(s.name.as_str()) == strand)
+        .map(|s| s.segment as usize)
+}
+
+#[test]
+fn names_the_true_bottleneck_or_refuses() {
+    let mut dice = Dice(1);
+    let (mut clear, mut right) = (0, 0);
+    for case in 0..220 {
+        let stages = 1 + dice.below(6);
+        let world = World::random(&mut dice, stages);
+        let mapping = random_mapping(&mut dice, stages, 4);
+        let truth = Truth::of(&world, &mapping);
+        let report = run(&world, &mapping, 0.01, case);
+        let finding = diagnose(&report);
+        let at = truth.bottleneck();
+        let stage = part_name(&mapping, at, largest(&truth.parts[at]));
+        let context = format!(
+            "case {case}: {mapping:?} {:?}: {}",
+            truth.loads, finding.sentence
+        );
+        assert_ne!(finding.limit, Limit::Offered, "{context}");
+        if margin(&truth.loads) > 1.10 && margin(&truth.parts[at]) > 1.10 {
+            clear += 1;
+            let found = segment_of(&report, finding.strand.as_deref()) == Some(at);
+            right += u32::from(found && finding.bottleneck == Some(stage));
+            assert!(found || finding.limit == Limit::CannotTell, "{context}");
+        } else if let Some(found) = segment_of(&report, finding.strand.as_deref()) {
+            assert!(truth.loads[found] >= 0.97 * truth.loads[at], "{context}");
+        } else {
+            assert_eq!(finding.limit, Limit::CannotTell, "{context}");
+            assert!(finding.sentence.starts_with("cannot tell"), "{context}");
+        }
+    }
+    assert!(clear >= 120, "only {clear} clear cases");
+    assert!(
+        right * 100 >= clear * 95,
+        "{right} of {clear} clear cases right"
+    );
+}
+
+#[test]
+fn a_slow_source_is_told_from_a_slow_path() {
+    let mut dice = Dice(2);
+    for case in 0..60 {
+        let stages = 1 + dice.below(5);
+        let mut world = World::random(&mut dice, stages);
+        let mapping = random_mapping(&mut dice, stages, 4);
+        let truth = Truth::of(&world, &mapping);
+        let slowest = truth.loads[truth.bottleneck()] / world.capture.len() as f64;
+        world.period = slowest / dice.between(0.3, 0.85);
+        let finding = diagnose(&run(&world, &mapping, 0.01, case));
+        assert_eq!(
+            finding.limit,
+            Limit::Offered,
+            "case {case}: {}",
+            finding.sentence
+        );
+        assert_eq!((finding.bottleneck, finding.strand), (None, None));
+    }
+}
+
+#[test]
+fn a_ring_that_drops_points_behind_it() {
+    let mut dice = Dice(3);
+    let mut clear = 0;
+    for case in 0..60 {
+        let mut world = World::random(&mut dice, 4);
+        world.drop_when_full = true;
+        let mapping = mapping(&[(2, 1), (2, 1)]);
+        let truth = Truth::of(&world, &mapping);
+        if margin(&truth.loads) < 1.10 {
+            continue;
+        }
+        clear += 1;
+        let report = run(&world, &mapping, 0.01, case);
+        let finding = diagnose(&report);
+        let found = segment_of(&report, finding.strand.as_deref());
+        assert_eq!(
+            found,
+            Some(truth.bottleneck()),
+            "case {case}: {}",
+            finding.sentence
+        );
+    }
+    assert!(clear >= 30, "only {clear} clear cases");
+}
+
+#[test]
+fn the_sentence_carries_the_figures() {
+    let mut world = World::random(&mut Dice(4), 3);
+    world.stages = vec![100.0, 250.0, 50.0];
+    (world.source, world.producer, world.consumer, world.sink) = (20.0, 10.0, 10.0, 20.0);
+    (world.jitter, world.capture) = (0.0, (0..16).map(|flow| (flow, None)).collect());
+    let finding = diagnose(&run(&world, &mapping(&[(1, 1), (1, 1), (1, 1)]), 0.0, 0));
+    assert_eq!(finding.limit, Limit::Processing);
+    assert_eq!(
+        finding.sentence,
+        "`stage1` limits the path: strand 1.0 is busy 100.0 % of its running time and `stage1` takes \
+         93 % of its 270 ticks per packet (tier sw); strand 0.0 before it is blocked 51.9 %; strand \
+         2.0 behind it is starved 70.4 %"
+    );
+}
+
+#[test]
+fn uneven_replicas_are_mentioned() {
+    let mut world = World::random(&mut Dice(5), 2);
+    world.capture = (0..100).map(|i| (usize::from(i % 4 == 0), None)).collect();
+    let finding = diagnose(&run(&world, &mapping(&[(2, 2)]), 0.0, 0));
+    assert_eq!(finding.strand.as_deref(), Some("0.0"));
+    let expected = "; the load is uneven: its replica 0.1 is busy only 33.";
+    assert!(finding.sentence.contains(expected), "{}", finding.sentence);
+    world.capture = (0..100).map(|i| (i, None)).collect();
+    let even = diagnose(&run(&world, &mapping(&[(2, 2)]), 0.0, 0));
+    assert!(!even.sentence.contains("uneven"), "{}", even.sentence);
+}
+
+#[test]
+fn too_little_evidence_is_refused_with_the_reason() {
+    let mut world = World::random(&mut Dice(6), 2);
+    world.stages = vec![300.0, 100.0];
+    let two = mapping(&[(1, 1), (1, 1)]);
+    let good = run(&world, &two, 0.0, 0);
+    assert_eq!(diagnose(&good).limit, Limit::Processing);
+
+    let mut few = good.clone();
+    few.strands[1].windows.lost_to_preemption = 96;
+    assert_refused(&few, "strand 1.0 was left alone in 4 of 100 windows");
+    let mut lost = good.clone();
+    lost.strands[1].windows.lost_to_preemption = 51;
+    assert_refused(&lost, "strand 1.0 was preempted in 51 of 100 windows");
+
+    // The strand behind loses its processor so often that it never waits.
+    let mut taken = good.clone();
+    taken.strands[0].time = linerate_record::run::TimeShares {
+        busy: 0.5,
+        blocked: 0.5,
+        ..Default::default()
+    };
+    taken.strands[1].time = linerate_record::run::TimeShares {
+        busy: 0.4,
+        lost: 0.6,
+        ..Default::default()
+    };
+    assert_refused(&taken, "processor time was taken away (60.0 %");
+
+    let mut empty = good;
+    empty
+        .strands
+        .iter_mut()
+        .flat_map(|s| &mut s.stages)
+        .for_each(|s| s.packets = 0);
+    assert_refused(&empty, "no packet got through");
+}
+
+fn assert_refused(report: &RunReport, reason: &str) {
+    let finding = diagnose(report);
+    assert_eq!(finding.limit, Limit::CannotTell, "{}", finding.sentence);
+    assert!(finding.sentence.contains(reason), "{}", finding.sentence);
+}
+
+#[test]
+fn one_strand_needs_no_quiet_neighbours() {
+    let world = World::random(&mut Dice(7), 3);
+    let mut report = run(&world, &Mapping::merged(3), 0.0, 0);
+    report.strands[0].windows.lost_to_preemption = 80;
+    report.strands[0].time.lost = 0.8;
+    assert_eq!(diagnose(&report).limit, Limit::Processing);
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Does the model predict what the simulator then shows, and do its intervals hold the truth?
+
+use crate::sim::{
+    Dice, TICKS_PER_SECOND, World, around, mapping, processed_kpps, random_mapping, run,
+};
+use linerate_path::model::Mapping;
+use linerate_plan::costs::{Costs, CostsError, MemoryCheck};
+use linerate_plan::model::{Environment, Handover, predict};
+use linerate_record::figure::{Figure, Tier};
+
+const BURST: u32 = 32;
+
+/// The environment of a world, each figure off by `noise` and saying so.
+pub(crate) fn environment(world: &World, cpus: usize, noise: f64, dice: &mut Dice) -> Environment {
+    let mut near = |value: f64| around(value * (1.0 + noise * dice.normal()), noise, 30);
+    Environment {
+        ticks_per_second: TICKS_PER_SECOND,
+        cpus,
+        scaling: near(1.0 / world.slowdown),
+        handover: Handover {
+            producer_ticks: near(world.producer * world.slowdown),
+            consumer_ticks: near(world.consumer * world.slowdown),
+            burst: BURST,
+        },
+        burst_ticks: near(0.0),
+        largest_share: world.largest_share(cpus),
+    }
+}
+
+/// Costs taken from a run of one mapping predict another, whichever way round.
+#[test]
+fn compute_bound_mappings_are_predicted_within_two_percent() {
+    let mut dice = Dice(11);
+    for case in 0..200 {
+        let stages = 1 + dice.below(6);
+        let mut world = World::random(&mut dice, stages);
+        let two_cpus = case % 2 == 0;
+        world.slowdown = if two_cpus {
+            dice.between(1.0, 1.4)
+        } else {
+            1.0
+        };
+        let cpus = if two_cpus { 2 } else { 4 };
+        let measured = random_mapping(&mut dice, stages, cpus);
+        let target = random_mapping(&mut dice, stages, cpus);
+        let report = run(&world, &measured, 0.0, case);
+        let costs = Costs::from_run(&report, &world.path(), BURST).expect("costs");
+        let env = environment(&world, cpus, 0.0, &mut dice);
+        let predicted = predict(&target, BURST, &costs, &env).kpps.value;
+        let simulated = processed_kpps(&run(&world, &target, 0.0, case));
+        let error = predicted / simulated - 1.0;
+        assert!(
+            error.abs() < 0.02,
+            "case {case}: {error:+.4}, {measured:?} -> {target:?}"
+        );
+    }
+}
+
+/// Packets per second of a mapping straight from the world's parameters.
+fn true_rate(world: &World, mapping: &Mapping) -> f64 {
+    let strands = world.true_ticks(mapping).into_iter().flatten();
+    let largest = strands
+        .map(|parts| parts.iter().sum::<f64>())
+        .fold(0.0, f64::max);
+    let slowdown = if mapping.strands() > 1 {
+        world.slowdown
+    } else {
+        1.0
+    };
+    TICKS_PER_SECOND * world.capture.len() as f64 / (largest * slowdown)
+}
+
+#[test]
+fn intervals_hold_the_truth_under_noisy_inputs() {
+    let mut dice = Dice(12);
+    let (mut held, mut width, trials) = (0, 0.0, 200);
+    for case in 0..trials {
+        let stages = 1 + dice.below(6);
+        let mut world = World::random(&mut dice, stages);
+        world.slowdown = dice.between(1.0, 1.3);
+        let report = run(&world, &Mapping::merged(stages), 0.05, case);
+        let costs = Costs::from_run(&report, &world.path(), BURST).expect("costs");
+        let env = environment(&world, 2, 0.05, &mut dice);
+        let target = random_mapping(&mut dice, stages, 2);
+        // The machine itself departs from the formula by as much as the model says it may.
+        let departure = if target.segments.len() > 1 {
+            0.06
+        } else {
+            0.03
+        };
+        let truth = true_rate(&world, &target) / 1e3 * (departure * dice.normal()).exp();
+        let kpps = predict(&target, BURST, &costs, &env).kpps;
+        held += u32::from((kpps.low..=kpps.high).contains(&truth));
+        width += (kpps.high - kpps.low) / kpps.value / trials as f64;
+    }
+    assert!(
+        held * 100 >= 85 * trials as u32,
+        "{held} of {trials} intervals hold the truth"
+    );
+    assert!(width < 0.35, "a mean width of {width:.2} says nothing");
+}
+
+#[test]
+fn a_memory_bound_stage_makes_the_prediction_a_range() {
+    let mut world = World::random(&mut Dice(13), 3);
+    world.stages = vec![100.0, 400.0, 100.0];
+    world.capture = (0..64).map(|flow| (flow, None)).collect();
+    let mut hot = world.clone();
+    hot.stages = vec![80.0, 150.0, 95.0];
+    let merged = Mapping::merged(3);
+    let (normal_run, hot_run) = (run(&world, &merged, 0.0, 1), run(&hot, &merged, 0.0, 1));
+    let check = MemoryCheck::compare(&normal_run, &hot_run);
+    let bound: Vec<&str> = check
+        .stages
+        .iter()
+        .filter(|s| s.is_memory_bound())
+        .map(|s| s.name.as_str())
+        .collect();
+    assert_eq!(bound, ["stage1"]);
+    assert_eq!(
+        check.stages.len(),
+        5,
+        "every stage and both ends are compared"
+    );
+
+    let mut costs = Costs::from_run(&normal_run, &world.path(), BURST).expect("costs");
+    let env = environment(&world, 2, 0.0, &mut Dice(1));
+    let twice = mapping(&[(3, 2)]);
+    let before = predict(&twice, BURST, &costs, &env);
+    costs.apply(&check);
+    let after = predict(&twice, BURST, &costs, &env);
+    assert!(!before.memory_bound && after.memory_bound);
+    assert_eq!(after.kpps.value, before.kpps.value);
+    assert!(after.kpps.high > true_rate(&hot, &twice) / 1e3 * 0.93);
+    assert!(after.kpps.low < before.kpps.low * 0.95);
+
+    // A memory-bound stage far from the bottleneck moves nothing.
+    let mut light = costs.clone();
+    light.stages[1].ticks = around(60.0, 0.0, 30);
+    light.stages[1].hot_ticks = Some(around(20.0, 0.0, 30));
+    light.stages[0].ticks = around(900.0, 0.0, 30);
+    assert!(!predict(&mapping(&[(1, 1), (2, 1)]), BURST, &light, &env).memory_bound);
+}
+
+/// By hand: 10 + 90 + 20 ticks on one strand in bursts of 32, of which 64 ticks per burst.
+#[test]
+fn the_formula_by_hand() {
+    let mut world = World::random(&mut Dice(14), 1);
+    world.stages = vec![90.0];
+    (world.source, world.sink, world.jitter) = (10.0, 20.0, 0.0);
+    world.capture = (0..4).map(|flow| (flow, None)).collect();
+    let report = run(&world, &Mapping::merged(1), 0.0, 1);
+    let costs = Costs::from_run(&report, &world.path(), 32).expect("costs");
+    let mut env = environment(&world, 3, 0.0, &mut Dice(1));
+    env.burst_ticks = around(64.0, 0.0, 30);
+    env.scaling = around(0.5, 0.0, 30);
+    let kpps = |mapping: &Mapping, burst: u32| predict(mapping, burst, &costs, &env).kpps.value;
+    let close = |a: f64, ticks: f64| (a / (TICKS_PER_SECOND / ticks / 1e3) - 1.0).abs() < 1e-9;
+    assert!(close(kpps(&Mapping::merged(1), 32), 120.0));
+    assert!(close(kpps(&Mapping::merged(1), 64), 119.0));
+    assert!(close(kpps(&Mapping::merged(1), 8), 126.0));
+    // Two of three processors busy: half way to twice the time; four flows on three replicas: half.
+    assert!(close(kpps(&mapping(&[(1, 2)]), 32), 60.0 * 1.5));
+    assert!(close(kpps(&mapping(&[(1, 3)]), 32), 60.0 * 2.0));
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let world = World::random(&mut Dice(15), 2);
+    let report = run(&world, &Mapping::merged(2), 0.0, 1);
+    let mut other = world.path();
+    other.stages[1].name = "nat".to_owned();
+    let missing = Costs::from_run(&report, &other, BURST);
+    assert_eq!(
+        missing,
+        Err(CostsError::NotInRun {
+            stage: "nat".to_owned()
+        })
+    );
+
+    let mut blank = report.clone();
+    blank.strands[0].stages[2].ticks_per_packet =
+        Figure::absent("ticks/packet", Tier::Sw, "windows", "all windows were lost");
+    let unreadable = Costs::from_run(&blank, &world.path(), BURST).expect_err("no time");
+    assert!(
+        unreadable
+            .to_string()
+            .contains("`stage1` is missing (all windows were lost)")
+    );
+
+    let mut silent = report;
+    silent.strands[0].stages[0].packets = 0;
+    assert_eq!(
+        Costs::from_run(&silent, &world.path(), BURST),
+        Err(CostsError::NoPackets)
+    );
+}

@@ -1,0 +1,569 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A packet path as queues, packet by packet: slow, deterministic, and with nothing of the model in it.
+//!
+//! A short capture is replayed for ever. The source fills a bounded queue for each replica of the
+//! first segment, in the order of the capture, and waits when the next packet's queue is full. A
+//! strand takes a packet, works, and puts it into the queue of the next strand; it is starved while
+//! its queue is empty and blocked while the next one is full.
+
+use linerate_path::model::{
+    FullRing, Mapping, Params, Path, Rate, RunLength, RunOptions, Segment, Sink, Source, StageUse,
+};
+use linerate_path::spec::{StageSpec, State};
+use linerate_record::figure::{Figure, Tier};
+use linerate_record::run::{
+    Latency, Ledger, RunReport, StageReport, StrandReport, TimeShares, WindowCount,
+};
+use linerate_record::stats::Estimate;
+use std::collections::{BTreeMap, VecDeque};
+
+pub(crate) const TICKS_PER_SECOND: f64 = 2e9;
+/// Small beside the rings of a real path: a short run must fill them, and what they hold when
+/// counting begins and ends must be little beside the packets counted.
+const QUEUE: usize = 64;
+const WARM_UP: usize = 2_000;
+const MEASURED: usize = 8_000;
+
+/// A linear congruential generator: the test's own, so that the crate's is not its own judge.
+pub(crate) struct Dice(pub(crate) u64);
+
+impl Dice {
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % bound
+    }
+
+    pub(crate) fn between(&mut self, low: f64, high: f64) -> f64 {
+        low + (high - low) * self.below(1 << 30) as f64 / (1u64 << 30) as f64
+    }
+
+    /// About standard normal: the sum of twelve uniform numbers.
+    pub(crate) fn normal(&mut self) -> f64 {
+        (0..12).map(|_| self.between(0.0, 1.0)).sum::<f64>() - 6.0
+    }
+}
+
+/// Ticks of each part of a strand for one packet; `None` where it does not get there.
+type Parts = Vec<Option<f64>>;
+
+/// What the simulated machine is like.
+#[derive(Clone, Debug)]
+pub(crate) struct World {
+    /// Ticks of each stage per packet it is given.
+    pub(crate) stages: Vec<f64>,
+    pub(crate) source: f64,
+    pub(crate) sink: f64,
+    pub(crate) producer: f64,
+    pub(crate) consumer: f64,
+    /// Per packet of the capture: its flow, and the stage that drops it.
+    pub(crate) capture: Vec<(usize, Option<usize>)>,
+    /// Ticks between packets; 0 as fast as possible.
+    pub(crate) period: f64,
+    /// Service times vary by this share in both directions.
+    pub(crate) jitter: f64,
+    /// Drop at a full queue instead of waiting.
+    pub(crate) drop_when_full: bool,
+    /// All times are multiplied with this when more than one strand runs.
+    pub(crate) slowdown: f64,
+}
+
+impl World {
+    /// Stages of 20 to 400 ticks, a third of the worlds with one that drops packets; 16 flows of unequal weight.
+    pub(crate) fn random(dice: &mut Dice, stages: usize) -> Self {
+        let dropper = (dice.below(3) == 0).then(|| dice.below(stages));
+        // Each flow loses the same share, so that replicas differ in packets only.
+        let mut seen = [0usize; 16];
+        let packet = |dice: &mut Dice, seen: &mut [usize; 16]| {
+            let flow = dice.below(16).min(dice.below(16));
+            seen[flow] += 1;
+            (flow, dropper.filter(|_| seen[flow].is_multiple_of(4)))
+        };
+        Self {
+            stages: (0..stages).map(|_| dice.between(20.0, 400.0)).collect(),
+            source: dice.between(5.0, 40.0),
+            sink: dice.between(5.0, 40.0),
+            producer: dice.between(2.0, 20.0),
+            consumer: dice.between(2.0, 30.0),
+            capture: (0..400).map(|_| packet(dice, &mut seen)).collect(),
+            period: 0.0,
+            jitter: 0.1,
+            drop_when_full: false,
+            slowdown: 1.0,
+        }
+    }
+
+    pub(crate) fn path(&self) -> Path {
+        let stage = |i| StageUse {
+            name: name(i),
+            kind: name(i),
+            params: Params::new(),
+        };
+        Path {
+            name: "simulated".to_owned(),
+            line: None,
+            source: Source::Generator {
+                sizes: vec![60],
+                flows: 16,
+                seed: 1,
+                buffer_octets: 64,
+            },
+            stages: (0..self.stages.len()).map(stage).collect(),
+            sink: Sink::Null,
+            mapping: Mapping::merged(self.stages.len()),
+            run: RunOptions {
+                length: RunLength::Packets(MEASURED as u64),
+                rate: Rate::Max,
+                burst: 32,
+                ring: 512,
+                full_ring: FullRing::Wait,
+            },
+        }
+    }
+
+    /// The share of the capture that the most loaded of `r` replicas gets, for `r` from 1.
+    pub(crate) fn largest_share(&self, up_to: usize) -> Vec<f64> {
+        let share = |replicas: usize| {
+            let mut packets = vec![0; replicas];
+            self.capture
+                .iter()
+                .for_each(|(flow, _)| packets[flow % replicas] += 1);
+            packets.into_iter().max().unwrap_or(0) as f64 / self.capture.len() as f64
+        };
+        (1..=up_to).map(share).collect()
+    }
+
+    fn survives(&self, packet: usize, stage: usize) -> bool {
+        self.capture[packet]
+            .1
+            .is_none_or(|dropper| dropper >= stage)
+    }
+
+    /// The parts are head, stages, tail.
+    fn parts(&self, stages: &Segment, packet: usize) -> Parts {
+        let range = stages.stages.clone();
+        let head = if range.start == 0 {
+            self.source
+        } else {
+            self.consumer
+        };
+        let tail = if range.end == self.stages.len() {
+            self.sink
+        } else {
+            self.producer
+        };
+        let mut parts = vec![Some(head)];
+        parts.extend(
+            range
+                .clone()
+                .map(|s| self.survives(packet, s).then_some(self.stages[s])),
+        );
+        parts.push(self.survives(packet, range.end).then_some(tail));
+        parts
+    }
+
+    /// Ticks of each part of each strand over one pass of the capture: `[segment][replica][part]`.
+    pub(crate) fn true_ticks(&self, mapping: &Mapping) -> Vec<Vec<Vec<f64>>> {
+        let segment = |s: &Segment| {
+            let mut ticks = vec![vec![0.0; s.stages.len() + 2]; s.replicas as usize];
+            for (packet, (flow, _)) in self.capture.iter().enumerate() {
+                if self.survives(packet, s.stages.start) {
+                    let own = &mut ticks[flow % s.replicas as usize];
+                    let parts = self.parts(s, packet);
+                    own.iter_mut()
+                        .zip(parts)
+                        .for_each(|(sum, t)| *sum += t.unwrap_or(0.0));
+                }
+            }
+            ticks
+        };
+        mapping.segments.iter().map(segment).collect()
+    }
+}
+
+pub(crate) fn name(stage: usize) -> String {
+    format!("stage{stage}")
+}
+
+/// One specification per stage; those in `global` keep one state for all packets.
+pub(crate) fn kinds(stages: usize, global: &[usize]) -> Vec<StageSpec> {
+    let state = |i| {
+        if global.contains(&i) {
+            State::Global
+        } else {
+            State::PerFlow
+        }
+    };
+    let spec = |i| StageSpec {
+        kind: "stage",
+        help: "",
+        params: &[],
+        needs_headers: false,
+        state: state(i),
+        keeps_order: true,
+        drop_causes: &[],
+    };
+    (0..stages).map(spec).collect()
+}
+
+pub(crate) fn mapping(parts: &[(usize, u32)]) -> Mapping {
+    let mut start = 0;
+    let segment = |&(stages, replicas): &(usize, u32)| {
+        let range = start..start + stages;
+        start += stages;
+        Segment {
+            stages: range,
+            replicas,
+            cpus: Vec::new(),
+        }
+    };
+    Mapping {
+        segments: parts.iter().map(segment).collect(),
+    }
+}
+
+/// Any mapping of `stages` stages on at most `cpus` strands.
+pub(crate) fn random_mapping(dice: &mut Dice, stages: usize, cpus: usize) -> Mapping {
+    let (mut parts, mut left, mut free) = (Vec::new(), stages, cpus);
+    while left > 0 {
+        let take = if free == 1 {
+            left
+        } else {
+            1 + dice.below(left)
+        };
+        let most = if take == left { free } else { free - 1 };
+        let replicas = 1 + dice.below(most).min(dice.below(most));
+        parts.push((take, replicas as u32));
+        (left, free) = (left - take, free - replicas);
+    }
+    mapping(&parts)
+}
+
+enum State3 {
+    Starved,
+    Busy { until: f64 },
+    Blocked,
+}
+
+struct SimStrand<'a> {
+    segment: &'a Segment,
+    index: u32,
+    replica: u32,
+    /// Positions in `strands` of the replicas of the next segment.
+    next: Vec<usize>,
+    queue: VecDeque<usize>,
+    state: State3,
+    holds: usize,
+    since: f64,
+    spent: [f64; 3],
+    given: Vec<u64>,
+    ticks: Vec<f64>,
+    ring_drops: u64,
+}
+
+struct Simulation<'a> {
+    world: &'a World,
+    strands: Vec<SimStrand<'a>>,
+    /// `[segment][packet of the capture]`.
+    parts: Vec<Vec<Parts>>,
+    first_replicas: usize,
+    now: f64,
+    offered: usize,
+    processed: usize,
+    speed: f64,
+    dice: Dice,
+}
+
+impl<'a> Simulation<'a> {
+    fn new(world: &'a World, mapping: &'a Mapping) -> Self {
+        let mut strands = Vec::new();
+        let mut end = 0;
+        for (index, segment) in mapping.segments.iter().enumerate() {
+            end += segment.replicas as usize;
+            let next = mapping
+                .segments
+                .get(index + 1)
+                .map_or(0, |s| s.replicas as usize);
+            for replica in 0..segment.replicas {
+                let parts = segment.stages.len() + 2;
+                strands.push(SimStrand {
+                    segment,
+                    index: index as u32,
+                    replica,
+                    next: (end..end + next).collect(),
+                    queue: VecDeque::new(),
+                    state: State3::Starved,
+                    holds: 0,
+                    since: 0.0,
+                    spent: [0.0; 3],
+                    given: vec![0; parts],
+                    ticks: vec![0.0; parts],
+                    ring_drops: 0,
+                });
+            }
+        }
+        let packets = 0..world.capture.len();
+        let parts = |s| packets.clone().map(|p| world.parts(s, p)).collect();
+        let speed = if strands.len() > 1 {
+            world.slowdown
+        } else {
+            1.0
+        };
+        Self {
+            world,
+            parts: mapping.segments.iter().map(parts).collect(),
+            first_replicas: mapping.segments[0].replicas as usize,
+            strands,
+            now: 0.0,
+            offered: 0,
+            processed: 0,
+            speed,
+            dice: Dice(99),
+        }
+    }
+
+    fn enter(&mut self, strand: usize, state: State3) {
+        let strand = &mut self.strands[strand];
+        let spent = match strand.state {
+            State3::Busy { .. } => 0,
+            State3::Starved => 1,
+            State3::Blocked => 2,
+        };
+        strand.spent[spent] += self.now - strand.since;
+        (strand.since, strand.state) = (self.now, state);
+    }
+
+    /// Lets everything happen that can happen at this moment.
+    fn settle(&mut self) {
+        loop {
+            let mut moved = self.offer();
+            for strand in (0..self.strands.len()).rev() {
+                moved |= self.step(strand);
+            }
+            if !moved {
+                return;
+            }
+        }
+    }
+
+    fn offer(&mut self) -> bool {
+        let due = self.world.period == 0.0 || self.world.period * self.offered as f64 <= self.now;
+        let packet = self.offered % self.world.capture.len();
+        let queue = &mut self.strands[self.world.capture[packet].0 % self.first_replicas].queue;
+        let room = queue.len() < QUEUE;
+        if due && room {
+            queue.push_back(packet);
+            self.offered += 1;
+        }
+        due && room
+    }
+
+    fn step(&mut self, index: usize) -> bool {
+        match self.strands[index].state {
+            State3::Busy { until } if until <= self.now => {
+                self.enter(index, State3::Blocked);
+                true
+            }
+            State3::Busy { .. } => false,
+            State3::Blocked => self.hand_over(index),
+            State3::Starved => self.start(index),
+        }
+    }
+
+    fn start(&mut self, index: usize) -> bool {
+        let Some(packet) = self.strands[index].queue.pop_front() else {
+            return false;
+        };
+        let wobble = 1.0 + self.world.jitter * self.dice.between(-1.0, 1.0);
+        let strand = &mut self.strands[index];
+        strand.holds = packet;
+        let mut total = 0.0;
+        for (part, ticks) in self.parts[strand.index as usize][packet].iter().enumerate() {
+            if let Some(ticks) = *ticks {
+                strand.given[part] += 1;
+                strand.ticks[part] += ticks * wobble * self.speed;
+                total += ticks * wobble * self.speed;
+            }
+        }
+        self.enter(
+            index,
+            State3::Busy {
+                until: self.now + total,
+            },
+        );
+        true
+    }
+
+    fn hand_over(&mut self, index: usize) -> bool {
+        let strand = &self.strands[index];
+        let packet = strand.holds;
+        let alive = self.world.survives(packet, strand.segment.stages.end);
+        if !alive || strand.next.is_empty() {
+            self.processed += 1;
+        } else {
+            let next = strand.next[self.world.capture[packet].0 % strand.next.len()];
+            if self.strands[next].queue.len() < QUEUE {
+                self.strands[next].queue.push_back(packet);
+            } else if self.world.drop_when_full {
+                self.strands[index].ring_drops += 1;
+            } else {
+                return false;
+            }
+        }
+        self.enter(index, State3::Starved);
+        true
+    }
+
+    fn run_until(&mut self, processed: usize) {
+        while self.processed < processed {
+            self.settle();
+            let ends = self.strands.iter().filter_map(|s| match s.state {
+                State3::Busy { until } => Some(until),
+                _ => None,
+            });
+            let arrival = self.world.period * self.offered as f64;
+            let arrival = (arrival > self.now).then_some(arrival);
+            let next = ends.chain(arrival).fold(f64::INFINITY, f64::min);
+            assert!(next.is_finite(), "the simulated path stands still");
+            self.now = next;
+        }
+    }
+
+    fn forget(&mut self) {
+        for strand in &mut self.strands {
+            (strand.since, strand.spent, strand.ring_drops) = (self.now, [0.0; 3], 0);
+            strand.given.fill(0);
+            strand.ticks.fill(0.0);
+        }
+    }
+}
+
+/// Runs the world and reports it as the runtime would; `noise` is the relative error of every
+/// service time, which the report's intervals state rightly.
+pub(crate) fn run(world: &World, mapping: &Mapping, noise: f64, seed: u64) -> RunReport {
+    let mut sim = Simulation::new(world, mapping);
+    sim.run_until(WARM_UP);
+    sim.forget();
+    let (from, before) = (sim.now, sim.processed);
+    sim.run_until(WARM_UP + MEASURED);
+    let seconds = (sim.now - from) / TICKS_PER_SECOND;
+    let kpps = (sim.processed - before) as f64 / seconds / 1e3;
+    for strand in 0..sim.strands.len() {
+        sim.enter(strand, State3::Starved);
+    }
+    let mut dice = Dice(seed);
+    let none = || Figure::absent("ns", Tier::Sim, "simulated", "not simulated");
+    RunReport {
+        path: "simulated".to_owned(),
+        mapping: String::new(),
+        seconds,
+        ticks_per_second: TICKS_PER_SECOND,
+        throughput_kpps: Figure::exact("kpps", kpps, Tier::Sim, "simulated"),
+        processed_kpps: Figure::exact("kpps", kpps, Tier::Sim, "simulated"),
+        line_rate_kpps: None,
+        strands: sim
+            .strands
+            .iter()
+            .map(|s| strand_report(s, noise, &mut dice))
+            .collect(),
+        rings: Vec::new(),
+        latency: Latency {
+            p50: none(),
+            p99: none(),
+            p999: none(),
+        },
+        rejected: BTreeMap::new(),
+        interrupted: false,
+    }
+}
+
+pub(crate) fn processed_kpps(run: &RunReport) -> f64 {
+    run.processed_kpps
+        .as_number()
+        .expect("simulated rates are numbers")
+}
+
+fn strand_report(strand: &SimStrand<'_>, noise: f64, dice: &mut Dice) -> StrandReport {
+    let all: f64 = strand.spent.iter().sum();
+    let [busy, starved, blocked] = strand.spent.map(|t| t / all);
+    let last = strand.given.len() - 1;
+    let names = (0..=last).map(|part| match part {
+        0 if strand.segment.stages.start == 0 => "source".to_owned(),
+        0 => "ring in".to_owned(),
+        _ if part < last => name(strand.segment.stages.start + part - 1),
+        _ if strand.next.is_empty() => "sink".to_owned(),
+        _ => "ring out".to_owned(),
+    });
+    let stages = names.enumerate().map(|(part, name)| StageReport {
+        drops: ring_drops(&name, strand.ring_drops),
+        name,
+        packets: strand.given[part],
+        kpps: 0.0,
+        ticks_per_packet: per_packet(strand.ticks[part], strand.given[part], noise, dice),
+        cycles_per_packet: Figure::absent("cycles/packet", Tier::Sim, "simulated", "no core clock"),
+        busy,
+        starved,
+        blocked,
+        empty_polls: 0,
+        ledger: Ledger::default(),
+        counts: BTreeMap::new(),
+    });
+    let stages: Vec<StageReport> = stages.collect();
+    let sum: f64 = strand.ticks.iter().sum();
+    StrandReport {
+        name: format!("{}.{}", strand.index, strand.replica),
+        cpu: 0,
+        segment: strand.index,
+        replica: strand.replica,
+        stages,
+        time: TimeShares {
+            busy,
+            starved,
+            blocked,
+            lost: 0.0,
+            unaccounted: 0.0,
+        },
+        run_delay_ns: None,
+        lost_ns: 0,
+        ticks_per_packet: per_packet(sum, strand.given[0], noise, dice),
+        empty_polls: 0,
+        burst_sizes: Vec::new(),
+        windows: WindowCount {
+            total: 100,
+            lost_to_preemption: 3,
+        },
+        involuntary_switches: 0,
+    }
+}
+
+fn ring_drops(name: &str, packets: u64) -> BTreeMap<String, u64> {
+    let full = (name == "ring out" && packets > 0).then(|| ("ring_full".to_owned(), packets));
+    full.into_iter().collect()
+}
+
+fn per_packet(ticks: f64, packets: u64, noise: f64, dice: &mut Dice) -> Figure {
+    if packets == 0 {
+        return Figure::absent("ticks/packet", Tier::Sim, "simulated", "no packets");
+    }
+    let value = ticks / packets as f64 * (1.0 + noise * dice.normal());
+    Figure::number(
+        "ticks/packet",
+        around(value, noise, 30),
+        Tier::Sim,
+        "simulated",
+    )
+}
+
+/// An estimate whose interval of 90 % fits a relative error of `noise` standard deviation.
+pub(crate) fn around(value: f64, noise: f64, n: u64) -> Estimate {
+    let half = 1.645 * noise * value.abs();
+    Estimate {
+        value,
+        low: value - half,
+        high: value + half,
+        confidence: 0.9,
+        n,
+    }
+}
