@@ -72,6 +72,8 @@ pub struct TuneReport {
     pub baseline_mapping: String,
     /// The profile of that mapping.
     pub baseline: RunReport,
+    /// The rate of the baseline: over the rounds, or over its own run when there were none.
+    pub baseline_kpps: Figure,
     /// What the profile says.
     pub finding: Finding,
     /// Every mapping that was predicted, best prediction first; those that ran have a measurement.

@@ -240,7 +240,7 @@ fn a_short_correlated_series_is_covered_as_badly_as_documented() {
 
 #[test]
 fn blocks_matter() {
-    // Resampled one by one, the same correlated series would be covered by under 60 %.
+    // Taken as independent, the same correlated series is covered by half of the 90 % intervals.
     let one_by_one = coverage(0.0, |d, _| {
         median_interval(&d.autoregressive(400, 0.8, 0.0), 0.9)
     });

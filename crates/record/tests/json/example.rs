@@ -157,6 +157,7 @@ pub(crate) fn tune() -> Record {
         given_mapping: "parse | verify | nat44".to_owned(),
         baseline_mapping: "parse | verify".to_owned(),
         baseline: run_report(),
+        baseline_kpps: figure("kpps", 1240.0),
         finding: Finding {
             limit: Limit::Processing,
             bottleneck: Some("verify".to_owned()),
