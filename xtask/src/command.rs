@@ -39,11 +39,14 @@ pub(crate) fn cargo_of(toolchain: &str, args: &[&str]) -> Command {
 
 /// The command as one would type it.
 pub(crate) fn shown(command: &Command) -> String {
-    let words = std::iter::once(command.get_program()).chain(command.get_args());
-    words
-        .map(|w| w.to_string_lossy().into_owned())
-        .collect::<Vec<_>>()
-        .join(" ")
+    let program = Path::new(command.get_program())
+        .file_name()
+        .unwrap_or(command.get_program());
+    let words: Vec<_> = std::iter::once(program)
+        .chain(command.get_args())
+        .map(|word| word.to_string_lossy())
+        .collect();
+    words.join(" ")
 }
 
 /// Runs the command with its output on ours and returns its exit status; `Err` says why it could
