@@ -73,10 +73,10 @@ mod model_error {
 /// the memory. An assumption, on the pessimistic side: nothing measured yet bounds it.
 const CONTENTION_MARGIN: f64 = 0.25;
 
-/// Share of the cost of a ring that is per packet (copying the handle); the rest is per burst (the
-/// index lines that move between processors). Single-packet bursts cost 10 to 20 times as much per
-/// packet as bursts of 32 on near processors, but only 1.2 to 5 times on far ones; half and half
-/// gives 16 times.
+/// Share of the cost of a ring at the measured burst that is per packet (copying the handle); the
+/// rest is per burst (the index lines that move between processors). Single packets cost a ring of
+/// cached indices 18 times as much as bursts of 32 between near processors (18 and 1 ns each) and 5
+/// times between far ones (22 and 5 ns); one half gives 16 times.
 const RING_PER_PACKET: f64 = 0.5;
 
 /// Strands that run while the cost of a ring is measured: its two ends.
