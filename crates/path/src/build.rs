@@ -212,7 +212,13 @@ fn mapping(file: &Fields, stages: &[Stage<'_>], mistakes: &mut Vec<Mistake>) -> 
     let refusals = mapping.check(&specs).err().unwrap_or_default();
     mistakes.extend(refusals.iter().map(|refusal| {
         let at = refusal_place(refusal, section, strands);
-        Mistake::new(&at, refusal.to_string())
+        match refusal {
+            Refusal::GlobalState { stage, .. } => {
+                let name = stages[*stage].name.as_deref().unwrap_or_default();
+                Mistake::new(&at, format!("stage {}: {refusal}", shown(name)))
+            }
+            _ => Mistake::new(&at, refusal.to_string()),
+        }
     }));
     Some(mapping)
 }

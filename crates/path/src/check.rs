@@ -8,7 +8,7 @@
 
 use crate::build;
 use crate::fields::{Field, Fields, Read};
-use crate::keys::{FILE, Key, Kind, Omitted, Section, Variant, toml_of};
+use crate::keys::{FILE, Key, Kind, Omitted, Section, Variant, quoted, toml_of};
 use crate::model::{Path, Value};
 use crate::problem::{Mistake, Problem, Problems, line_start, shown};
 use crate::spec::StageSpec;
@@ -16,7 +16,7 @@ use crate::{suggest, value};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue, Error};
+use toml::de::{DeTable, DeValue};
 
 /// A path, and where in the file its parts stand.
 #[derive(Clone, Debug)]
@@ -84,11 +84,15 @@ impl Described {
 /// could not be told from their consequences.
 pub fn read(text: &str, stem: &str, kinds: &[StageSpec]) -> Result<Described, Problems> {
     let (table, errors) = DeTable::parse_recoverable(text);
-    let syntax: Vec<_> = errors
-        .iter()
-        .map(|error| syntax_mistake(text, error))
-        .collect();
-    if !errors.iter().all(is_bare_value) {
+    let mut syntax = Vec::with_capacity(errors.len());
+    let mut structure_is_sound = true;
+    for error in &errors {
+        let at = error.span().unwrap_or_default();
+        let bare = bare_value(text, table.get_ref(), &at);
+        structure_is_sound &= bare.is_some();
+        syntax.push(syntax_mistake(text, error.message(), &at, bare));
+    }
+    if !structure_is_sound {
         return Err(Problems::in_text(text, syntax));
     }
     let mut walk = Walk {
@@ -121,30 +125,50 @@ pub fn read(text: &str, stem: &str, kinds: &[StageSpec]) -> Result<Described, Pr
     }
 }
 
-/// Whether the error is a value that needs quotes, or is missing. The library goes on as if it had
-/// them, so that the rest of the file can be checked.
-fn is_bare_value(error: &Error) -> bool {
-    error.message().starts_with("string values must be quoted")
+/// The value an error at `at` lies in, if it is one that ends where it was meant to: written without
+/// quotes, or missing. The library then goes on as if it were sound, and so can the check.
+fn bare_value(text: &str, table: &DeTable<'_>, at: &Range<usize>) -> Option<Range<usize>> {
+    table
+        .iter()
+        .find_map(|(_, value)| bare_part(text, value, at))
 }
 
-fn syntax_mistake(text: &str, error: &Error) -> Mistake {
-    let at = error.span().unwrap_or(0..0);
-    let marked = text.get(at.clone()).unwrap_or_default();
-    if is_bare_value(error) {
-        return if marked.is_empty() {
-            Mistake::new(&at, "the value is missing")
+/// [`bare_value`] within one value.
+fn bare_part(text: &str, value: &Spanned<DeValue<'_>>, at: &Range<usize>) -> Option<Range<usize>> {
+    match value.get_ref() {
+        DeValue::Table(table) => bare_value(text, table, at),
+        DeValue::Array(array) => array.iter().find_map(|entry| bare_part(text, entry, at)),
+        _ => {
+            let span = value.span();
+            let written = text.get(span.clone())?;
+            let is_bare = !written.starts_with(['"', '\'']) && !written.contains('\n');
+            (is_bare && span.start <= at.start && at.end <= span.end).then_some(span)
+        }
+    }
+}
+
+/// The mistake behind an error of the library.
+fn syntax_mistake(
+    text: &str,
+    message: &str,
+    at: &Range<usize>,
+    bare: Option<Range<usize>>,
+) -> Mistake {
+    if let Some(bare) = bare {
+        let written = text.get(bare.clone()).unwrap_or_default();
+        return if written.is_empty() {
+            Mistake::new(&bare, "the value is missing")
         } else {
-            Mistake::new(&at, format!("{} is not a TOML value", shown(marked))).help(format!(
-                "texts stand in quotes: {}",
-                crate::keys::quoted(marked)
-            ))
+            Mistake::new(&bare, format!("{} is not a TOML value", shown(written)))
+                .help(format!("texts stand in quotes: {}", quoted(written)))
         };
     }
-    if error.message() != "duplicate key" {
-        return Mistake::new(&at, error.message());
+    if message != "duplicate key" {
+        return Mistake::new(at, message);
     }
-    let mistake = Mistake::new(&at, format!("{} is given twice", shown(marked)));
-    match FILE.keys.iter().find(|key| key.name == marked) {
+    let key = text.get(at.clone()).unwrap_or_default();
+    let mistake = Mistake::new(at, format!("{} is given twice", shown(key)));
+    match FILE.keys.iter().find(|known| known.name == key) {
         Some(Key {
             kind: Kind::Tables(section),
             ..

@@ -33,7 +33,9 @@ fn section(out: &mut String, section: &Section, kinds: &[StageSpec]) {
         .filter(|key| inner_section(key).is_none())
     {
         let what = match key.kind {
-            Kind::Variant => format!("one of {}", list(variants.iter().map(|v| v.kind))),
+            Kind::Variant if !variants.is_empty() => {
+                format!("one of {}", list(variants.iter().map(|v| v.kind)))
+            }
             kind => expected(&kind),
         };
         one_key(out, 2, key, &what);

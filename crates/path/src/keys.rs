@@ -21,9 +21,6 @@ pub const MAX_STAGES: usize = 16;
 /// Strands of one path at most, all replicas counted.
 pub const MAX_STRANDS: usize = 64;
 
-/// Frame sizes of a generator at most.
-pub(crate) const MAX_SIZES: usize = 4096;
-
 /// Largest number of a processor: Linux on x86 can be built for 8192 of them (`NR_CPUS`).
 const MAX_CPU: i64 = 8191;
 

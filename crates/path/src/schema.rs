@@ -5,7 +5,7 @@
 //! stage that must not be replicated) is left to [`read`](crate::check::read), and so are the units
 //! of rates and times.
 
-use crate::keys::{FILE, Key, Kind, MAX_BUFFER_OCTETS, MAX_SIZES, MAX_STAGES, MIN_FRAME_OCTETS};
+use crate::keys::{FILE, Key, Kind, MAX_BUFFER_OCTETS, MAX_STAGES, MIN_FRAME_OCTETS};
 use crate::keys::{Omitted, Section, Variant};
 use crate::spec::{Default, ParamKind, StageSpec};
 use crate::value::IMIX;
@@ -104,8 +104,7 @@ fn value(kind: &Kind, kinds: &[StageSpec]) -> Value {
         }
         Kind::Sizes => {
             let size = integer(i64::from(MIN_FRAME_OCTETS), i64::from(MAX_BUFFER_OCTETS));
-            let list =
-                json!({ "type": "array", "items": size, "minItems": 1, "maxItems": MAX_SIZES });
+            let list = json!({ "type": "array", "items": size, "minItems": 1 });
             json!({ "oneOf": [{ "const": IMIX }, size, list] })
         }
         Kind::Processors => {

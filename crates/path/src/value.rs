@@ -4,8 +4,7 @@
 //! Sections are not values; they are walked where the whole file is checked.
 
 use crate::fields::{Field, Read};
-use crate::keys::{IMIX_OCTETS, MAX_SIZES};
-use crate::keys::{Key, Kind, MAX_BUFFER_OCTETS, MIN_FRAME_OCTETS};
+use crate::keys::{IMIX_OCTETS, Key, Kind, MAX_BUFFER_OCTETS, MIN_FRAME_OCTETS};
 use crate::model::Value;
 use crate::parse;
 use crate::problem::{Mistake, shown};
@@ -255,18 +254,19 @@ fn in_range(key: &Key, part: &str, given: &Given<'_>, min: i64, max: i64) -> Res
     let DeValue::Integer(integer) = given.get_ref() else {
         return Err(wrong_type(key, given));
     };
-    match i64::from_str_radix(integer.as_str(), integer.radix()) {
-        Ok(number) if (min..=max).contains(&number) => Ok(number),
-        _ => {
-            let range = if max == i64::MAX {
-                format!("at least {min}")
-            } else {
-                format!("from {min} to {max}")
-            };
-            let message = format!("{part}{} is {integer}; it must be {range}", key.shown());
-            Err(Mistake::new(&given.span(), message))
-        }
+    let read = i64::from_str_radix(integer.as_str(), integer.radix());
+    if let Ok(number) = read
+        && (min..=max).contains(&number)
+    {
+        return Ok(number);
     }
+    let range = if read.is_ok() && max == i64::MAX {
+        format!("at least {min}")
+    } else {
+        format!("from {min} to {max}")
+    };
+    let message = format!("{part}{} is {integer}; it must be {range}", key.shown());
+    Err(Mistake::new(&given.span(), message))
 }
 
 fn power_of_two(
@@ -322,10 +322,6 @@ fn sizes(key: &Key, given: &Given<'_>) -> Result<Vec<i64>, Vec<Mistake>> {
         DeValue::String(text) if text == IMIX => Ok(IMIX_OCTETS.map(i64::from).to_vec()),
         DeValue::String(text) => Err(vec![unknown_word(key, given, text, [IMIX])]),
         DeValue::Integer(_) => ranged(key, given, min, max).map(|size| vec![size]),
-        DeValue::Array(array) if array.len() > MAX_SIZES => {
-            let message = format!("{} has more than {MAX_SIZES} entries", key.shown());
-            Err(vec![Mistake::new(&given.span(), message)])
-        }
         _ => integers(key, given, min, max).and_then(|list| filled(key, list, given)),
     };
     read.map_err(|mistakes| mistakes.into_iter().map(explained).collect())

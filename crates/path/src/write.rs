@@ -42,16 +42,21 @@ fn new_section() -> Item {
     Item::Table(table)
 }
 
-/// Puts a value into a section; the space and comments around the old one stay.
+/// Puts a value into a section; the space and comments around the old one stay. Of a list written
+/// as repeated sections, the comment before the first stays.
 fn replace(section: &mut dyn TableLike, key: &str, mut value: Value) {
-    match section.get_mut(key) {
-        Some(Item::Value(old)) => {
-            *value.decor_mut() = old.decor().clone();
-            *old = value;
-        }
-        _ => {
-            section.insert(key, Item::Value(value));
-        }
+    if let Some(Item::Value(old)) = section.get_mut(key) {
+        *value.decor_mut() = old.decor().clone();
+        *old = value;
+        return;
+    }
+    let before = match section.remove(key) {
+        Some(Item::ArrayOfTables(list)) => list.get(0).and_then(|t| t.decor().prefix().cloned()),
+        _ => None,
+    };
+    section.insert(key, Item::Value(value));
+    if let (Some(before), Some(mut key)) = (before, section.key_mut(key)) {
+        key.leaf_decor_mut().set_prefix(before);
     }
 }
 

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whatever the text, the reader answers, and points into the text.
+
+use crate::generate::{cases, file};
+use crate::kinds::{KINDS, STEM};
+use linerate_path::check::read;
+use linerate_path::write::with_mapping;
+use proptest::prelude::*;
+
+/// Reads the text, and checks that each problem lies within it and can be shown.
+fn answers(text: &str) -> Result<(), TestCaseError> {
+    let problems = match read(text, STEM, KINDS) {
+        Ok(described) => {
+            let written =
+                with_mapping(text, &described.path, &described.path.mapping, 32).expect("TOML");
+            prop_assert!(read(&written, STEM, KINDS).is_ok(), "{}", written);
+            for param in ["kind", "rules", "nothing"] {
+                let problem = described.problem_at(0, param, Some(3), "refused");
+                prop_assert!(problem.line <= text.split('\n').count());
+            }
+            return Ok(());
+        }
+        Err(problems) => problems,
+    };
+    prop_assert!(problems.iter().next().is_some());
+    let mut before = (0, 0);
+    for problem in problems.iter() {
+        let line = text.split('\n').nth(problem.line - 1);
+        let width = line.map(|line| line.chars().count());
+        prop_assert!(width.is_some_and(|width| (1..=width + 1).contains(&problem.column)));
+        prop_assert!((problem.line, problem.column) >= before);
+        before = (problem.line, problem.column);
+    }
+    let shown = problems.display("a.toml").to_string();
+    prop_assert!(
+        !shown.contains(|c: char| c.is_control() && c != '\n' && c != '\t'),
+        "{}",
+        shown
+    );
+    Ok(())
+}
+
+/// Texts that look like TOML about as often as not.
+fn tomlish() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(&[
+        "[",
+        "]",
+        "[[",
+        "]]",
+        "=",
+        ".",
+        ",",
+        "{",
+        "}",
+        "\n",
+        "\r\n",
+        "\r",
+        " ",
+        "#",
+        "\"",
+        "'",
+        "\"\"\"",
+        "\\u00e9",
+        "name",
+        "line",
+        "source",
+        "stage",
+        "sink",
+        "mapping",
+        "run",
+        "strands",
+        "stages",
+        "kind",
+        "rate",
+        "rules",
+        "cpus",
+        "\"parse\"",
+        "\"generator\"",
+        "\"max\"",
+        "1",
+        "-0x9",
+        "1e9",
+        "nan",
+        "true",
+        "1979-05-27",
+        "é",
+        "\u{feff}",
+        "\u{0}",
+        "\u{1b}[2J",
+        "𝄞",
+    ]);
+    prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+}
+
+/// A valid file after up to four edits: pieces cut out, doubled, or replaced.
+fn mutated() -> impl Strategy<Value = String> {
+    let edit = (any::<prop::sample::Index>(), 0..12_usize, tomlish(), 0..3);
+    (file(), prop::collection::vec(edit, 1..5)).prop_map(|(file, edits)| {
+        let mut text: Vec<char> = file.text.chars().collect();
+        for (at, length, piece, how) in edits {
+            let start = at.index(text.len() + 1);
+            let end = (start + length).min(text.len());
+            let replacement: Vec<char> = match how {
+                0 => Vec::new(),
+                1 => text[start..end].repeat(2),
+                _ => piece.chars().take(6).collect(),
+            };
+            text.splice(start..end, replacement);
+        }
+        text.into_iter().collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(cases(3000))]
+
+    #[test]
+    fn any_text_gets_an_answer(text in any::<String>()) {
+        answers(&text)?;
+    }
+
+    #[test]
+    fn any_pieces_of_toml_get_an_answer(text in tomlish()) {
+        answers(&text)?;
+    }
+
+    #[test]
+    fn a_damaged_file_gets_an_answer(text in mutated()) {
+        answers(&text)?;
+    }
+}
+
+#[test]
+fn deep_nesting_gets_an_answer() {
+    for open in ["[", "{a=", "[{a="] {
+        assert!(
+            read(&format!("x = {}", open.repeat(50_000)), STEM, KINDS).is_err(),
+            "{open}"
+        );
+    }
+    assert!(read(&format!("{}x = 1", "a.".repeat(50_000)), STEM, KINDS).is_err());
+}

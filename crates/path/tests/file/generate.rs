@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Valid files in every way of writing them, and valid mappings.
+
+use crate::kinds::KINDS;
+use linerate_path::model::{Mapping, Segment};
+use linerate_path::spec::{StageSpec, State};
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+
+/// So many cases, the same in every run.
+pub(crate) fn cases(cases: u32) -> ProptestConfig {
+    ProptestConfig {
+        cases,
+        rng_seed: RngSeed::Fixed(2),
+        ..ProptestConfig::default()
+    }
+}
+
+/// Specifications of stages by their kinds.
+pub(crate) fn specs<'a>(kinds: impl IntoIterator<Item = &'a str>) -> Vec<StageSpec> {
+    let spec = |kind| {
+        *KINDS
+            .iter()
+            .find(|spec| spec.kind == kind)
+            .expect("a kind of the tests")
+    };
+    kinds.into_iter().map(spec).collect()
+}
+
+/// A valid mapping of these stages.
+pub(crate) fn mapping(stages: Vec<StageSpec>) -> impl Strategy<Value = Mapping> {
+    let cuts = prop::collection::vec(any::<bool>(), stages.len() - 1);
+    let replicas = prop::collection::vec((1_u32..4, any::<bool>()), stages.len());
+    (cuts, replicas, 0_u32..99).prop_map(move |(cuts, replicas, first_cpu)| {
+        let mut segments: Vec<Segment> = Vec::new();
+        let mut start = 0;
+        let mut cpu = first_cpu;
+        for end in 1..=stages.len() {
+            if end < stages.len() && !cuts[end - 1] {
+                continue;
+            }
+            let global = stages[start..end]
+                .iter()
+                .any(|spec| spec.state == State::Global);
+            let (wanted, pinned) = replicas[start];
+            let replicas = if global { 1 } else { wanted };
+            let cpus = if pinned {
+                (cpu..cpu + replicas).collect()
+            } else {
+                Vec::new()
+            };
+            cpu += replicas;
+            segments.push(Segment {
+                stages: start..end,
+                replicas,
+                cpus,
+            });
+            start = end;
+        }
+        Mapping { segments }
+    })
+}
+
+/// A valid file and the kinds of its stages.
+#[derive(Clone, Debug)]
+pub(crate) struct File {
+    pub(crate) text: String,
+    pub(crate) kinds: Vec<&'static str>,
+}
+
+const STAGES: &[(&str, &str)] = &[
+    ("verify", "l4 = false"),
+    ("filter", "rules = [ 'a', \"b # no comment\" ] # c-rules"),
+    ("filter", "otherwise = 'drop'"),
+    ("nat44", "outside = \"192.0.2.1\"\nflows = 0x100"),
+    ("count", ""),
+];
+
+const SOURCES: &[&str] = &[
+    "[source] # c-source\nkind = \"capture\"\nfile = \"edge.pcapng\"\n",
+    "[source]\nkind = 'generator'\nsizes = [\n  60, # c-size\n  1514,\n]\n",
+    "[source]\nkind = 'generator'\nsizes = 'imix'\nflows = 7\nseed = 9_000\n",
+];
+
+const LINES: &[&str] = &["", "[line]\nrate = \"10Gb/s\" # c-rate\nports = 2\n"];
+
+const SINKS: &[&str] = &[
+    "",
+    "[sink]\n",
+    "[sink]\nkind = \"capture\"\nfile = \"out.pcap\"\n",
+];
+
+/// Sections that stand at the top, before the first head: run and mapping in other forms.
+const RUN_ABOVE: &[&str] = &[
+    "run.time = '1s' # c-time\nrun.ring = 512\n",
+    "run = { packets = 100, burst = 7 } # c-run\n",
+];
+
+const RUN_BELOW: &[&str] = &[
+    "",
+    "[run]\n",
+    "[run]\n# c-burst-before\nburst   =  8   # c-burst\nrate = \"2Mpps\"\n",
+];
+
+/// How the mapping is written: `{}` stands for the tables, `[[…]]` is built apart.
+const MAPPING_ABOVE: &str = "mapping = { strands = [{}] } # c-mapping\n";
+const MAPPINGS_BELOW: &[&str] = &[
+    "# c-before-mapping\n[mapping] # c-mapping\nstrands = [\n  {},\n] # c-strands\n# c-after\n",
+    "[mapping]\nstrands = [{}]\n",
+];
+
+fn inline(mapping: &Mapping, names: &[String], separator: &str) -> String {
+    let strand = |segment: &Segment| {
+        let Segment {
+            stages,
+            replicas,
+            cpus,
+        } = segment;
+        format!(
+            "{{ stages = {:?}, replicas = {replicas}, cpus = {cpus:?} }}",
+            &names[stages.clone()]
+        )
+    };
+    mapping
+        .segments
+        .iter()
+        .map(strand)
+        .collect::<Vec<_>>()
+        .join(separator)
+}
+
+fn tables(mapping: &Mapping, names: &[String]) -> String {
+    let strand = |segment: &Segment| {
+        let Segment {
+            stages, replicas, ..
+        } = segment;
+        let stages = &names[stages.clone()];
+        format!("[[mapping.strands]]\nstages = {stages:?}\nreplicas = {replicas}\n")
+    };
+    mapping.segments.iter().map(strand).collect()
+}
+
+/// The form of a file: indices into the tables above.
+#[derive(Clone, Debug)]
+struct Form {
+    source: &'static str,
+    line: &'static str,
+    sink: &'static str,
+    run: usize,
+    mapping: usize,
+    line_feed_only: bool,
+}
+
+fn form() -> impl Strategy<Value = Form> {
+    let pick = prop::sample::select::<&'static str>;
+    (
+        pick(SOURCES),
+        pick(LINES),
+        pick(SINKS),
+        0..5_usize,
+        0..5_usize,
+        any::<bool>(),
+    )
+        .prop_map(|(source, line, sink, run, mapping, line_feed_only)| Form {
+            source,
+            line,
+            sink,
+            run,
+            mapping,
+            line_feed_only,
+        })
+}
+
+/// A valid file.
+pub(crate) fn file() -> impl Strategy<Value = File> {
+    let stages = prop::collection::vec(prop::sample::select(STAGES), 0..5);
+    (form(), stages)
+        .prop_flat_map(|(form, stages)| {
+            let kinds: Vec<_> = std::iter::once("parse")
+                .chain(stages.iter().map(|(kind, _)| *kind))
+                .collect();
+            (
+                Just(form),
+                Just(stages),
+                Just(kinds.clone()),
+                mapping(specs(kinds)),
+            )
+        })
+        .prop_map(|(form, stages, kinds, mapping)| {
+            let text = written(&form, &stages, &mapping);
+            let text = if form.line_feed_only {
+                text
+            } else {
+                text.replace('\n', "\r\n")
+            };
+            File { text, kinds }
+        })
+}
+
+fn written(form: &Form, stages: &[(&str, &str)], mapping: &Mapping) -> String {
+    let names: Vec<String> = std::iter::once("parse".to_owned())
+        .chain(
+            stages
+                .iter()
+                .enumerate()
+                .map(|(i, (kind, _))| format!("{kind}-{i}")),
+        )
+        .collect();
+    let mut text = "# c-top\nname = 'edge' # c-name\n".to_owned();
+    text += RUN_ABOVE.get(form.run).unwrap_or(&"");
+    if form.mapping == 0 {
+        text += &MAPPING_ABOVE.replace("{}", &inline(mapping, &names, ", "));
+    }
+    text += form.line;
+    text += form.source;
+    text += "\n# c-stages\n[[stage]]\nkind = 'parse'\n";
+    for ((kind, params), name) in stages.iter().zip(&names[1..]) {
+        text +=
+            &format!("[[stage]] # c-stage-{name}\nkind = \"{kind}\"\nname = '{name}'\n{params}\n");
+    }
+    text += form.sink;
+    if let Some(below) = form
+        .mapping
+        .checked_sub(1)
+        .and_then(|i| MAPPINGS_BELOW.get(i))
+    {
+        text += &below.replace("{}", &inline(mapping, &names, ",\n  "));
+    } else if form.mapping == 3 {
+        text += "# c-before-strands\n";
+        text += &tables(mapping, &names);
+    }
+    text += form.run.checked_sub(2).map_or("", |i| RUN_BELOW[i]);
+    text
+}

@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Every mistake a file can have, with its place and its words.
+
+use crate::kinds::{KINDS, STEM};
+use linerate_path::check::read;
+
+/// What the reader says of `text`: one line per problem, `line:column: message; help`.
+fn said(text: &str) -> String {
+    match read(text, STEM, KINDS) {
+        Ok(_) => "nothing".to_owned(),
+        Err(problems) => problems.to_string(),
+    }
+}
+
+/// A good source and one stage, three lines, after which a test goes on at line 4.
+const GOOD: &str = "source = { kind = 'generator' }\n[[stage]]\nkind = 'parse'\n";
+
+/// Expects each text after [`GOOD`] to have this one problem.
+fn after_good(cases: &[(&str, &str)]) {
+    for (text, expected) in cases {
+        assert_eq!(said(&format!("{GOOD}{text}")), *expected, "{text}");
+    }
+}
+
+/// Expects each source, together with a good stage, to have this one problem.
+fn sources(cases: &[(&str, &str)]) {
+    for (source, expected) in cases {
+        let text = format!("[source]\n{source}\n[[stage]]\nkind = 'parse'\n");
+        assert_eq!(said(&text), *expected, "{source}");
+    }
+}
+
+#[test]
+fn all_mistakes_are_told_in_order_as_a_compiler_would() {
+    let text = "\
+[source]
+kind = \"capture\"
+file = \"edge.pcapng\"
+[[stage]]
+kind = \"prase\"
+[run]
+ratee = \"max\"
+burst = 300
+";
+    let problems = read(text, STEM, KINDS).expect_err("it has three mistakes");
+    let expected = "\
+edge.toml:5:8: 'kind' cannot be 'prase'; did you mean 'parse'?
+    5 | kind = \"prase\"
+      |        ^^^^^^^
+edge.toml:7:1: unknown key 'ratee' in [run]; did you mean 'rate'?
+    7 | ratee = \"max\"
+      | ^^^^^
+edge.toml:8:9: 'burst' is 300; it must be from 1 to 256
+    8 | burst = 300
+      |         ^^^
+";
+    assert_eq!(problems.display("edge.toml").to_string(), expected);
+}
+
+#[test]
+fn syntax() {
+    for (text, expected) in [
+        ("[source\n", "1:8: unclosed table, expected `]`"),
+        ("a = [1,\n", "1:8: unclosed array, expected `]`"),
+        ("[run]\n[run]\n", "2:2: 'run' is given twice"),
+        (
+            "[stage]\n[[stage]]\n",
+            "2:3: 'stage' is given twice; write each as [[stage]]",
+        ),
+    ] {
+        assert_eq!(said(text), expected);
+    }
+}
+
+/// A value without quotes is told together with what else is wrong.
+#[test]
+fn missing_quotes() {
+    after_good(&[
+        (
+            "[run]\nrate = 10Gb/s # a comment\nburst = 0\ntime =\n",
+            "5:8: '10Gb/s' is not a TOML value; texts stand in quotes: \"10Gb/s\"\n\
+             6:9: 'burst' is 0; it must be from 1 to 256\n\
+             7:7: the value is missing",
+        ),
+        (
+            "[run]\nrate = fast\n",
+            "5:8: 'fast' is not a TOML value; texts stand in quotes: \"fast\"",
+        ),
+    ]);
+}
+
+/// Texts and the one problem of each.
+const SECTIONS_AND_KEYS: &[(&str, &str)] = &[
+    (
+        "[lines]\nrate = 3\n",
+        "4:2: unknown section [lines]; did you mean [line]?",
+    ),
+    (
+        "[[stages]]\n",
+        "4:3: unknown key 'stages' at the top of the file; did you mean [[stage]]?",
+    ),
+    (
+        "[stag]\n",
+        "4:2: unknown section [stag]; did you mean [[stage]]?",
+    ),
+    (
+        "bust = 3\n",
+        "4:1: unknown key 'bust' in [[stage]] of kind 'parse'; valid: 'kind', 'name'",
+    ),
+    (
+        "burst = 3\n",
+        "4:1: unknown key 'burst' in [[stage]] of kind 'parse'; it belongs in [run]",
+    ),
+    (
+        "rules = []\n",
+        "4:1: unknown key 'rules' in [[stage]] of kind 'parse'; it belongs to kind 'filter'",
+    ),
+    (
+        "[line]\n",
+        "4:1: 'rate' is missing in [line]; example: rate = \"10Gb/s\"",
+    ),
+    ("[[run]]\n", "4:1: [run] must be a section, not a list"),
+    (
+        "[run]\nfull-ring = 'drop'\n",
+        "5:1: unknown key 'full-ring' in [run]; did you mean 'full_ring'?",
+    ),
+    (
+        "[run]\npace = 'drop'\n",
+        "5:1: unknown key 'pace' in [run]; valid: 'time', 'packets', 'rate', 'burst', 'ring', \
+             'full_ring'",
+    ),
+    (
+        "[sink]\nkind = 'file'\n",
+        "5:8: 'kind' cannot be 'file'; valid: 'null', 'capture'",
+    ),
+    (
+        "[sink]\nkind = 'capture'\n",
+        "4:1: 'file' is missing in [sink]; example: file = \"out.pcap\"",
+    ),
+    (
+        "[sink]\npackets = 3\n",
+        "5:1: unknown key 'packets' in [sink] of kind 'null'; it belongs to kind 'capture'",
+    ),
+    (
+        "[sink]\nkind = 3\n",
+        "5:8: 'kind' must be a word, not a whole number; example: kind = \"null\"",
+    ),
+];
+
+#[test]
+fn sections_and_keys() {
+    assert_eq!(
+        said(""),
+        "1:1: [[stage]] is missing; it says what is done to packets, one section per stage, in the \
+         order packets meet them\n1:1: [source] is missing; it says where packets come from"
+    );
+    after_good(SECTIONS_AND_KEYS);
+    assert_eq!(
+        said("source = { kind = 'generator' }\nstage = []\n"),
+        "2:9: [[stage]] must not be empty"
+    );
+    assert_eq!(
+        said("source = { kind = 'generator' }\n[stage]\nkind = 'parse'\n"),
+        "2:1: 'stage' is a list of sections; write each as [[stage]]"
+    );
+    assert_eq!(
+        said("source = { kind = 'generator' }\nstage = [{ kind = 'parse' }, 7]\n"),
+        "2:30: each entry of [[stage]] must be a table"
+    );
+    assert_eq!(
+        said("stage = 7\nsource = 'x'\nname = ''\n"),
+        "1:9: [[stage]] must be a list of tables, not a whole number\n\
+         2:10: [source] must be a section, not a text\n\
+         3:8: 'name' must not be empty; example: name = \"edge\""
+    );
+}
+
+#[test]
+fn source() {
+    let smallest =
+        "frames are counted without their 4 octets of check sequence, so the smallest has 60";
+    sources(&[
+        (
+            "",
+            "1:1: 'kind' is missing in [source]; example: kind = \"capture\"",
+        ),
+        (
+            "kind = 'pcap'",
+            "2:8: 'kind' cannot be 'pcap'; valid: 'capture', 'generator'",
+        ),
+        (
+            "kind = 'capture'",
+            "1:1: 'file' is missing in [source]; example: file = \"edge.pcapng\"",
+        ),
+        (
+            "kind = 'capture'\nfile = 'a'\nflows = 1",
+            "4:1: unknown key 'flows' in [source] of kind 'capture'; it belongs to kind 'generator'",
+        ),
+        (
+            "kind = 'capture'\nfile = \"a\\u0000\"",
+            "3:8: 'file' must not contain control characters; example: file = \"edge.pcapng\"",
+        ),
+        (
+            "kind = 'generator'\nsizes = [60, 59]",
+            &format!("3:14: an entry of 'sizes' is 59; it must be from 60 to 65407; {smallest}"),
+        ),
+        (
+            "kind = 'generator'\nsizes = 70000",
+            &format!("3:9: 'sizes' is 70000; it must be from 60 to 65407; {smallest}"),
+        ),
+        (
+            "kind = 'generator'\nsizes = [60, 3000]",
+            "3:14: frames of 3000 octets do not fit buffer_octets = 2048; raise buffer_octets (at \
+             most 65407) or make them shorter",
+        ),
+        (
+            "kind = 'generator'\nbuffer_octets = 1000",
+            "3:17: frames of 1514 octets do not fit buffer_octets = 1000; raise buffer_octets (at \
+             most 65407) or make them shorter",
+        ),
+        (
+            "kind = 'generator'\nsizes = []",
+            "3:9: 'sizes' must not be empty; example: sizes = \"imix\"",
+        ),
+        (
+            "kind = 'generator'\nsizes = 'mix'",
+            "3:9: 'sizes' cannot be 'mix'; did you mean 'imix'?",
+        ),
+        (
+            "kind = 'generator'\nsizes = 1.5",
+            "3:9: 'sizes' must be a number of octets, a list of them, or 'imix', not a number with a \
+             fraction; example: sizes = \"imix\"",
+        ),
+        (
+            "kind = 'generator'\nflows = 0",
+            "3:9: 'flows' is 0; it must be from 1 to 1048576",
+        ),
+        (
+            "kind = 'generator'\nseed = -1",
+            "3:8: 'seed' is -1; it must be at least 0",
+        ),
+        (
+            "kind = 'generator'\nseed = 99999999999999999999",
+            "3:8: 'seed' is 99999999999999999999; it must be from 0 to 9223372036854775807",
+        ),
+    ]);
+}
+
+#[test]
+fn stages() {
+    after_good(&[
+        (
+            "[[stage]]\n",
+            "4:1: 'kind' is missing in [[stage]]; example: kind = \"parse\"",
+        ),
+        (
+            "[[stage]]\nkind = 'xyz'\n",
+            "5:8: 'kind' cannot be 'xyz'; valid: 'parse', 'verify', 'filter', 'nat44', 'count'",
+        ),
+        (
+            "[[stage]]\nkind = 'parse'\n",
+            "5:8: two stages are named 'parse'; give one a name of its own, such as name = \"parse-2\"",
+        ),
+        (
+            "[[stage]]\nkind = 'count'\nname = 'parse'\n",
+            "6:8: two stages are named 'parse'; give one a name of its own, such as name = \"parse-2\"",
+        ),
+        (
+            "[[stage]]\nkind = 'count'\nname = 'a b'\n",
+            "6:8: 'name' must be a text of letters, digits, '-' and '_'; example: name = \"count-in\"",
+        ),
+        (
+            "[[stage]]\nkind = 'verify'\nl4 = 1\n",
+            "6:6: 'l4' must be true or false, not a whole number; example: l4 = true",
+        ),
+        (
+            "[[stage]]\nkind = 'filter'\nrules = ['a', 3]\n",
+            "6:15: each entry of 'rules' must be a text, not a whole number; example: rules = [\"...\"]",
+        ),
+        (
+            "[[stage]]\nkind = 'filter'\nrules = 'a'\n",
+            "6:9: 'rules' must be a list of texts, not a text; example: rules = [\"...\"]",
+        ),
+        (
+            "[[stage]]\nkind = 'filter'\notherwise = 'dorp'\n",
+            "6:13: 'otherwise' cannot be 'dorp'; did you mean 'drop'?",
+        ),
+        (
+            "[[stage]]\nkind = 'nat44'\n",
+            "4:1: 'outside' is missing in [[stage]]; example: outside = \"...\"",
+        ),
+        (
+            "[[stage]]\nkind = 'nat44'\noutside = 1979-05-27\n",
+            "6:11: 'outside' must be a text, not a date or time of day; example: outside = \"...\"",
+        ),
+        (
+            "[[stage]]\nkind = 'nat44'\noutside = ''\nflows = 70_000\n",
+            "7:9: 'flows' is 70000; it must be from 1 to 65536",
+        ),
+        (&"[[stage]]\nkind = 'count'\n".repeat(16), &{
+            let twice = |line| {
+                format!(
+                    "{line}:8: two stages are named 'count'; give one a name of its own, such as name = \"count-2\""
+                )
+            };
+            let mut said: Vec<_> = (1..16).map(|i| twice(5 + 2 * i)).collect();
+            said.insert(14, "35:8: 17 stages; at most 16 are possible".to_owned());
+            said.join("\n")
+        }),
+    ]);
+    assert_eq!(
+        said(
+            "source = { kind = 'generator' }\n[[stage]]\nkind = 'verify'\n[[stage]]\nkind = 'parse'\n"
+        ),
+        "3:8: a 'verify' stage needs headers, but no 'parse' comes before; put a [[stage]] with \
+         kind = \"parse\" before it"
+    );
+}
+
+#[test]
+fn mapping() {
+    let path = format!("{GOOD}[[stage]]\nkind = 'verify'\n[[stage]]\nkind = 'count'\n[mapping]\n");
+    for (strands, expected) in [
+        (
+            "",
+            "8:1: 'strands' is missing in [mapping]; example: strands = [{ stages = [\"parse\", \"verify\"] }]",
+        ),
+        (
+            "strands = []",
+            "9:11: 'strands' must not be empty; example: strands = [{ stages = [\"parse\", \"verify\"] }]",
+        ),
+        (
+            "strands = ['parse']",
+            "9:12: each entry of 'strands' must be a table; example: strands = [{ stages = [\"parse\", \"verify\"] }]",
+        ),
+        (
+            "strands = [{ stages = ['parse', 'verify'] }]",
+            "9:11: stage 'count' is on no strand; strands must hold every stage",
+        ),
+        (
+            "strands = [{ stages = ['parse', 'vrify', 'count'] }]",
+            "9:33: no stage is named 'vrify'; did you mean 'verify'?",
+        ),
+        (
+            "strands = [{ stages = ['parse', 'verify', 'count', 'xyzzy'] }]",
+            "9:52: no stage is named 'xyzzy'; valid: 'parse', 'verify', 'count'",
+        ),
+        (
+            "strands = [{ stages = ['parse', 'verify', 'parse', 'count'] }]",
+            "9:43: stage 'parse' is on a strand already; to run it on several strands, give one \
+             replicas",
+        ),
+        (
+            "strands = [{ stages = ['parse', 'count'] }, { stages = ['verify'] }]",
+            "9:57: stage 'verify' comes before 'count' in the path; strands must keep the order of \
+             the stages",
+        ),
+        (
+            "strands = [{ stages = ['parse', 'verify', 'count'], replicas = 2 }]",
+            "9:64: stage 'count': a 'count' stage keeps one state for all packets, so it must not \
+             be replicated; give it a strand of its own with replicas = 1",
+        ),
+        (
+            "strands = [{ stages = ['parse', 'verify', 'count'], cpus = [1, 2] }]",
+            "9:60: 2 processors for 1 replicas; name one for each, or none",
+        ),
+        (
+            "strands = [{ stages = ['parse', 'verify'], cpus = [1] }, { stages = ['count'], cpus = [1] }]",
+            "9:88: processor 1 is named twice; a strand needs one of its own",
+        ),
+        (
+            "strands = [{ stages = ['parse'], replicas = 64 }, { stages = ['verify', 'count'] }]",
+            "9:51: 65 strands; at most 64 are possible",
+        ),
+        (
+            "strands = [{ stages = ['parse', 'verify', 'count'], replicas = 65, cpus = [-1] }]",
+            "9:64: 'replicas' is 65; it must be from 1 to 64\n\
+             9:76: an entry of 'cpus' is -1; it must be from 0 to 8191",
+        ),
+        (
+            "strands = [{ stages = [] }]",
+            "9:23: 'stages' must not be empty; example: stages = [\"parse\", \"verify\"]",
+        ),
+    ] {
+        assert_eq!(said(&format!("{path}{strands}\n")), expected, "{strands}");
+    }
+}
+
+/// Texts and the one problem of each.
+const RUN: &[(&str, &str)] = &[
+    (
+        "[run]\ntime = '1s'\npackets = 3\n",
+        "6:11: 'time' and 'packets' both say when the run ends; keep one of them",
+    ),
+    (
+        "[run]\npackets = 3\ntime = '1s'\n",
+        "6:8: 'time' and 'packets' both say when the run ends; keep one of them",
+    ),
+    (
+        "[run]\ntime = '0s'\n",
+        "5:8: 'time': '0s' must be above 0 and at most 30 days",
+    ),
+    (
+        "[run]\ntime = 2\n",
+        "5:8: 'time' must be a time with its unit, not a whole number; example: time = \"2s\"",
+    ),
+    (
+        "[run]\nrate = 'line'\n",
+        "5:8: rate = \"line\" needs [line]; add [line] with rate = \"10Gb/s\", or give a rate here",
+    ),
+    (
+        "[run]\nrate = 'capture'\n",
+        "5:8: rate = \"capture\" needs a capture; a generator has no gaps of its own; use \
+             \"max\", \"line\" or a rate",
+    ),
+    (
+        "[run]\nrate = 'lin'\n",
+        "5:8: 'rate': 'lin' is not a rate; did you mean 'line'? (or write packets like \
+             '1.5Mpps', bits like '5Gb/s')",
+    ),
+    (
+        "[run]\nburst = 257\n",
+        "5:9: 'burst' is 257; it must be from 1 to 256",
+    ),
+    (
+        "[run]\nburst = '32'\n",
+        "5:9: 'burst' must be a whole number from 1 to 256, not a text; example: burst = 32",
+    ),
+    (
+        "[run]\nring = 300\n",
+        "5:8: 'ring' is 300, which is not a power of two; nearest: 256 and 512",
+    ),
+    (
+        "[run]\nring = 40000\n",
+        "5:8: 'ring' is 40000, which is not a power of two; nearest: 32768 and 65536",
+    ),
+    (
+        "[run]\nring = 1\n",
+        "5:8: 'ring' is 1; it must be from 2 to 65536",
+    ),
+    (
+        "[run]\nfull_ring = 'dropp'\n",
+        "5:13: 'full_ring' cannot be 'dropp'; did you mean 'drop'?",
+    ),
+    (
+        "[line]\nrate = '10Gbps'\nports = 0\n",
+        "6:9: 'ports' is 0; it must be from 1 to 1024",
+    ),
+];
+
+#[test]
+fn run() {
+    after_good(RUN);
+    let unit = said(&format!(
+        "{GOOD}[run]\nrate = '5Mpp'\ntime = '2 parsecs'\n[line]\nrate = '10 gigs'\n"
+    ));
+    let starts: Vec<_> = unit
+        .lines()
+        .map(|line| line.split("; ").next().unwrap_or(""))
+        .collect();
+    assert_eq!(
+        starts,
+        [
+            "5:8: 'rate': '5Mpp' has the unknown unit 'Mpp'",
+            "6:8: 'time': '2 parsecs' has the unknown unit 'parsecs'",
+            "8:8: 'rate': '10 gigs' has the unknown unit 'gigs'",
+        ]
+    );
+}

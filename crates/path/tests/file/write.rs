@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The file with another mapping.
+
+use crate::generate::{cases, file, mapping, specs};
+use crate::kinds::{KINDS, STEM};
+use linerate_path::check::read;
+use linerate_path::model::{Path, RunOptions};
+use linerate_path::write::with_mapping;
+use proptest::prelude::*;
+
+/// The comments of the text, in order; those within a list of strands left out.
+fn comments(text: &str) -> Vec<&str> {
+    text.lines()
+        .filter_map(|line| line.find("# c-").map(|at| &line[at..]))
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(cases(300))]
+
+    #[test]
+    fn changes_the_mapping_and_the_burst_and_nothing_else(
+        (file, mapping) in file().prop_flat_map(|file| {
+            let stages = specs(file.kinds.iter().copied());
+            (Just(file), mapping(stages))
+        }),
+        burst in 1_u32..=256,
+    ) {
+        let path = read(&file.text, STEM, KINDS).expect("the file is valid").path;
+        let written = with_mapping(&file.text, &path, &mapping, burst).expect("it is TOML");
+        let again = read(&written, STEM, KINDS).map_err(|problems| {
+            TestCaseError::fail(format!("{}{written}", problems.display("written")))
+        })?;
+        let run = RunOptions { burst, ..path.run };
+        prop_assert_eq!(&again.path, &Path { mapping: mapping.clone(), run, ..path });
+        prop_assert_eq!(comments(&written), comments(&file.text));
+        prop_assert_eq!(written.contains("\r\n"), file.text.contains("\r\n"));
+        let twice = with_mapping(&written, &again.path, &mapping, burst).expect("it is TOML");
+        prop_assert_eq!(twice, written);
+    }
+}
+
+#[test]
+fn writes_as_a_person_would() {
+    let text = "\
+# Edge router.
+[source]
+kind = \"capture\" # recorded in spring
+file = \"edge.pcapng\"
+[[stage]]
+kind = \"parse\"
+[[stage]]
+kind = \"verify\"
+[run]
+burst = 16  # small
+";
+    let path = read(text, STEM, KINDS).expect("the file is valid").path;
+    let mut mapping = path.mapping.clone();
+    mapping.segments[0].replicas = 2;
+    mapping.segments[0].cpus = vec![2, 3];
+    let written = with_mapping(text, &path, &mapping, 64).expect("it is TOML");
+    let expected = text.replace("burst = 16  #", "burst = 64  #")
+        + "\n[mapping]\nstrands = [\n  { stages = [\"parse\", \"verify\"], replicas = 2, cpus = [2, 3] },\n]\n";
+    assert_eq!(written, expected);
+}
+
+#[test]
+fn refuses_what_is_no_path() {
+    let text = "[source]\nkind = 'generator'\n[[stage]]\nkind = 'parse'\n";
+    let path = read(text, STEM, KINDS).expect("the file is valid").path;
+    for (other, place) in [
+        ("x = ", "1:5"),
+        ("mapping = 3\n", "1:1"),
+        ("run = []\n", "1:1"),
+    ] {
+        let refused = with_mapping(other, &path, &path.mapping, 32).expect_err(other);
+        let problem = refused.iter().next().expect("there is a reason");
+        assert_eq!(
+            format!("{}:{}", problem.line, problem.column),
+            place,
+            "{other}"
+        );
+    }
+}
