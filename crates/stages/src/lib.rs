@@ -1,2 +1,112 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The stages of a packet path: parse, verify, filter, NAT44, forward, GRE, count.
+//! The stages of a packet path, as an edge router needs them, and some of known cost for
+//! experiments.
+//!
+//! [`KINDS`] is the table; each row stands in a file of its own, with the RFCs it follows and what it
+//! leaves out. No stage allocates for a packet, none panics whatever the octets (but `fault`, which
+//! is made to), and none has a clock or timers. No stage sends a packet of its own: where a router
+//! would answer with ICMP, the packet is dropped with a cause.
+
+#![forbid(unsafe_code)]
+
+pub mod checksum;
+
+mod cause;
+mod chase;
+mod count;
+mod fault;
+mod filter;
+mod forward;
+mod gre_decap;
+mod gre_encap;
+mod headers;
+mod nat44;
+mod params;
+mod parse;
+mod routes;
+mod verify;
+mod work;
+
+use linerate_dataplane::{BuildError, StageKind, Steer};
+use linerate_path::model::Params;
+use linerate_path::spec::StageSpec;
+use std::sync::Arc;
+
+/// Every kind of stage, in the order in which a path would use them.
+pub static KINDS: &[StageKind] = &[
+    parse::KIND,
+    verify::KIND,
+    filter::KIND,
+    nat44::KIND,
+    forward::KIND,
+    gre_encap::KIND,
+    gre_encap::SEQUENCED,
+    gre_decap::KIND,
+    count::KIND,
+    work::KIND,
+    chase::KIND,
+    fault::KIND,
+];
+
+/// The specifications of all kinds, for the checker of a path.
+pub fn specs() -> Vec<StageSpec> {
+    KINDS.iter().map(|kind| kind.spec).collect()
+}
+
+/// The kind with this name.
+pub fn kind(name: &str) -> Option<&'static StageKind> {
+    KINDS.iter().find(|kind| kind.spec.kind == name)
+}
+
+/// The steering of a stage that leaves it to the hash of the addresses.
+fn no_steering(_: &Params) -> Result<Option<Arc<dyn Steer>>, BuildError> {
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_dataplane::ledger::MAX_CAUSES;
+    use linerate_path::spec::{Default, ParamKind};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn kinds_have_unique_names_and_can_be_found() {
+        let names: BTreeSet<_> = specs().iter().map(|s| s.kind).collect();
+        assert_eq!(names.len(), KINDS.len());
+        for name in names {
+            assert_eq!(kind(name).unwrap().spec.kind, name);
+        }
+        assert!(kind("").is_none());
+    }
+
+    #[test]
+    fn specifications_are_sound() {
+        for spec in specs() {
+            assert!(
+                spec.help.ends_with('.') && !spec.help.contains('\n'),
+                "{}",
+                spec.kind
+            );
+            assert!(spec.drop_causes.len() <= MAX_CAUSES, "{}", spec.kind);
+            let causes: BTreeSet<_> = spec.drop_causes.iter().collect();
+            assert_eq!(causes.len(), spec.drop_causes.len(), "{}", spec.kind);
+            let names: BTreeSet<_> = spec.params.iter().map(|p| p.name).collect();
+            assert_eq!(names.len(), spec.params.len(), "{}", spec.kind);
+            for param in spec.params {
+                let fits = match (param.kind, param.default) {
+                    (_, Default::Required)
+                    | (ParamKind::Bool, Default::Bool(_))
+                    | (ParamKind::Text, Default::Text(_))
+                    | (ParamKind::Texts, Default::EmptyTexts) => true,
+                    (ParamKind::Integer { min, max }, Default::Integer(n)) => {
+                        (min..=max).contains(&n)
+                    }
+                    (ParamKind::Word(words), Default::Text(word)) => words.contains(&word),
+                    _ => false,
+                };
+                assert!(fits, "{}.{}", spec.kind, param.name);
+            }
+        }
+    }
+}

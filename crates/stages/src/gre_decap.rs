@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `gre_decap`: takes IP packets out of a GRE tunnel over IPv4.
+//!
+//! RFC 2784, with the key of RFC 2890; a sequence number is skipped, not checked. The inner packet
+//! gets the Ethernet header of the outer one and is parsed like any other. An outer "congestion
+//! experienced" is carried over to the inner ECN field (RFC 6040, 4.2). Whatever is not GRE over IPv4
+//! to `local` passes untouched.
+//!
+//! Leaves out: reassembly of outer fragments (dropped), routing (RFC 1701), payloads other than IP.
+
+use crate::cause::causes;
+use crate::checksum;
+use crate::headers::{
+    self, ETHERNET_OCTETS, ETHERTYPE_IPV4, ETHERTYPE_IPV6, Fault, array, array_mut, be16, be32,
+    protocol,
+};
+use crate::params::{Address4, Reader};
+use linerate_dataplane::packet::{Fragment, Layers, Packet};
+use linerate_dataplane::{Burst, Stage, StageKind, StageLedger, Verdict};
+use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
+
+causes! {
+    /// No `parse` has seen the packet.
+    Unparsed = "unparsed",
+    /// The outer packet is a fragment.
+    Fragment = "fragment",
+    /// The outer source is not `remote`.
+    UnknownPeer = "unknown_peer",
+    /// The GRE header or the inner headers are cut.
+    CutHeader = "cut_header",
+    /// Flags that must be zero, or another version of GRE.
+    BadFlags = "bad_flags",
+    BadChecksum = "bad_checksum",
+    BadKey = "bad_key",
+    /// The payload is neither IPv4 nor IPv6.
+    BadProtocol = "bad_protocol",
+    /// The inner header contradicts itself or the outer one.
+    BadHeader = "bad_header",
+    ExtensionChain = "ext_chain",
+    /// Congestion was experienced on the tunnel, and the inner packet cannot say so.
+    Congestion = "congestion",
+}
+
+impl From<Fault> for Cause {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::NotIp => Self::BadProtocol,
+            Fault::CutHeader => Self::CutHeader,
+            Fault::BadHeader => Self::BadHeader,
+            Fault::ExtensionChain => Self::ExtensionChain,
+        }
+    }
+}
+
+pub(crate) const KIND: StageKind = StageKind {
+    spec: StageSpec {
+        kind: "gre_decap",
+        help: "Take packets out of a GRE tunnel over IPv4; other packets pass untouched.",
+        params: &[
+            ParamSpec {
+                name: "local",
+                kind: ParamKind::Text,
+                default: Default::Required,
+                help: "IPv4 address of this end of the tunnel.",
+            },
+            ParamSpec {
+                name: "remote",
+                kind: ParamKind::Text,
+                default: Default::Text(""),
+                help: "IPv4 address of the other end; \"\": any.",
+            },
+            ParamSpec {
+                name: "key",
+                kind: ParamKind::Integer {
+                    min: -1,
+                    max: u32::MAX as i64,
+                },
+                default: Default::Integer(-1),
+                help: "Key the packets must carry; -1: they must carry none.",
+            },
+        ],
+        needs_headers: true,
+        state: State::None,
+        keeps_order: true,
+        drop_causes: CAUSES,
+    },
+    build: |params, _| {
+        let params = Reader(params);
+        let Address4(local) = params.parsed("local")?;
+        let remote = params.optional("remote")?.map(|Address4(remote)| remote);
+        let key = u32::try_from(params.integer::<i64>("key")?).ok();
+        Ok(Box::new(Decap {
+            local,
+            remote,
+            key,
+            untouched: 0,
+        }))
+    },
+    steer: crate::no_steering,
+};
+
+struct Decap {
+    local: u32,
+    remote: Option<u32>,
+    key: Option<u32>,
+    untouched: u64,
+}
+
+impl Stage for Decap {
+    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
+        burst.sift(ledger, |packet, ledger| match self.tunnelled(packet) {
+            Ok(Some(outer)) => Cause::judge(self.decapsulate(packet, outer, ledger)),
+            Ok(None) => {
+                self.untouched += 1;
+                Verdict::Pass
+            }
+            Err(cause) => Cause::judge(Err(cause)),
+        });
+    }
+
+    fn counts(&self) -> Vec<(&'static str, u64)> {
+        vec![("untouched", self.untouched)]
+    }
+}
+
+/// Flags of the first octet of a GRE header (RFC 2784, RFC 2890).
+const CHECKSUM_PRESENT: u8 = 0x80;
+const KEY_PRESENT: u8 = 0x20;
+const SEQUENCE_PRESENT: u8 = 0x10;
+/// Routing, strict source route, and the upper bits of the recursion control of RFC 1701: bits 1,
+/// 4 and 5, which must be zero.
+const MUST_BE_ZERO: u8 = 0x4c;
+
+impl Decap {
+    /// The outer header of a packet that comes through the tunnel; `None` for any other.
+    #[inline]
+    fn tunnelled<'p>(&self, packet: &'p Packet<'_>) -> Result<Option<[u8; 20]>, Cause> {
+        let layers = packet.meta().layers;
+        if layers.ip_version == 0 {
+            return Err(Cause::Unparsed);
+        }
+        if layers.ip_version != 4 || layers.protocol != protocol::GRE {
+            return Ok(None);
+        }
+        let outer: &'p [u8; 20] = array(packet.bytes(), layers.l3.into()).ok_or(Cause::Unparsed)?;
+        Ok((be32(outer, 16) == self.local).then_some(*outer))
+    }
+
+    fn decapsulate(
+        &self,
+        packet: &mut Packet<'_>,
+        outer: [u8; 20],
+        ledger: &mut StageLedger,
+    ) -> Result<(), Cause> {
+        let layers = packet.meta().layers;
+        if layers.fragment != Fragment::Whole {
+            return Err(Cause::Fragment);
+        }
+        if self.remote.is_some_and(|remote| remote != be32(&outer, 12)) {
+            return Err(Cause::UnknownPeer);
+        }
+        let (l3, l4, end) = (
+            usize::from(layers.l3),
+            usize::from(layers.l4),
+            usize::from(layers.l3_end),
+        );
+        let tunnel = packet.bytes().get(l4..end).ok_or(Cause::Unparsed)?;
+        let (gre_octets, ethertype) = self.check_gre(tunnel)?;
+        let inner = l4 + gre_octets;
+        if l3 < ETHERNET_OCTETS {
+            return Err(Cause::Unparsed);
+        }
+        packet.truncate(end, ledger);
+        let frame = packet.bytes_mut();
+        frame.copy_within(0..l3, inner - l3);
+        frame[inner - 2..inner].copy_from_slice(&ethertype.to_be_bytes());
+        packet.trim_front(inner - l3, ledger);
+        let layers = headers::walk(packet.bytes())?;
+        packet.meta_mut().layers = layers;
+        carry_congestion(packet.bytes_mut(), &layers, outer[1] & 0b11)
+    }
+
+    /// Checks a GRE header; returns its length and the protocol type.
+    fn check_gre(&self, tunnel: &[u8]) -> Result<(usize, u16), Cause> {
+        let start: &[u8; 4] = array(tunnel, 0).ok_or(Cause::CutHeader)?;
+        let flags = start[0];
+        if flags & MUST_BE_ZERO != 0 || start[1] & 0b111 != 0 {
+            return Err(Cause::BadFlags);
+        }
+        let mut octets = 4;
+        if flags & CHECKSUM_PRESENT != 0 {
+            octets += 4;
+            if checksum::fold(checksum::sum(tunnel)) != 0xffff {
+                return Err(Cause::BadChecksum);
+            }
+        }
+        let mut key = None;
+        if flags & KEY_PRESENT != 0 {
+            let field: &[u8; 4] = array(tunnel, octets).ok_or(Cause::CutHeader)?;
+            key = Some(be32(field, 0));
+            octets += 4;
+        }
+        if key != self.key {
+            return Err(Cause::BadKey);
+        }
+        if flags & SEQUENCE_PRESENT != 0 {
+            octets += 4;
+        }
+        if octets > tunnel.len() {
+            return Err(Cause::CutHeader);
+        }
+        match be16(start, 2) {
+            ethertype @ (ETHERTYPE_IPV4 | ETHERTYPE_IPV6) => Ok((octets, ethertype)),
+            _ => Err(Cause::BadProtocol),
+        }
+    }
+}
+
+/// Sets the inner ECN field to what RFC 6040, figure 4, says.
+fn carry_congestion(frame: &mut [u8], layers: &Layers, outer: u8) -> Result<(), Cause> {
+    const NOT_CAPABLE: u8 = 0b00;
+    const CAPABLE_1: u8 = 0b01;
+    const CAPABLE_0: u8 = 0b10;
+    const EXPERIENCED: u8 = 0b11;
+    let start: &mut [u8; 12] = array_mut(frame, layers.l3.into()).ok_or(Cause::Unparsed)?;
+    // The two bits are the last of the TOS octet; in IPv6 the flow label's first four follow them.
+    let shift = if layers.ip_version == 4 { 0 } else { 4 };
+    let inner = start[1] >> shift & 0b11;
+    let new = match (inner, outer) {
+        (NOT_CAPABLE, EXPERIENCED) => return Err(Cause::Congestion),
+        (CAPABLE_0 | CAPABLE_1, EXPERIENCED) => EXPERIENCED,
+        (CAPABLE_0, CAPABLE_1) => CAPABLE_1,
+        _ => return Ok(()),
+    };
+    let old = be16(start, 0);
+    start[1] = start[1] & !(0b11 << shift) | new << shift;
+    if layers.ip_version == 4 {
+        let sum = checksum::update(be16(start, 10), old, be16(start, 0));
+        start[10..12].copy_from_slice(&sum.to_be_bytes());
+    }
+    Ok(())
+}

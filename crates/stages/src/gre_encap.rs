@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `gre_encap`, `gre_encap_sequenced`: put IP packets into a GRE tunnel over IPv4.
+//!
+//! RFC 2784, with the key and the sequence number of RFC 2890. The outer header has DF set and
+//! identification 0, as an atomic datagram may (RFC 6864, 4.1); TTL 64; the inner TOS or traffic
+//! class, DSCP (RFC 2983, uniform) and ECN (RFC 6040, normal mode) alike. The Ethernet header,
+//! VLAN tags included, moves in front of the outer header; link-layer padding is cut off.
+//!
+//! The two are kinds of their own because a sequence number is one state for all packets of the
+//! tunnel, which forbids replication.
+//!
+//! Leaves out: fragmenting (a packet too long for `mtu` is dropped, DF or not), the GRE checksum,
+//! ICMP "packet too big", IPv6 outside.
+
+use crate::cause::causes;
+use crate::checksum;
+use crate::headers::{ETHERNET_OCTETS, ETHERTYPE_IPV4, ETHERTYPE_IPV6, array, be16, protocol};
+use crate::params::{Address4, Reader};
+use linerate_dataplane::packet::{Fragment, Layers, Packet};
+use linerate_dataplane::{BuildError, Burst, Stage, StageKind, StageLedger};
+use linerate_path::model::Params;
+use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
+
+causes! {
+    /// No `parse` has seen the packet.
+    Unparsed = "unparsed",
+    /// The outer packet would be longer than `mtu`.
+    TooBig = "too_big",
+    /// Too little room in the buffer in front of the frame.
+    NoHeadroom = "no_headroom",
+}
+
+const PARAMS: &[ParamSpec] = &[
+    ParamSpec {
+        name: "local",
+        kind: ParamKind::Text,
+        default: Default::Required,
+        help: "IPv4 address of this end of the tunnel.",
+    },
+    ParamSpec {
+        name: "remote",
+        kind: ParamKind::Text,
+        default: Default::Required,
+        help: "IPv4 address of the other end.",
+    },
+    ParamSpec {
+        name: "key",
+        kind: ParamKind::Integer {
+            min: -1,
+            max: u32::MAX as i64,
+        },
+        default: Default::Integer(-1),
+        help: "Key of the tunnel; -1: no key field.",
+    },
+    ParamSpec {
+        name: "mtu",
+        kind: ParamKind::Integer {
+            min: 68,
+            max: 65535,
+        },
+        default: Default::Integer(1500),
+        help: "Longest outer IPv4 packet, in octets; longer ones are dropped, not fragmented.",
+    },
+];
+
+pub(crate) const KIND: StageKind = StageKind {
+    spec: StageSpec {
+        kind: "gre_encap",
+        help: "Put packets into a GRE tunnel over IPv4.",
+        params: PARAMS,
+        needs_headers: true,
+        state: State::None,
+        keeps_order: true,
+        drop_causes: CAUSES,
+    },
+    build: |params, _| build(params, None),
+    steer: crate::no_steering,
+};
+
+pub(crate) const SEQUENCED: StageKind = StageKind {
+    spec: StageSpec {
+        kind: "gre_encap_sequenced",
+        help: "Put packets into a GRE tunnel over IPv4 and number them in one sequence.",
+        params: PARAMS,
+        needs_headers: true,
+        state: State::Global,
+        keeps_order: true,
+        drop_causes: CAUSES,
+    },
+    build: |params, _| build(params, Some(0)),
+    steer: crate::no_steering,
+};
+
+const IP_OCTETS: usize = 20;
+/// The outer IPv4 header, and GRE with key and sequence number.
+const MAX_OUTER_OCTETS: usize = IP_OCTETS + 12;
+
+struct Encap {
+    /// The outer headers; length, TOS, checksum, protocol type and sequence number differ by packet.
+    template: [u8; MAX_OUTER_OCTETS],
+    /// Octets of `template` in use.
+    outer_octets: usize,
+    mtu: usize,
+    /// The next number, in a sequenced tunnel; the first is 0 (RFC 2890, 2.2).
+    sequence: Option<u32>,
+}
+
+fn build(params: &Params, sequence: Option<u32>) -> Result<Box<dyn Stage>, BuildError> {
+    let params = Reader(params);
+    let [Address4(local), Address4(remote)] = [params.parsed("local")?, params.parsed("remote")?];
+    let key: i64 = params.integer("key")?;
+    let mut template = [0; MAX_OUTER_OCTETS];
+    // Version and header length; DF; TTL; protocol.
+    (template[0], template[6], template[8], template[9]) = (0x45, 0x40, 64, protocol::GRE);
+    template[12..16].copy_from_slice(&local.to_be_bytes());
+    template[16..20].copy_from_slice(&remote.to_be_bytes());
+    let mut outer_octets = IP_OCTETS + 4;
+    if let Ok(key) = u32::try_from(key) {
+        template[IP_OCTETS] |= 0x20;
+        template[outer_octets..outer_octets + 4].copy_from_slice(&key.to_be_bytes());
+        outer_octets += 4;
+    }
+    if sequence.is_some() {
+        template[IP_OCTETS] |= 0x10;
+        outer_octets += 4;
+    }
+    Ok(Box::new(Encap {
+        template,
+        outer_octets,
+        mtu: params.integer("mtu")?,
+        sequence,
+    }))
+}
+
+impl Stage for Encap {
+    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
+        burst.sift(ledger, |packet, ledger| {
+            Cause::judge(self.encapsulate(packet, ledger))
+        });
+    }
+}
+
+impl Encap {
+    #[inline]
+    fn encapsulate(
+        &mut self,
+        packet: &mut Packet<'_>,
+        ledger: &mut StageLedger,
+    ) -> Result<(), Cause> {
+        let layers = packet.meta().layers;
+        let (l3, end) = (usize::from(layers.l3), usize::from(layers.l3_end));
+        let (tos, ethertype) = service(packet.bytes(), &layers).ok_or(Cause::Unparsed)?;
+        let outer_total = self.outer_octets + end.checked_sub(l3).ok_or(Cause::Unparsed)?;
+        if outer_total > self.mtu {
+            return Err(Cause::TooBig);
+        }
+        packet.truncate(end, ledger);
+        packet
+            .push_front(self.outer_octets, ledger)
+            .ok_or(Cause::NoHeadroom)?;
+        let frame = packet.bytes_mut();
+        frame.copy_within(self.outer_octets..self.outer_octets + l3, 0);
+        // The ethertype is the last field of the Ethernet header, behind any tags.
+        frame[l3 - 2..l3].copy_from_slice(&ETHERTYPE_IPV4.to_be_bytes());
+        let outer = &mut frame[l3..l3 + self.outer_octets];
+        self.write_outer(outer, tos, outer_total as u16, ethertype);
+        packet.meta_mut().layers = Layers {
+            l3: l3 as u16,
+            l4: (l3 + IP_OCTETS) as u16,
+            l3_end: (l3 + outer_total) as u16,
+            ip_version: 4,
+            protocol: protocol::GRE,
+            fragment: Fragment::Whole,
+        };
+        Ok(())
+    }
+
+    #[inline]
+    fn write_outer(&mut self, outer: &mut [u8], tos: u8, total: u16, ethertype: u16) {
+        outer.copy_from_slice(&self.template[..self.outer_octets]);
+        outer[1] = tos;
+        outer[2..4].copy_from_slice(&total.to_be_bytes());
+        let sum = !checksum::fold(checksum::sum(&outer[..IP_OCTETS]));
+        outer[10..12].copy_from_slice(&sum.to_be_bytes());
+        outer[IP_OCTETS + 2..IP_OCTETS + 4].copy_from_slice(&ethertype.to_be_bytes());
+        if let Some(number) = &mut self.sequence {
+            outer[self.outer_octets - 4..].copy_from_slice(&number.to_be_bytes());
+            *number = number.wrapping_add(1);
+        }
+    }
+}
+
+/// TOS or traffic class of a packet, and the protocol type that GRE gives it.
+#[inline]
+fn service(frame: &[u8], layers: &Layers) -> Option<(u8, u16)> {
+    let l3 = usize::from(layers.l3);
+    let start: &[u8; 2] = array(frame, l3).filter(|_| l3 >= ETHERNET_OCTETS)?;
+    match layers.ip_version {
+        4 => Some((start[1], ETHERTYPE_IPV4)),
+        // Four bits of version, then the traffic class.
+        6 => Some(((be16(start, 0) >> 4) as u8, ETHERTYPE_IPV6)),
+        _ => None,
+    }
+}

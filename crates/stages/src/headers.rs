@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Finds the headers of a frame: Ethernet II, up to two VLAN tags (IEEE 802.1Q, 802.1ad), IPv4
+//! (RFC 791), IPv6 with its extension headers (RFC 8200), and the start of TCP, UDP and ICMP.
+//!
+//! Leaves out: IEEE 802.3 length frames and LLC/SNAP, more than two tags, IPv6 jumbograms
+//! (RFC 2675), what stands behind AH in IPv4, and every checksum.
+
+use linerate_dataplane::packet::{Fragment, Layers};
+
+/// IP protocol numbers (IANA registry "Protocol Numbers").
+pub(crate) mod protocol {
+    pub(crate) const HOP_BY_HOP: u8 = 0;
+    pub(crate) const ICMP: u8 = 1;
+    pub(crate) const TCP: u8 = 6;
+    pub(crate) const UDP: u8 = 17;
+    pub(crate) const ROUTING: u8 = 43;
+    pub(crate) const FRAGMENT: u8 = 44;
+    pub(crate) const GRE: u8 = 47;
+    pub(crate) const AUTHENTICATION: u8 = 51;
+    pub(crate) const ICMPV6: u8 = 58;
+    pub(crate) const DESTINATION_OPTIONS: u8 = 60;
+}
+
+pub(crate) const ETHERTYPE_IPV4: u16 = 0x0800;
+pub(crate) const ETHERTYPE_IPV6: u16 = 0x86dd;
+const ETHERTYPE_CUSTOMER_TAG: u16 = 0x8100;
+const ETHERTYPE_SERVICE_TAG: u16 = 0x88a8;
+
+/// Ethernet header without tags: destination, source, type.
+pub(crate) const ETHERNET_OCTETS: usize = 14;
+const MAX_TAGS: usize = 2;
+
+/// Longest chain of extension headers followed. RFC 8200 names six kinds, of which one may stand
+/// twice; RFC 9099 advises to drop chains that are too long to inspect.
+pub(crate) const MAX_EXTENSION_HEADERS: usize = 8;
+
+/// Why the headers of a frame could not be found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Fault {
+    /// Neither IPv4 nor IPv6.
+    NotIp,
+    /// The frame, or a fragment, ends within a header.
+    CutHeader,
+    /// A header contradicts itself, or claims more octets than the frame has.
+    BadHeader,
+    /// The chain of IPv6 extension headers is too long or out of order.
+    ExtensionChain,
+}
+
+/// The names of the faults, in order: the drop causes of a stage that walks headers.
+pub(crate) const FAULT_NAMES: [&str; 4] = ["not_ip", "cut_header", "bad_header", "ext_chain"];
+
+impl Fault {
+    /// Index into [`FAULT_NAMES`].
+    pub(crate) fn index(self) -> u8 {
+        self as u8
+    }
+}
+
+/// The 16-bit number at `at`, which must lie within `octets`.
+#[inline]
+pub(crate) fn be16(octets: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([octets[at], octets[at + 1]])
+}
+
+/// The 32-bit number at `at`, which must lie within `octets`.
+#[inline]
+pub(crate) fn be32(octets: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes([octets[at], octets[at + 1], octets[at + 2], octets[at + 3]])
+}
+
+/// The first `N` octets at `at`, if the frame has them.
+#[inline]
+pub(crate) fn array<const N: usize>(octets: &[u8], at: usize) -> Option<&[u8; N]> {
+    octets.get(at..)?.first_chunk()
+}
+
+/// The first `N` octets at `at`, if the frame has them.
+#[inline]
+pub(crate) fn array_mut<const N: usize>(octets: &mut [u8], at: usize) -> Option<&mut [u8; N]> {
+    octets.get_mut(at..)?.first_chunk_mut()
+}
+
+/// Finds the headers of a frame that starts at its Ethernet header.
+///
+/// What the result promises: `14 <= l3 <= l4 <= l3_end <= frame.len()`; the IP header lies whole
+/// between `l3` and `l4`; unless the packet is a later fragment, a TCP, UDP or ICMP header (8
+/// octets for ICMP) lies whole between `l4` and `l3_end`.
+#[inline]
+pub(crate) fn walk(frame: &[u8]) -> Result<Layers, Fault> {
+    let ethernet: &[u8; ETHERNET_OCTETS] = array(frame, 0).ok_or(Fault::CutHeader)?;
+    let mut ethertype = be16(ethernet, 12);
+    let mut l3 = ETHERNET_OCTETS;
+    let mut tags = 0;
+    while ethertype == ETHERTYPE_CUSTOMER_TAG || ethertype == ETHERTYPE_SERVICE_TAG {
+        if tags == MAX_TAGS {
+            return Err(Fault::NotIp);
+        }
+        let tag: &[u8; 4] = array(frame, l3).ok_or(Fault::CutHeader)?;
+        ethertype = be16(tag, 2);
+        l3 += 4;
+        tags += 1;
+    }
+    match ethertype {
+        ETHERTYPE_IPV4 => walk_v4(frame, l3),
+        ETHERTYPE_IPV6 => walk_v6(frame, l3),
+        _ => Err(Fault::NotIp),
+    }
+}
+
+/// Finds the headers behind an IPv4 header at `l3`.
+#[inline]
+pub(crate) fn walk_v4(frame: &[u8], l3: usize) -> Result<Layers, Fault> {
+    let header: &[u8; 20] = array(frame, l3).ok_or(Fault::CutHeader)?;
+    let header_octets = usize::from(header[0] & 0x0f) * 4;
+    let total_octets = usize::from(be16(header, 2));
+    let end = l3 + total_octets;
+    if header[0] >> 4 != 4
+        || header_octets < 20
+        || total_octets < header_octets
+        || end > frame.len()
+    {
+        return Err(Fault::BadHeader);
+    }
+    let (offset, more) = (be16(header, 6) & 0x1fff, header[6] & 0x20 != 0);
+    finish(
+        frame,
+        l3,
+        l3 + header_octets,
+        end,
+        4,
+        header[9],
+        fragment(offset != 0, more),
+    )
+}
+
+fn fragment(has_offset: bool, more: bool) -> Fragment {
+    match (has_offset, more) {
+        (true, _) => Fragment::Later,
+        (false, true) => Fragment::First,
+        (false, false) => Fragment::Whole,
+    }
+}
+
+/// Finds the headers behind an IPv6 header at `l3`.
+///
+/// A fragment header with offset 0 and no more fragments makes no fragment (RFC 6946). The first
+/// fragment must hold the whole chain (RFC 7112). Behind the header of a later fragment nothing is
+/// looked at: what stands there is data.
+fn walk_v6(frame: &[u8], l3: usize) -> Result<Layers, Fault> {
+    let header: &[u8; 40] = array(frame, l3).ok_or(Fault::CutHeader)?;
+    let end = l3 + 40 + usize::from(be16(header, 4));
+    if header[0] >> 4 != 6 || end > frame.len() {
+        return Err(Fault::BadHeader);
+    }
+    let (mut next, mut at) = (header[6], l3 + 40);
+    let mut kind = Fragment::Whole;
+    let mut fragment_headers = 0;
+    for place in 0..=MAX_EXTENSION_HEADERS {
+        if !is_extension(next) {
+            return finish(frame, l3, at, end, 6, next, kind);
+        }
+        let extension: &[u8; 8] = array(&frame[..end], at).ok_or(Fault::CutHeader)?;
+        if next == protocol::HOP_BY_HOP && place > 0 {
+            return Err(Fault::ExtensionChain);
+        }
+        if next == protocol::FRAGMENT {
+            fragment_headers += 1;
+            if fragment_headers > 1 {
+                return Err(Fault::ExtensionChain);
+            }
+            kind = fragment(be16(extension, 2) & 0xfff8 != 0, extension[3] & 1 != 0);
+        }
+        at += extension_octets(next, extension[1]);
+        next = extension[0];
+        if kind == Fragment::Later {
+            return finish(frame, l3, at, end, 6, next, kind);
+        }
+    }
+    Err(Fault::ExtensionChain)
+}
+
+fn is_extension(next: u8) -> bool {
+    use protocol::{AUTHENTICATION, DESTINATION_OPTIONS, FRAGMENT, HOP_BY_HOP, ROUTING};
+    matches!(
+        next,
+        HOP_BY_HOP | ROUTING | FRAGMENT | AUTHENTICATION | DESTINATION_OPTIONS
+    )
+}
+
+/// Length of an extension header from its length field: units of 8 octets beyond the first 8; of 4
+/// octets beyond the first 8 for AH (RFC 4302, 2.2); fixed for the fragment header.
+fn extension_octets(kind: u8, length: u8) -> usize {
+    match kind {
+        protocol::FRAGMENT => 8,
+        protocol::AUTHENTICATION => (usize::from(length) + 2) * 4,
+        _ => (usize::from(length) + 1) * 8,
+    }
+}
+
+/// Whether a routing header of the IPv6 packet names a destination beyond the one in the IPv6
+/// header (segments left is not 0).
+pub(crate) fn is_en_route_v6(frame: &[u8], layers: &Layers) -> bool {
+    let (l3, l4) = (usize::from(layers.l3), usize::from(layers.l4));
+    let (Some(&first), mut at) = (frame.get(l3 + 6), l3 + 40) else {
+        return false;
+    };
+    let mut next = first;
+    while at < l4 {
+        let Some(extension) = array::<4>(frame, at) else {
+            return false;
+        };
+        if next == protocol::ROUTING && extension[3] != 0 {
+            return true;
+        }
+        at += extension_octets(next, extension[1]);
+        next = extension[0];
+    }
+    false
+}
+
+/// Checks the transport header and puts the result together.
+#[inline]
+fn finish(
+    frame: &[u8],
+    l3: usize,
+    l4: usize,
+    end: usize,
+    ip_version: u8,
+    protocol: u8,
+    fragment: Fragment,
+) -> Result<Layers, Fault> {
+    let payload = frame[..end].get(l4..).ok_or(Fault::CutHeader)?;
+    if fragment != Fragment::Later {
+        check_transport(payload, protocol, fragment)?;
+    }
+    // Frames are at most 65535 octets long, so every offset fits.
+    Ok(Layers {
+        l3: l3 as u16,
+        l4: l4 as u16,
+        l3_end: end as u16,
+        ip_version,
+        protocol,
+        fragment,
+    })
+}
+
+/// Whether the transport header lies whole in `payload`. A first fragment that cuts it is refused
+/// like any other (RFC 1858, RFC 7112): filters could not judge it.
+#[inline]
+fn check_transport(payload: &[u8], protocol: u8, fragment: Fragment) -> Result<(), Fault> {
+    match protocol {
+        protocol::TCP => {
+            let header: &[u8; 20] = array(payload, 0).ok_or(Fault::CutHeader)?;
+            match usize::from(header[12] >> 4) * 4 {
+                octets if octets < 20 => Err(Fault::BadHeader),
+                octets if octets > payload.len() => Err(Fault::CutHeader),
+                _ => Ok(()),
+            }
+        }
+        protocol::UDP => {
+            let header: &[u8; 8] = array(payload, 0).ok_or(Fault::CutHeader)?;
+            let octets = usize::from(be16(header, 4));
+            let fits = octets <= payload.len() || fragment == Fragment::First;
+            if octets < 8 || !fits {
+                Err(Fault::BadHeader)
+            } else {
+                Ok(())
+            }
+        }
+        protocol::ICMP | protocol::ICMPV6 if payload.len() < 8 => Err(Fault::CutHeader),
+        _ => Ok(()),
+    }
+}

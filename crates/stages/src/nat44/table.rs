@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who has which outside port.
+//!
+//! Each group of ports (bucket, pool address, protocol) is a small table of its own: an array of
+//! owners, one per port, and a hash index from inside endpoints to positions in it. So an outside
+//! port needs no search, and one group cannot influence another. All memory is allocated at the
+//! start; a lookup from inside touches one line of the index and one of the owners.
+//!
+//! ```text
+//! port = 1024 + bucket + BUCKETS * position
+//! index: open addressing, linear probing, at most half full; 0 is empty, else position + 1
+//! ```
+//!
+//! Positions are given out in ascending order. When all are taken, the owner that used its port
+//! least recently gives way: a scan over at most 504 owners, which only then is paid for.
+
+use super::way::{Group, TRANSPORTS};
+use linerate_dataplane::BUCKETS;
+
+/// Ports below are the system's (RFC 6335); a multiple of [`BUCKETS`].
+const FIRST_PORT: u16 = 1024;
+/// Ports of one bucket at one address.
+const PORTS_PER_GROUP: usize = (65536 - FIRST_PORT as usize) / BUCKETS;
+
+/// An inside address and port (or ICMP identifier).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Endpoint {
+    pub(super) address: u32,
+    pub(super) port: u16,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Owner {
+    inside: Endpoint,
+    /// When the port was last used from inside, in packets of the group; above 0 once it was.
+    used_at: u64,
+}
+
+/// What became of an outbound packet's endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outbound {
+    /// It had this outside port.
+    Known(u16),
+    /// It got this one, which was free.
+    Made(u16),
+    /// It got this one, which another had.
+    Evicted(u16),
+    /// None is free.
+    Full,
+}
+
+/// The part of a group that changes with every packet.
+#[derive(Clone, Copy, Default)]
+struct Head {
+    /// Outbound packets so far.
+    now: u64,
+    /// Positions given out; from then on always taken.
+    taken: usize,
+}
+
+/// All mappings of one replica.
+pub(super) struct Table {
+    pool_addresses: usize,
+    /// Ports used per group.
+    ports: usize,
+    heads: Vec<Head>,
+    /// `ports` per group.
+    owners: Vec<Owner>,
+    /// `1 << index_bits` per group.
+    index: Vec<u16>,
+    index_bits: u32,
+}
+
+impl Table {
+    /// Room for `flows` mappings of each protocol, as far as the pool has ports for them.
+    pub(super) fn new(pool_addresses: u32, flows: usize) -> Self {
+        let pool_addresses = pool_addresses as usize;
+        let ports = flows
+            .div_ceil(BUCKETS * pool_addresses)
+            .min(PORTS_PER_GROUP);
+        let index_bits = (2 * ports).next_power_of_two().ilog2();
+        let groups = BUCKETS * pool_addresses * TRANSPORTS;
+        Self {
+            pool_addresses,
+            ports,
+            heads: vec![Head::default(); groups],
+            owners: vec![Owner::default(); groups * ports],
+            index: vec![0; groups << index_bits],
+            index_bits,
+        }
+    }
+
+    fn number(&self, group: Group) -> usize {
+        let address = usize::from(group.bucket) * self.pool_addresses + group.pool_index as usize;
+        address * TRANSPORTS + group.transport as usize
+    }
+
+    /// The outside port of `inside`. One without gets one if it can; with `evict`, it always can.
+    #[inline]
+    pub(super) fn map(&mut self, group: Group, inside: Endpoint, evict: bool) -> Outbound {
+        let g = self.number(group);
+        self.heads[g].now += 1;
+        let now = self.heads[g].now;
+        if let Some(position) = self.position(g, inside) {
+            self.owners[g * self.ports + position].used_at = now;
+            return Outbound::Known(port(group, position));
+        }
+        let taken = self.heads[g].taken;
+        let (position, outcome): (_, fn(u16) -> Outbound) = if taken < self.ports {
+            self.heads[g].taken += 1;
+            (taken, Outbound::Made)
+        } else if evict {
+            let position = self.least_recent(g);
+            self.unlink(g, self.owners[g * self.ports + position].inside);
+            (position, Outbound::Evicted)
+        } else {
+            return Outbound::Full;
+        };
+        self.owners[g * self.ports + position] = Owner {
+            inside,
+            used_at: now,
+        };
+        self.link(g, inside, position);
+        outcome(port(group, position))
+    }
+
+    /// The outside port of `inside`, if it has one; does not count as use.
+    pub(super) fn find(&self, group: Group, inside: Endpoint) -> Option<u16> {
+        self.position(self.number(group), inside)
+            .map(|position| port(group, position))
+    }
+
+    /// Who has the outside port `port`, which lies in `group`.
+    #[inline]
+    pub(super) fn owner(&self, group: Group, port: u16) -> Option<Endpoint> {
+        let position = usize::from(port.checked_sub(FIRST_PORT)?) / BUCKETS;
+        if position >= self.ports {
+            return None;
+        }
+        let owner = self.owners[self.number(group) * self.ports + position];
+        (owner.used_at > 0).then_some(owner.inside)
+    }
+
+    fn least_recent(&self, g: usize) -> usize {
+        let owners = &self.owners[g * self.ports..][..self.ports];
+        let least = owners
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, owner)| owner.used_at);
+        least.map_or(0, |(position, _)| position)
+    }
+
+    /// The slot of the index where the search for `inside` begins.
+    #[inline]
+    fn home(&self, inside: Endpoint) -> usize {
+        let key = u64::from(inside.address) << 16 | u64::from(inside.port);
+        // Fibonacci hashing; the bucket and the pool address already used bits of the address.
+        (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - self.index_bits)) as usize
+    }
+
+    fn slots(&self, g: usize) -> &[u16] {
+        &self.index[g << self.index_bits..][..1 << self.index_bits]
+    }
+
+    /// The slot that holds `inside`, or the empty one where it would go. Ends because at most half
+    /// of the slots are taken.
+    #[inline]
+    fn slot(&self, g: usize, inside: Endpoint) -> (usize, Option<usize>) {
+        let slots = self.slots(g);
+        let owners = &self.owners[g * self.ports..][..self.ports];
+        let mut slot = self.home(inside);
+        loop {
+            match usize::from(slots[slot]).checked_sub(1) {
+                None => return (slot, None),
+                Some(position) if owners[position].inside == inside => {
+                    return (slot, Some(position));
+                }
+                Some(_) => slot = (slot + 1) & (slots.len() - 1),
+            }
+        }
+    }
+
+    #[inline]
+    fn position(&self, g: usize, inside: Endpoint) -> Option<usize> {
+        self.slot(g, inside).1
+    }
+
+    fn link(&mut self, g: usize, inside: Endpoint, position: usize) {
+        // The owner is written already, so search for an empty slot, not for the endpoint.
+        let mut slot = self.home(inside);
+        let last = (1 << self.index_bits) - 1;
+        while self.slots(g)[slot] != 0 {
+            slot = (slot + 1) & last;
+        }
+        self.index[(g << self.index_bits) + slot] = position as u16 + 1;
+    }
+
+    /// Takes `inside` out of the index and moves what follows back, so that no search meets a gap
+    /// before its goal (Knuth, TAOCP volume 3, 6.4, algorithm R).
+    fn unlink(&mut self, g: usize, inside: Endpoint) {
+        let (mut gap, Some(_)) = self.slot(g, inside) else {
+            return;
+        };
+        let (first, last) = (g << self.index_bits, (1 << self.index_bits) - 1);
+        let mut slot = gap;
+        loop {
+            slot = (slot + 1) & last;
+            let Some(position) = usize::from(self.index[first + slot]).checked_sub(1) else {
+                break;
+            };
+            let home = self.home(self.owners[g * self.ports + position].inside);
+            // The entry may move if its home does not lie cyclically in (gap, slot].
+            if (slot.wrapping_sub(home) & last) >= (slot.wrapping_sub(gap) & last) {
+                self.index[first + gap] = self.index[first + slot];
+                gap = slot;
+            }
+        }
+        self.index[first + gap] = 0;
+    }
+}
+
+fn port(group: Group, position: usize) -> u16 {
+    // At most 1024 + 127 + 128 * 503 = 65535.
+    FIRST_PORT + u16::from(group.bucket) + (position * BUCKETS) as u16
+}

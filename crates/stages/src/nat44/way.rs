@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which way a packet goes, and what about it is to be translated. The stage and the steering both
+//! ask here, so that they agree on the bucket.
+
+use super::{Realm, Side, is_error, is_query, is_reply};
+use crate::headers::{array, be16, be32};
+use linerate_dataplane::BUCKETS;
+use linerate_dataplane::packet::{Fragment, Layers};
+
+/// Protocols that NAPT knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Transport {
+    Tcp,
+    Udp,
+    Icmp,
+}
+
+/// Number of [`Transport`]s.
+pub(super) const TRANSPORTS: usize = 3;
+
+/// Ports that are given out together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Group {
+    pub(super) bucket: u8,
+    /// Which address of the pool.
+    pub(super) pool_index: u32,
+    /// Of the flow; of the quoted packet where an ICMP error is about one.
+    pub(super) transport: Transport,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// Not this stage's business.
+    Untouched,
+    /// From inside to outside.
+    Out {
+        /// The ports to choose from.
+        group: Group,
+        /// The inside address to be mapped.
+        address: u32,
+        /// The inside port to be mapped; `None` in a later fragment.
+        port: Option<u16>,
+        /// Where in the frame stands the packet that an ICMP error quotes.
+        quoted: Option<u16>,
+    },
+    /// From outside to the pool.
+    In {
+        /// The ports that `port` is one of.
+        group: Group,
+        /// The outside port that is mapped.
+        port: u16,
+        /// Where in the frame stands the packet that an ICMP error quotes.
+        quoted: Option<u16>,
+    },
+}
+
+/// Why a packet cannot be translated, whatever is mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// Shorter than its layers say.
+    Cut,
+    Fragment,
+    Hairpin,
+    NotTranslatable,
+}
+
+/// Spreads inside addresses over buckets and over the pool: Fibonacci hashing, the bucket in the
+/// upper bits. Both are functions of the address alone.
+fn hash(address: u32) -> u32 {
+    address.wrapping_mul(0x9e37_79b9)
+}
+
+const BUCKET_BITS: u32 = BUCKETS.ilog2();
+
+/// The bucket of an inside address.
+#[inline]
+fn bucket(address: u32) -> u8 {
+    (hash(address) >> (u32::BITS - BUCKET_BITS)) as u8
+}
+
+impl Realm {
+    /// Where the packet goes.
+    #[inline]
+    pub(super) fn way(&self, frame: &[u8], layers: &Layers) -> Result<Way, Refusal> {
+        if layers.ip_version != 4 {
+            return Ok(Way::Untouched);
+        }
+        let header: &[u8; 20] = array(frame, layers.l3.into()).ok_or(Refusal::Cut)?;
+        let (source, destination) = (be32(header, 12), be32(header, 16));
+        if self.inside.contains(source) {
+            if self.inside.contains(destination) {
+                return Ok(Way::Untouched);
+            }
+            self.way_out(frame, layers, source, destination)
+        } else if self.pool.contains(destination) {
+            self.way_in(frame, layers, destination)
+        } else {
+            Ok(Way::Untouched)
+        }
+    }
+
+    #[inline]
+    fn way_out(
+        &self,
+        frame: &[u8],
+        layers: &Layers,
+        source: u32,
+        destination: u32,
+    ) -> Result<Way, Refusal> {
+        if self.pool.contains(destination) {
+            return Err(Refusal::Hairpin);
+        }
+        if destination >= 0xe000_0000 {
+            // Multicast, class E, broadcast.
+            return Err(Refusal::NotTranslatable);
+        }
+        let transport = Transport::of(layers.protocol).ok_or(Refusal::NotTranslatable)?;
+        let way = |address, transport, port, quoted| {
+            Ok(Way::Out {
+                group: self.group(address, transport),
+                address,
+                port,
+                quoted,
+            })
+        };
+        if layers.fragment == Fragment::Later {
+            return way(source, transport, None, None);
+        }
+        let start: &[u8; 8] = array(frame, layers.l4.into()).ok_or(Refusal::Cut)?;
+        match transport {
+            Transport::Icmp if is_error(start[0]) => {
+                let quote = quote(frame, layers, Side::Destination, is_reply)?;
+                if !self.inside.contains(quote.address) {
+                    return Err(Refusal::NotTranslatable);
+                }
+                way(
+                    quote.address,
+                    quote.transport,
+                    Some(quote.port),
+                    Some(quote.at),
+                )
+            }
+            Transport::Icmp if !is_query(start[0]) => Err(Refusal::NotTranslatable),
+            _ => {
+                let port = be16(start, transport.port_at(Side::Source));
+                way(source, transport, Some(port), None)
+            }
+        }
+    }
+
+    #[inline]
+    fn way_in(&self, frame: &[u8], layers: &Layers, destination: u32) -> Result<Way, Refusal> {
+        let transport = Transport::of(layers.protocol).ok_or(Refusal::NotTranslatable)?;
+        if layers.fragment != Fragment::Whole {
+            return Err(Refusal::Fragment);
+        }
+        let start: &[u8; 8] = array(frame, layers.l4.into()).ok_or(Refusal::Cut)?;
+        let way = |transport, port: u16, quoted| {
+            let bucket = (port % BUCKETS as u16) as u8;
+            let pool_index = destination - self.pool.address;
+            Ok(Way::In {
+                group: Group {
+                    bucket,
+                    pool_index,
+                    transport,
+                },
+                port,
+                quoted,
+            })
+        };
+        match transport {
+            Transport::Icmp if is_error(start[0]) => {
+                let quote = quote(frame, layers, Side::Source, is_query)?;
+                if quote.address != destination {
+                    return Err(Refusal::NotTranslatable);
+                }
+                way(quote.transport, quote.port, Some(quote.at))
+            }
+            Transport::Icmp if !is_reply(start[0]) => Err(Refusal::NotTranslatable),
+            _ => way(
+                transport,
+                be16(start, transport.port_at(Side::Destination)),
+                None,
+            ),
+        }
+    }
+
+    /// The group of an inside address: its bucket and the address of the pool it is paired with.
+    #[inline]
+    fn group(&self, address: u32, transport: Transport) -> Group {
+        // The bits below the bucket, as a fraction of the pool.
+        let fraction = u64::from(hash(address) << BUCKET_BITS);
+        let pool_index = ((fraction * u64::from(self.pool_addresses())) >> u32::BITS) as u32;
+        Group {
+            bucket: bucket(address),
+            pool_index,
+            transport,
+        }
+    }
+}
+
+/// The packet that an ICMP error is about, as far as it is quoted.
+struct Quote {
+    /// Where it stands in the frame.
+    at: u16,
+    transport: Transport,
+    /// The address and the port on the side asked for.
+    address: u32,
+    port: u16,
+}
+
+/// The packet that an ICMP error quotes. If it is ICMP itself, its type must satisfy `is_expected`.
+fn quote(
+    frame: &[u8],
+    layers: &Layers,
+    side: Side,
+    is_expected: fn(u8) -> bool,
+) -> Result<Quote, Refusal> {
+    let at = usize::from(layers.l4) + 8;
+    let quote = frame
+        .get(at..layers.l3_end.into())
+        .ok_or(Refusal::NotTranslatable)?;
+    let header: &[u8; 20] = array(quote, 0).ok_or(Refusal::NotTranslatable)?;
+    let header_octets = usize::from(header[0] & 0x0f) * 4;
+    let is_later_fragment = be16(header, 6) & 0x1fff != 0;
+    if header[0] >> 4 != 4 || header_octets < 20 || is_later_fragment {
+        return Err(Refusal::NotTranslatable);
+    }
+    let transport = Transport::of(header[9]).ok_or(Refusal::NotTranslatable)?;
+    let start: &[u8; 8] = array(quote, header_octets).ok_or(Refusal::NotTranslatable)?;
+    if transport == Transport::Icmp && !is_expected(start[0]) {
+        return Err(Refusal::NotTranslatable);
+    }
+    Ok(Quote {
+        // Below the length of the frame, which is at most 65535.
+        at: at as u16,
+        transport,
+        address: be32(header, side.address_at()),
+        port: be16(start, transport.port_at(side)),
+    })
+}

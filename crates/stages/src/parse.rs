@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `parse`: finds the headers, so that later stages need not.
+//!
+//! What it accepts and leaves out stands in `headers.rs`. It changes no octet of the frame; octets
+//! behind the IP packet (link-layer padding) stay.
+
+use crate::headers::{self, FAULT_NAMES};
+use linerate_dataplane::{Burst, Stage, StageKind, StageLedger, Verdict};
+use linerate_path::spec::{StageSpec, State};
+
+pub(crate) const KIND: StageKind = StageKind {
+    spec: StageSpec {
+        kind: "parse",
+        help: "Find the headers: Ethernet, up to two VLAN tags, IPv4, IPv6 with extensions, TCP, UDP, ICMP.",
+        params: &[],
+        needs_headers: false,
+        state: State::None,
+        keeps_order: true,
+        drop_causes: &FAULT_NAMES,
+    },
+    build: |_, _| Ok(Box::new(Parse)),
+    steer: crate::no_steering,
+};
+
+struct Parse;
+
+impl Stage for Parse {
+    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
+        burst.sift(ledger, |packet, _| match headers::walk(packet.bytes()) {
+            Ok(layers) => {
+                packet.meta_mut().layers = layers;
+                Verdict::Pass
+            }
+            Err(fault) => Verdict::Drop(fault.index()),
+        });
+    }
+}

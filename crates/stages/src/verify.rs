@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `verify`: drops packets whose checksums are wrong.
+//!
+//! IPv4 header (RFC 1812, 5.2.2); TCP (RFC 9293, 3.1), UDP (RFC 768), ICMP (RFC 792), ICMPv6
+//! (RFC 4443, 2.3). A UDP checksum of zero means none over IPv4 and is refused over IPv6 (RFC 8200,
+//! 8.1; the exception of RFC 6935 for tunnels is not made). Counted, not checked: the transport
+//! checksum of fragments, which needs the whole packet, and of IPv6 packets whose routing header
+//! names a destination still to come, which the pseudo-header would need.
+//!
+//! Leaves out: SCTP, DCCP, UDP-Lite, and the home address option of Mobile IPv6.
+
+use crate::cause::causes;
+use crate::checksum::{Partial, fold, pseudo_header_v4, pseudo_header_v6, sum};
+use crate::headers::{array, be16, is_en_route_v6, protocol};
+use crate::params::Reader;
+use linerate_dataplane::packet::{Fragment, Layers};
+use linerate_dataplane::{Burst, Stage, StageKind, StageLedger};
+use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
+
+causes! {
+    /// No `parse` has seen the packet.
+    Unparsed = "unparsed",
+    BadL3Checksum = "bad_l3_checksum",
+    BadL4Checksum = "bad_l4_checksum",
+    /// UDP over IPv6 without a checksum.
+    ZeroUdpV6 = "zero_udp_checksum_v6",
+}
+
+pub(crate) const KIND: StageKind = StageKind {
+    spec: StageSpec {
+        kind: "verify",
+        help: "Drop packets with a wrong checksum: IPv4 header, TCP, UDP, ICMP, ICMPv6.",
+        params: &[ParamSpec {
+            name: "l4",
+            kind: ParamKind::Bool,
+            default: Default::Bool(true),
+            help: "Check TCP, UDP, ICMP and ICMPv6 too, not only the IPv4 header.",
+        }],
+        needs_headers: true,
+        state: State::None,
+        keeps_order: true,
+        drop_causes: CAUSES,
+    },
+    build: |params, _| {
+        Ok(Box::new(Verify {
+            l4: Reader(params).bool("l4")?,
+            counts: Counts::default(),
+        }))
+    },
+    steer: crate::no_steering,
+};
+
+struct Verify {
+    l4: bool,
+    counts: Counts,
+}
+
+/// Packets let through without a check of their transport checksum, by reason.
+#[derive(Default)]
+struct Counts {
+    fragments: u64,
+    no_udp_checksum: u64,
+    en_route: u64,
+    other_protocol: u64,
+}
+
+impl Stage for Verify {
+    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
+        burst.sift(ledger, |packet, _| {
+            let layers = packet.meta().layers;
+            Cause::judge(self.check(packet.bytes(), &layers))
+        });
+    }
+
+    fn counts(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("unchecked_fragments", self.counts.fragments),
+            ("unchecked_udp_zero", self.counts.no_udp_checksum),
+            ("unchecked_routing_header", self.counts.en_route),
+            ("unchecked_other_protocol", self.counts.other_protocol),
+        ]
+    }
+}
+
+impl Verify {
+    #[inline]
+    fn check(&mut self, frame: &[u8], layers: &Layers) -> Result<(), Cause> {
+        match layers.ip_version {
+            4 => self.check_v4(frame, layers),
+            6 if self.l4 => self.check_v6(frame, layers),
+            6 => Ok(()),
+            _ => Err(Cause::Unparsed),
+        }
+    }
+
+    #[inline]
+    fn check_v4(&mut self, frame: &[u8], layers: &Layers) -> Result<(), Cause> {
+        let l3 = usize::from(layers.l3);
+        let header = frame.get(l3..layers.l4.into()).ok_or(Cause::Unparsed)?;
+        if fold(sum(header)) != 0xffff {
+            return Err(Cause::BadL3Checksum);
+        }
+        if !self.l4 {
+            return Ok(());
+        }
+        let addresses: &[u8; 8] = array(header, 12).ok_or(Cause::Unparsed)?;
+        let Some(segment) = self.covered(frame, layers)? else {
+            return Ok(());
+        };
+        let pseudo = match layers.protocol {
+            protocol::ICMP => Partial::default(),
+            // A segment is shorter than its frame, which is at most 65535 octets long.
+            _ => pseudo_header_v4(addresses, layers.protocol, segment.len() as u16),
+        };
+        intact(pseudo + sum(segment))
+    }
+
+    #[inline]
+    fn check_v6(&mut self, frame: &[u8], layers: &Layers) -> Result<(), Cause> {
+        let l3 = usize::from(layers.l3);
+        let addresses: &[u8; 32] = array(frame, l3 + 8).ok_or(Cause::Unparsed)?;
+        let Some(segment) = self.covered(frame, layers)? else {
+            return Ok(());
+        };
+        if usize::from(layers.l4) != l3 + 40 && is_en_route_v6(frame, layers) {
+            self.counts.en_route += 1;
+            return Ok(());
+        }
+        let octets = segment.len() as u32;
+        intact(pseudo_header_v6(addresses, layers.protocol, octets) + sum(segment))
+    }
+
+    /// The octets a transport checksum covers beside the pseudo-header; `None` if there is none to
+    /// check.
+    #[inline]
+    fn covered<'f>(&mut self, frame: &'f [u8], layers: &Layers) -> Result<Option<&'f [u8]>, Cause> {
+        if layers.fragment != Fragment::Whole {
+            self.counts.fragments += 1;
+            return Ok(None);
+        }
+        let (l4, end) = (usize::from(layers.l4), usize::from(layers.l3_end));
+        let segment = frame.get(l4..end).ok_or(Cause::Unparsed)?;
+        match (layers.protocol, layers.ip_version) {
+            (protocol::TCP, _) | (protocol::ICMP, 4) | (protocol::ICMPV6, 6) => Ok(Some(segment)),
+            (protocol::UDP, version) => {
+                let header: &[u8; 8] = array(segment, 0).ok_or(Cause::Unparsed)?;
+                match (be16(header, 6), version) {
+                    (0, 6) => return Err(Cause::ZeroUdpV6),
+                    (0, _) => {
+                        self.counts.no_udp_checksum += 1;
+                        return Ok(None);
+                    }
+                    _ => {}
+                }
+                Ok(segment.get(..be16(header, 4).into()))
+            }
+            _ => {
+                self.counts.other_protocol += 1;
+                Ok(None)
+            }
+        }
+    }
+}
+
+#[inline]
+fn intact(sum: Partial) -> Result<(), Cause> {
+    if fold(sum) == 0xffff {
+        Ok(())
+    } else {
+        Err(Cause::BadL4Checksum)
+    }
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `work`: computes for a known number of core cycles per packet and touches no memory.
+//!
+//! The operations form one chain, each waiting for the one before, and each takes one cycle on
+//! every processor in use. They are additions and exclusive-ors in turn: of a chain of additions
+//! alone the compiler would make one multiplication.
+
+use crate::params::Reader;
+use linerate_dataplane::{Burst, Stage, StageKind, StageLedger};
+use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
+use std::hint::black_box;
+
+pub(crate) const KIND: StageKind = StageKind {
+    spec: StageSpec {
+        kind: "work",
+        help: "Compute without touching memory: a stage whose cost is known, for experiments.",
+        params: &[ParamSpec {
+            name: "adds",
+            kind: ParamKind::Integer {
+                min: 0,
+                max: 1_000_000,
+            },
+            default: Default::Integer(100),
+            help: "Dependent one-cycle integer operations per packet: costs as many core cycles.",
+        }],
+        needs_headers: false,
+        state: State::None,
+        keeps_order: true,
+        drop_causes: &[],
+    },
+    build: |params, _| {
+        Ok(Box::new(Work {
+            adds: Reader(params).integer("adds")?,
+            value: 1,
+        }))
+    },
+    steer: crate::no_steering,
+};
+
+struct Work {
+    adds: u32,
+    /// End of the chain so far: the next packet's work waits for this one's.
+    value: u64,
+}
+
+impl Stage for Work {
+    fn process(&mut self, burst: &mut Burst<'_>, _: &mut StageLedger) {
+        // Unknown to the compiler, so that it cannot compute ahead.
+        let operand = black_box(0x9e37_79b9_7f4a_7c15_u64);
+        for _ in 0..burst.len() {
+            let mut value = self.value;
+            for _ in 0..self.adds / 2 {
+                value = value.wrapping_add(operand);
+                value ^= operand;
+            }
+            if self.adds % 2 == 1 {
+                value = value.wrapping_add(operand);
+            }
+            self.value = black_box(value);
+        }
+    }
+
+    fn counts(&self) -> Vec<(&'static str, u64)> {
+        vec![("result", self.value)]
+    }
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The stages as a path uses them: frames in, frames out, the account checked after every stage.
+//! Frames are built and judged by `etherparse`, which shares no code with the stages.
+
+mod count;
+mod experiments;
+mod filter;
+mod forward;
+mod frames;
+mod gre;
+mod nat;
+mod parse;
+mod rig;
+mod robust;
+mod verify;

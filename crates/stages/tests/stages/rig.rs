@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Runs stages one after the other on frames, and recounts what they say they did.
+
+use linerate_dataplane::pool::Pool;
+use linerate_dataplane::{BuildContext, BuildError, Burst, Packet, Stage, StageLedger, Steer};
+use linerate_path::model::{Params, Value};
+use linerate_path::spec::{Default, StageSpec};
+use linerate_record::run::Tally;
+use std::sync::Arc;
+
+/// What became of a frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Out(Vec<u8>),
+    Dropped(&'static str),
+}
+
+impl Fate {
+    /// The frame, which must have come out.
+    #[track_caller]
+    pub(crate) fn out(self) -> Vec<u8> {
+        match self {
+            Fate::Out(frame) => frame,
+            Fate::Dropped(cause) => panic!("dropped: {cause}"),
+        }
+    }
+}
+
+/// Shorthands for parameters.
+pub(crate) fn text(value: &str) -> Value {
+    Value::Text(value.into())
+}
+
+pub(crate) fn texts(values: &[&str]) -> Value {
+    Value::Texts(values.iter().map(|v| (*v).into()).collect())
+}
+
+/// The parameters of a kind: those given, and the defaults of the others.
+pub(crate) fn params(spec: &StageSpec, given: &[(&str, Value)]) -> Params {
+    let mut params = Params::new();
+    for param in spec.params {
+        let value = match param.default {
+            Default::Required => continue,
+            Default::Bool(b) => Value::Bool(b),
+            Default::Integer(n) => Value::Integer(n),
+            Default::Text(t) => text(t),
+            Default::EmptyTexts => Value::Texts(Vec::new()),
+        };
+        params.insert(param.name.into(), value);
+    }
+    for (name, value) in given {
+        assert!(
+            spec.params.iter().any(|p| p.name == *name),
+            "{} has no {name}",
+            spec.kind
+        );
+        params.insert((*name).into(), value.clone());
+    }
+    params
+}
+
+pub(crate) type Given<'a> = (&'a str, &'a [(&'a str, Value)]);
+
+pub(crate) fn build((kind, given): Given<'_>) -> Result<Box<dyn Stage>, BuildError> {
+    let kind = linerate_stages::kind(kind).expect("a kind");
+    (kind.build)(
+        &params(&kind.spec, given),
+        &BuildContext {
+            replica: 0,
+            replicas: 1,
+        },
+    )
+}
+
+/// What a stage says of parameters that are wrong.
+#[track_caller]
+pub(crate) fn build_error(given: Given<'_>) -> String {
+    match build(given) {
+        Err(error) => error.to_string(),
+        Ok(_) => panic!("built"),
+    }
+}
+
+pub(crate) fn steer((kind, given): Given<'_>) -> Option<Arc<dyn Steer>> {
+    let kind = linerate_stages::kind(kind).expect("a kind");
+    (kind.steer)(&params(&kind.spec, given)).expect("sound parameters")
+}
+
+struct Row {
+    stage: Box<dyn Stage>,
+    spec: StageSpec,
+    ledger: StageLedger,
+}
+
+/// Stages on one strand.
+pub(crate) struct Rig<'p> {
+    rows: Vec<Row>,
+    steer: Option<Arc<dyn Steer>>,
+    spare: Vec<Packet<'p>>,
+    burst: Burst<'p>,
+    next_position: u64,
+}
+
+impl<'p> Rig<'p> {
+    /// `parse`, and behind it the stages given. The last one that steers decides the buckets.
+    pub(crate) fn new(pool: &'p mut Pool, stages: &[Given<'_>]) -> Self {
+        let all = std::iter::once(&("parse", &[] as &[_])).chain(stages);
+        let rows = all.map(|given| Row {
+            stage: build(*given).expect("sound parameters"),
+            spec: linerate_stages::kind(given.0).expect("a kind").spec,
+            ledger: StageLedger::default(),
+        });
+        Self {
+            rows: rows.collect(),
+            steer: stages.iter().filter_map(|given| steer(*given)).next_back(),
+            spare: pool.packets(0),
+            burst: Burst::new(),
+            next_position: 0,
+        }
+    }
+
+    /// What the source would sort the frame into.
+    pub(crate) fn bucket(&self, frame: &[u8]) -> u8 {
+        self.steer
+            .as_ref()
+            .and_then(|s| s.bucket(frame))
+            .unwrap_or(0)
+    }
+
+    /// Sends frames through all stages, in one burst, and returns what comes out.
+    pub(crate) fn offer(&mut self, frames: &[Vec<u8>]) -> Vec<Vec<u8>> {
+        for frame in frames {
+            let bucket = self.bucket(frame);
+            let mut packet = self.spare.pop().expect("a free buffer");
+            assert!(packet.fill(frame));
+            packet.meta_mut().position = self.next_position;
+            packet.meta_mut().bucket = bucket;
+            self.next_position += 1;
+            self.burst.push(packet);
+        }
+        for row in &mut self.rows {
+            row.process(&mut self.burst);
+        }
+        let out: Vec<_> = self.burst.iter().map(|p| p.bytes().to_vec()).collect();
+        let in_order = |p: &[Packet<'_>]| p[0].meta().position < p[1].meta().position;
+        let packets: Vec<_> = self.burst.drain().collect();
+        assert!(packets[..out.len()].windows(2).all(in_order));
+        self.spare.extend(packets);
+        out
+    }
+
+    /// Sends one frame through all stages.
+    pub(crate) fn offer_one(&mut self, frame: &[u8]) -> Fate {
+        let before: Vec<_> = self.rows.iter().map(|row| row.ledger.clone()).collect();
+        if let Some(frame) = self.offer(&[frame.to_vec()]).pop() {
+            return Fate::Out(frame);
+        }
+        for (row, before) in self.rows.iter().zip(before) {
+            let grown = |i: &usize| row.ledger.drops[*i].packets > before.drops[*i].packets;
+            if let Some(i) = (0..row.ledger.drops.len()).find(grown) {
+                return Fate::Dropped(row.spec.drop_causes[i]);
+            }
+        }
+        panic!("lost without a cause");
+    }
+
+    /// What the last stage counted.
+    pub(crate) fn count(&self, name: &str) -> Option<u64> {
+        let counts = self.rows.last().expect("a stage").stage.counts();
+        counts
+            .into_iter()
+            .find(|(n, _)| *n == name)
+            .map(|(_, count)| count)
+    }
+}
+
+impl Row {
+    /// Runs the stage and checks its account against lengths counted before and after.
+    fn process(&mut self, burst: &mut Burst<'_>) {
+        let before = self.ledger.clone();
+        let input = tally(burst.iter());
+        let released_before = burst.released().len();
+        self.stage.process(burst, &mut self.ledger);
+        let output = tally(burst.iter());
+        let released = tally(burst.released()[released_before..].iter());
+
+        let kind = self.spec.kind;
+        let (now, was) = (&self.ledger, &before);
+        let created = less(now.created, was.created);
+        let consumed = less(now.consumed, was.consumed);
+        let dropped = less(now.dropped(), was.dropped());
+        assert_eq!(input + created, output + consumed + dropped, "{kind}");
+        assert_eq!(input.packets, output.packets + released.packets, "{kind}");
+        assert_eq!(
+            consumed.packets + dropped.packets,
+            released.packets,
+            "{kind}"
+        );
+        assert_eq!(
+            released.octets, dropped.octets,
+            "{kind}: no stage consumes whole packets"
+        );
+        for (i, tally) in now.drops.iter().enumerate() {
+            assert!(
+                i < self.spec.drop_causes.len() || *tally == Tally::default(),
+                "{kind}"
+            );
+        }
+    }
+}
+
+fn tally<'a, 'p: 'a>(packets: impl Iterator<Item = &'a Packet<'p>>) -> Tally {
+    let mut tally = Tally::default();
+    packets.for_each(|p| tally.add(1, p.bytes().len() as u64));
+    tally
+}
+
+fn less(a: Tally, b: Tally) -> Tally {
+    Tally {
+        packets: a.packets - b.packets,
+        octets: a.octets - b.octets,
+    }
+}
