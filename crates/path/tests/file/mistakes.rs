@@ -86,6 +86,15 @@ fn missing_quotes() {
             "[run]\nrate = fast\n",
             "5:8: 'fast' is not a TOML value; texts stand in quotes: \"fast\"",
         ),
+        (
+            "[run]\nrate = 1.5Mpps\n",
+            "5:8: '1.5Mpps' is not a TOML value; texts stand in quotes: \"1.5Mpps\"",
+        ),
+        (
+            "[mapping]\nstrands = [{ stages = [parse] }]\n[run]\nring = 3\n",
+            "5:24: 'parse' is not a TOML value; texts stand in quotes: \"parse\"\n\
+             7:8: 'ring' is 3, which is not a power of two; nearest: 2 and 4",
+        ),
     ]);
 }
 
