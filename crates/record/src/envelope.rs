@@ -2,8 +2,8 @@
 //! A whole record, and its JSON: written, read back, and refused with a reason.
 //!
 //! On the wire the fields of the body stand beside those of the envelope, `kind` telling which they
-//! are, and every figure appears twice: whole under `figures`, its bare value under `summary`, where
-//! scripts find it. `summary` is not stored here; it is derived when writing and checked when
+//! are, and every figure appears twice: whole under `figures`, its bare value under `summary`,
+//! where scripts find it. `summary` is not stored here; it is derived when writing and checked when
 //! reading, so that the two cannot drift apart.
 
 use crate::figure::{Figure, Scalar};
@@ -89,11 +89,7 @@ impl Record {
             schema: SCHEMA,
             version: format!("{MAJOR}.{MINOR}"),
             provenance: &self.provenance,
-            summary: self
-                .figures
-                .iter()
-                .map(|(name, f)| (name.as_str(), &f.value))
-                .collect(),
+            summary: self.figures.iter().map(|(name, f)| (name.as_str(), &f.value)).collect(),
             figures: &self.figures,
             warnings: &self.warnings,
             body: &self.body,
@@ -121,27 +117,15 @@ impl Record {
             "tune" => Body::Tune(read(json)?),
             _ => return Err(ReadError::UnknownKind { kind }),
         };
-        let Envelope {
-            provenance,
-            figures,
-            warnings,
-            ..
-        } = envelope;
-        Ok(Self {
-            provenance,
-            figures,
-            warnings,
-            body,
-        })
+        let Envelope { provenance, figures, warnings, .. } = envelope;
+        Ok(Self { provenance, figures, warnings, body })
     }
 }
 
 /// Whether this is a record that this version reads; its kind.
 fn check_head(json: &str) -> Result<String, ReadError> {
     let value: Value = serde_json::from_str(json).map_err(|error| ReadError::syntax(&error))?;
-    let no_record = |found: &str| ReadError::NotARecord {
-        found: found.to_owned(),
-    };
+    let no_record = |found: &str| ReadError::NotARecord { found: found.to_owned() };
     let text = |field| match value.get(field) {
         Some(Value::String(text)) => Ok(text.clone()),
         Some(_) => Err(no_record(&format!("`{field}` is not a text"))),
@@ -175,19 +159,12 @@ fn read<T: DeserializeOwned>(json: &str) -> Result<T, ReadError> {
         let field = error.path().to_string();
         let error = error.into_inner();
         let (line, column) = (error.line(), error.column());
-        ReadError::Field {
-            field,
-            message: without_position(&error),
-            line,
-            column,
-        }
+        ReadError::Field { field, message: without_position(&error), line, column }
     })
 }
 
 fn check_summary(envelope: &Envelope) -> Result<(), ReadError> {
-    let Envelope {
-        summary, figures, ..
-    } = envelope;
+    let Envelope { summary, figures, .. } = envelope;
     let names = summary.keys().chain(figures.keys());
     for name in names {
         if summary.get(name) != figures.get(name).map(|figure| &figure.value) {
@@ -218,10 +195,7 @@ pub struct WriteError {
 impl fmt::Display for WriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { field, message } = self;
-        write!(
-            f,
-            "the record cannot be written: `{field}`: {message}; please report this"
-        )
+        write!(f, "the record cannot be written: `{field}`: {message}; please report this")
     }
 }
 
@@ -285,11 +259,7 @@ impl ReadError {
         if error.is_eof() {
             return Self::Truncated { line, column };
         }
-        Self::Syntax {
-            line,
-            column,
-            message: without_position(error),
-        }
+        Self::Syntax { line, column, message: without_position(error) }
     }
 }
 
@@ -301,18 +271,11 @@ impl fmt::Display for ReadError {
                 "the record ends in the middle, at line {line}, column {column}; copy it again, or \
                  make it again with --record"
             ),
-            Self::Syntax {
-                line,
-                column,
-                message,
-            } => {
+            Self::Syntax { line, column, message } => {
                 write!(f, "line {line}, column {column}: not JSON: {message}")
             }
             Self::NotARecord { found } => {
-                write!(
-                    f,
-                    "not a linerate record: {found}; make one with --record FILE"
-                )
+                write!(f, "not a linerate record: {found}; make one with --record FILE")
             }
             Self::OtherVersion { version } => write!(
                 f,
@@ -324,12 +287,7 @@ impl fmt::Display for ReadError {
                 "the record is of kind `{kind}` and this linerate knows `run` and `tune`; a newer \
                  version reads it"
             ),
-            Self::Field {
-                field,
-                message,
-                line,
-                column,
-            } => {
+            Self::Field { field, message, line, column } => {
                 write!(f, "line {line}, column {column}: `{field}`: {message}")
             }
             Self::SummaryMismatch { name } => write!(
@@ -343,8 +301,8 @@ impl fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
-/// The JSON Schema (draft 2020-12) of records as this version writes them, as published; a line feed
-/// at its end.
+/// The JSON Schema (draft 2020-12) of records as this version writes them, as published; a line
+/// feed at its end.
 #[cfg(feature = "schema")]
 pub fn schema_json() -> String {
     let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();

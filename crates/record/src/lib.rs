@@ -31,8 +31,6 @@ fn finite<S: serde::Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::
     if value.is_finite() {
         serializer.serialize_f64(*value)
     } else {
-        Err(serde::ser::Error::custom(format_args!(
-            "{value} is not a finite number"
-        )))
+        Err(serde::ser::Error::custom(format_args!("{value} is not a finite number")))
     }
 }

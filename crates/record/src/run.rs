@@ -27,10 +27,7 @@ impl std::ops::Add for Tally {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
-        Self {
-            packets: self.packets + other.packets,
-            octets: self.octets + other.octets,
-        }
+        Self { packets: self.packets + other.packets, octets: self.octets + other.octets }
     }
 }
 
@@ -234,9 +231,6 @@ pub struct RunReport {
 impl RunReport {
     /// Whether every stage of every strand conserved packets and octets.
     pub fn is_conserved(&self) -> bool {
-        self.strands
-            .iter()
-            .flat_map(|s| &s.stages)
-            .all(|s| s.ledger.is_conserved())
+        self.strands.iter().flat_map(|s| &s.stages).all(|s| s.ledger.is_conserved())
     }
 }

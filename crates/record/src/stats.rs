@@ -5,7 +5,7 @@
 //!
 //! | samples | estimate |
 //! |---|---|
-//! | independent (latencies of sampled packets, rounds) | [`quantile_interval`], [`median_interval`] |
+//! | independent (latencies of sampled packets) | [`quantile_interval`], [`median_interval`] |
 //! | rounds in which a baseline and a candidate ran side by side | [`paired_ratio`] |
 //! | consecutive windows of one run, which resemble their neighbours | [`block_bootstrap_median`] |
 //! | the same, as a cost per packet: all ticks over all packets | [`block_bootstrap_ratio`] |
@@ -34,13 +34,7 @@ pub struct Estimate {
 impl Estimate {
     fn unbounded(value: f64, confidence: f64, n: usize) -> Self {
         let (low, high) = (f64::NEG_INFINITY, f64::INFINITY);
-        Self {
-            value,
-            low,
-            high,
-            confidence,
-            n: n as u64,
-        }
+        Self { value, low, high, confidence, n: n as u64 }
     }
 }
 
@@ -74,11 +68,7 @@ fn quantile_of_sorted(sorted: &[f64], q: f64) -> f64 {
     let (below, above) = (position.floor() as usize, position.ceil() as usize);
     let share = position - below as f64;
     // Not `below + share * (above - below)`: that loses the sample itself when they are infinite.
-    if share == 0.0 {
-        sorted[below]
-    } else {
-        sorted[below] * (1.0 - share) + sorted[above] * share
-    }
+    if share == 0.0 { sorted[below] } else { sorted[below] * (1.0 - share) + sorted[above] * share }
 }
 
 /// The median of independent samples and an interval for the median of what they were drawn from.
@@ -133,10 +123,7 @@ fn binomial_ranks(n: usize, q: f64, tail: f64) -> (Option<usize>, Option<usize>)
     };
     let low = within(&mut weights.iter());
     let high = within(&mut weights.iter().rev());
-    (
-        low.checked_sub(1),
-        if high == 0 { None } else { Some(n - high) },
-    )
+    (low.checked_sub(1), if high == 0 { None } else { Some(n - high) })
 }
 
 /// Weights proportional to the binomial probabilities of 0 to `n`: 1 at the mode, and from there
@@ -194,21 +181,10 @@ pub fn block_bootstrap_median(series: &[f64], confidence: f64, seed: u64) -> Est
         std::cmp::Ordering::Equal => 0.5,
         std::cmp::Ordering::Greater => 0.0,
     };
-    let cells = series
-        .iter()
-        .map(|&x| Cell {
-            above: below(x),
-            under: 1.0,
-        })
-        .collect();
+    let cells = series.iter().map(|&x| Cell { above: below(x), under: 1.0 }).collect();
     let at = |share: f64| quantile_of_sorted(&sorted, share.clamp(0.0, 1.0));
     match resampled_interval(cells, confidence, seed) {
-        Some((low, high)) => Estimate {
-            value,
-            low: at(low),
-            high: at(high),
-            ..unknown
-        },
+        Some((low, high)) => Estimate { value, low: at(low), high: at(high), ..unknown },
         None => Estimate { value, ..unknown },
     }
 }
@@ -223,37 +199,25 @@ pub fn block_bootstrap_median(series: &[f64], confidence: f64, seed: u64) -> Est
 /// interval.
 ///
 /// How far to trust a 90 % interval: from 400 windows on it holds the truth in 84 to 92 % of all
-/// repetitions for neighbours correlated up to 0.9. Shorter series do not show how long their memory
-/// is: with 30 windows it is still right for independent ones, but holds the truth in only about
-/// two thirds of all repetitions at a correlation of 0.8. Under 4 blocks it is infinite.
+/// repetitions for neighbours correlated up to 0.9. Shorter series do not show how long their
+/// memory is: with 30 windows it is still right for independent ones, but holds the truth in only
+/// about two thirds of all repetitions at a correlation of 0.8. Under 4 blocks it is infinite.
 ///
 /// Takes some milliseconds at most, however long the series: above 2048 windows, neighbours are
 /// added up first.
 ///
-/// The value is not a number without samples, when the slices differ in length, when a sample is not
-/// finite, or when `under` adds up to 0.
+/// The value is not a number without samples, when the slices differ in length, when a sample is
+/// not finite, or when `under` adds up to 0.
 pub fn block_bootstrap_ratio(above: &[f64], under: &[f64], confidence: f64, seed: u64) -> Estimate {
     let ratio = above.iter().sum::<f64>() / under.iter().sum::<f64>();
     let unknown = Estimate::unbounded(f64::NAN, confidence, above.len());
     if above.len() != under.len() || !ratio.is_finite() || !(confidence > 0.0 && confidence < 1.0) {
         return unknown;
     }
-    let cells = above
-        .iter()
-        .zip(under)
-        .map(|(&above, &under)| Cell { above, under })
-        .collect();
+    let cells = above.iter().zip(under).map(|(&above, &under)| Cell { above, under }).collect();
     match resampled_interval(cells, confidence, seed) {
-        Some((low, high)) => Estimate {
-            value: ratio,
-            low,
-            high,
-            ..unknown
-        },
-        None => Estimate {
-            value: ratio,
-            ..unknown
-        },
+        Some((low, high)) => Estimate { value: ratio, low, high, ..unknown },
+        None => Estimate { value: ratio, ..unknown },
     }
 }
 
@@ -266,17 +230,11 @@ struct Cell {
 
 impl Cell {
     fn plus(self, other: Self) -> Self {
-        Self {
-            above: self.above + other.above,
-            under: self.under + other.under,
-        }
+        Self { above: self.above + other.above, under: self.under + other.under }
     }
 
     fn minus(self, other: Self) -> Self {
-        Self {
-            above: self.above - other.above,
-            under: self.under - other.under,
-        }
+        Self { above: self.above - other.above, under: self.under - other.under }
     }
 
     fn ratio(self) -> f64 {
@@ -325,17 +283,13 @@ fn resample(cells: &[Cell], length: usize, blocks: usize, seed: u64) -> Vec<f64>
         sums[start + length].minus(sums[start])
     };
     (0..RESAMPLES)
-        .map(|_| {
-            (0..blocks)
-                .fold(Cell::default(), |sum, _| sum.plus(draw()))
-                .ratio()
-        })
+        .map(|_| (0..blocks).fold(Cell::default(), |sum, _| sum.plus(draw())).ratio())
         .collect()
 }
 
 /// How much wider an interval from `blocks` blocks is than one from infinitely many: the spread is
-/// estimated with `blocks - 1` degrees of freedom, so `sqrt(k / (k-1)) * t / z`, with the first term
-/// of the expansion of t about z (Abramowitz and Stegun, 26.7.5).
+/// estimated with `blocks - 1` degrees of freedom, so `sqrt(k / (k-1)) * t / z`, with the first
+/// term of the expansion of t about z (Abramowitz and Stegun, 26.7.5).
 fn student_factor(blocks: usize, tail: f64) -> f64 {
     let (blocks, freedom) = (blocks as f64, (blocks - 1) as f64);
     let z = normal_quantile(tail);
@@ -367,13 +321,8 @@ fn normal_quantile(tail: f64) -> f64 {
 fn block_length(residuals: &[f64]) -> usize {
     let n = residuals.len();
     let longest = (n / MIN_BLOCKS).max(1);
-    let covariance = |lag: usize| {
-        residuals
-            .iter()
-            .zip(&residuals[lag..])
-            .map(|(a, b)| a * b)
-            .sum::<f64>()
-    };
+    let covariance =
+        |lag: usize| residuals.iter().zip(&residuals[lag..]).map(|(a, b)| a * b).sum::<f64>();
     let variance = covariance(0);
     if variance <= 0.0 || n < 2 {
         return 1;

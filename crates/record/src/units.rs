@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Units as types, how they are printed for people, and how people write them.
 //!
-//! Only what a profile of packet software is stated in. A conversion that needs a rate takes it as a
-//! parameter; nothing here knows a machine. Prefixes are decimal (1 kpps = 1000 packets per second),
-//! as they are on a line. JSON holds bare numbers with the unit in the name or in a figure, so these
-//! types are not serialised.
+//! Only what a profile of packet software is stated in. A conversion that needs a rate takes it as
+//! a parameter; nothing here knows a machine. Prefixes are decimal (1 kpps = 1000 packets per
+//! second), as they are on a line. JSON holds bare numbers with the unit in the name or in a figure,
+//! so these types are not serialised.
 
 use std::fmt;
 use std::time::Duration;
@@ -82,10 +82,7 @@ impl BitsPerSecond {
 
 impl fmt::Display for Nanos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&scaled(
-            self.0,
-            &[(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")],
-        ))
+        f.pad(&scaled(self.0, &[(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")]))
     }
 }
 
@@ -98,23 +95,14 @@ impl fmt::Display for Kpps {
 
 impl fmt::Display for BitsPerSecond {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let steps = [
-            (1.0, "b/s"),
-            (1e3, "kb/s"),
-            (1e6, "Mb/s"),
-            (1e9, "Gb/s"),
-            (1e12, "Tb/s"),
-        ];
+        let steps = [(1.0, "b/s"), (1e3, "kb/s"), (1e6, "Mb/s"), (1e9, "Gb/s"), (1e12, "Tb/s")];
         f.pad(&scaled(self.0, &steps))
     }
 }
 
 impl fmt::Display for Octets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&scaled(
-            self.0 as f64,
-            &[(1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB")],
-        ))
+        f.pad(&scaled(self.0 as f64, &[(1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB")]))
     }
 }
 
@@ -141,11 +129,7 @@ pub fn three_digits(value: f64) -> String {
         return text;
     }
     let cut = text.trim_end_matches('0').trim_end_matches('.');
-    if cut == "-0" {
-        "0".to_owned()
-    } else {
-        cut.to_owned()
-    }
+    if cut == "-0" { "0".to_owned() } else { cut.to_owned() }
 }
 
 /// Why a quantity could not be read. Holds what was written.
@@ -185,25 +169,16 @@ impl fmt::Display for UnitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoNumber { text, example } => {
-                write!(
-                    f,
-                    "`{text}` does not begin with a number; write it like `{example}`"
-                )
+                write!(f, "`{text}` does not begin with a number; write it like `{example}`")
             }
             Self::NoUnit { text, example } => {
                 write!(f, "`{text}` has no unit; write it like `{example}`")
             }
             Self::UnknownUnit { text, unit, units } => {
-                write!(
-                    f,
-                    "`{text}` has the unknown unit `{unit}`; the units are {units}"
-                )
+                write!(f, "`{text}` has the unknown unit `{unit}`; the units are {units}")
             }
             Self::OutOfRange { text } => {
-                write!(
-                    f,
-                    "`{text}` is out of range; a rate is above 0 and a quantity is finite"
-                )
+                write!(f, "`{text}` is out of range; a rate is above 0 and a quantity is finite")
             }
         }
     }
@@ -222,9 +197,7 @@ const BIT_RATE: Notation = Notation {
     example: "10Gb/s",
     units: "b/s, kb/s, Mb/s, Gb/s, Tb/s (bits; also bit/s and bps)",
     scale: |unit| {
-        let prefix = ["bit/s", "b/s", "bps"]
-            .iter()
-            .find_map(|ending| unit.strip_suffix(ending))?;
+        let prefix = ["bit/s", "b/s", "bps"].iter().find_map(|ending| unit.strip_suffix(ending))?;
         decimal_prefix(prefix)
     },
 };
@@ -265,19 +238,13 @@ fn decimal_prefix(prefix: &str) -> Option<f64> {
 fn parse(text: &str, notation: &Notation) -> Result<f64, UnitError> {
     let owned = || text.to_owned();
     let trimmed = text.trim();
-    let end = trimmed
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(trimmed.len());
+    let end = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
     let (number, unit) = (&trimmed[..end], trimmed[end..].trim_start());
-    let number: f64 = number.parse().map_err(|_| UnitError::NoNumber {
-        text: owned(),
-        example: notation.example,
-    })?;
+    let number: f64 = number
+        .parse()
+        .map_err(|_| UnitError::NoNumber { text: owned(), example: notation.example })?;
     if unit.is_empty() {
-        return Err(UnitError::NoUnit {
-            text: owned(),
-            example: notation.example,
-        });
+        return Err(UnitError::NoUnit { text: owned(), example: notation.example });
     }
     let scale = (notation.scale)(unit).ok_or_else(|| UnitError::UnknownUnit {
         text: owned(),
@@ -285,22 +252,12 @@ fn parse(text: &str, notation: &Notation) -> Result<f64, UnitError> {
         units: notation.units,
     })?;
     let value = number * scale;
-    if value.is_finite() {
-        Ok(value)
-    } else {
-        Err(UnitError::OutOfRange { text: owned() })
-    }
+    if value.is_finite() { Ok(value) } else { Err(UnitError::OutOfRange { text: owned() }) }
 }
 
 fn parse_rate(text: &str, notation: &Notation) -> Result<f64, UnitError> {
     let value = parse(text, notation)?;
-    if value > 0.0 {
-        Ok(value)
-    } else {
-        Err(UnitError::OutOfRange {
-            text: text.to_owned(),
-        })
-    }
+    if value > 0.0 { Ok(value) } else { Err(UnitError::OutOfRange { text: text.to_owned() }) }
 }
 
 /// Reads a bit rate such as `10Gb/s`, `2.5 Gbit/s` or `100Mbps`. Always above 0. Octets per second
@@ -326,9 +283,8 @@ pub fn parse_packet_rate(text: &str) -> Result<Kpps, UnitError> {
 /// See [`UnitError`].
 pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     let seconds = parse(text, &DURATION)?;
-    Duration::try_from_secs_f64(seconds).map_err(|_| UnitError::OutOfRange {
-        text: text.to_owned(),
-    })
+    Duration::try_from_secs_f64(seconds)
+        .map_err(|_| UnitError::OutOfRange { text: text.to_owned() })
 }
 
 #[cfg(test)]
@@ -385,40 +341,19 @@ mod tests {
     #[test]
     fn says_what_is_wrong() {
         let message = |text| parse_bit_rate(text).unwrap_err().to_string();
-        assert_eq!(
-            message("fast"),
-            "`fast` does not begin with a number; write it like `10Gb/s`"
-        );
+        assert_eq!(message("fast"), "`fast` does not begin with a number; write it like `10Gb/s`");
         assert_eq!(message("10"), "`10` has no unit; write it like `10Gb/s`");
         assert!(
             message("10GB/s").starts_with("`10GB/s` has the unknown unit `GB/s`; the units are")
         );
         assert!(message("0Gb/s").contains("out of range"));
-        assert!(matches!(
-            parse_bit_rate(""),
-            Err(UnitError::NoNumber { .. })
-        ));
-        assert!(matches!(
-            parse_packet_rate("-1Mpps"),
-            Err(UnitError::NoNumber { .. })
-        ));
-        assert!(matches!(
-            parse_packet_rate("1.2.3Mpps"),
-            Err(UnitError::NoNumber { .. })
-        ));
-        assert!(matches!(
-            parse_packet_rate("1Gb/s"),
-            Err(UnitError::UnknownUnit { .. })
-        ));
-        assert!(matches!(
-            parse_duration("9e9s"),
-            Err(UnitError::UnknownUnit { .. })
-        ));
+        assert!(matches!(parse_bit_rate(""), Err(UnitError::NoNumber { .. })));
+        assert!(matches!(parse_packet_rate("-1Mpps"), Err(UnitError::NoNumber { .. })));
+        assert!(matches!(parse_packet_rate("1.2.3Mpps"), Err(UnitError::NoNumber { .. })));
+        assert!(matches!(parse_packet_rate("1Gb/s"), Err(UnitError::UnknownUnit { .. })));
+        assert!(matches!(parse_duration("9e9s"), Err(UnitError::UnknownUnit { .. })));
         let huge = format!("{}h", "9".repeat(30));
-        assert_eq!(
-            parse_duration(&huge),
-            Err(UnitError::OutOfRange { text: huge.clone() })
-        );
+        assert_eq!(parse_duration(&huge), Err(UnitError::OutOfRange { text: huge.clone() }));
     }
 
     proptest! {

@@ -97,39 +97,22 @@ impl Warning {
         match self {
             Self::NotIdle { load_1min, cpus } => {
                 let load = three_digits(*load_1min);
-                write!(
-                    f,
-                    "the machine was not idle (load {load} on {cpus} processors)"
-                )
+                write!(f, "the machine was not idle (load {load} on {cpus} processors)")
             }
             Self::PreemptedWindows { share } => {
-                write!(
-                    f,
-                    "{} % of the windows were lost to preemption",
-                    percent(*share)
-                )
+                write!(f, "{} % of the windows were lost to preemption", percent(*share))
             }
             Self::FewWindows { kept } => {
-                write!(
-                    f,
-                    "only {kept} windows were clean, too few for a narrow interval"
-                )
+                write!(f, "only {kept} windows were clean, too few for a narrow interval")
             }
             Self::FewCpus { wanted, available } => {
-                write!(
-                    f,
-                    "the mapping wants {wanted} processors and {available} may be used"
-                )
+                write!(f, "the mapping wants {wanted} processors and {available} may be used")
             }
             Self::Oversubscribed { strands, cpus } => {
                 write!(f, "{strands} strands shared {cpus} processors")
             }
             Self::SharedCore { cpus } => {
-                write!(
-                    f,
-                    "strands ran side by side on one core (processors {})",
-                    list(cpus)
-                )
+                write!(f, "strands ran side by side on one core (processors {})", list(cpus))
             }
             Self::ClockMoved { spread } => {
                 write!(f, "the core clock moved by {} %", percent(*spread))
@@ -138,15 +121,9 @@ impl Warning {
             Self::RejectedPackets { rejected, of } => {
                 write!(f, "{rejected} of {of} packets of the input were left out")
             }
-            Self::RateMissed {
-                wanted_kpps,
-                offered_kpps,
-            } => {
+            Self::RateMissed { wanted_kpps, offered_kpps } => {
                 let (wanted, offered) = (Kpps(*wanted_kpps), Kpps(*offered_kpps));
-                write!(
-                    f,
-                    "the source offered {offered} where {wanted} was asked for"
-                )
+                write!(f, "the source offered {offered} where {wanted} was asked for")
             }
             Self::Emulated => write!(f, "the processor is emulated"),
             Self::Unknown => write!(f, "a newer linerate wrote a warning this one does not know"),
@@ -185,11 +162,7 @@ impl Warning {
 }
 
 fn list(numbers: &[u32]) -> String {
-    numbers
-        .iter()
-        .map(u32::to_string)
-        .collect::<Vec<_>>()
-        .join(", ")
+    numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -198,11 +171,7 @@ mod tests {
 
     #[test]
     fn says_what_to_do() {
-        let text = Warning::NotIdle {
-            load_1min: 3.456,
-            cpus: 2,
-        }
-        .to_string();
+        let text = Warning::NotIdle { load_1min: 3.456, cpus: 2 }.to_string();
         assert_eq!(
             text,
             "the machine was not idle (load 3.46 on 2 processors): stop other programs, or expect \
@@ -216,10 +185,7 @@ mod tests {
     fn code_names_the_variant() {
         let json = serde_json::to_string(&Warning::PreemptedWindows { share: 0.25 }).unwrap();
         assert_eq!(json, r#"{"code":"preempted_windows","share":0.25}"#);
-        assert_eq!(
-            serde_json::to_string(&Warning::Emulated).unwrap(),
-            r#"{"code":"emulated"}"#
-        );
+        assert_eq!(serde_json::to_string(&Warning::Emulated).unwrap(), r#"{"code":"emulated"}"#);
     }
 
     #[test]

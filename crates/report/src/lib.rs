@@ -1,2 +1,40 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Terminal tables of records.
+//!
+//! Renders the report of a command to text: plain, or with the colours every terminal has. What the
+//! record does not hold is shown as `-` with its reason nearby, never as 0. Texts of a record come
+//! from a file, so control characters are replaced before they reach a terminal.
+//!
+//! Left out: judging figures (`linerate-plan`), and finding out what the terminal can do (the
+//! command line).
+
+#![forbid(unsafe_code)]
+
+mod layout;
+mod run;
+mod tune;
+mod value;
+
+use linerate_record::Warning;
+pub use run::run;
+pub use tune::tune;
+
+/// How to render.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Style {
+    /// Whether to colour, with ANSI escape sequences.
+    pub color: bool,
+    /// Columns to stay within. Under about 80, long cells are broken over several lines.
+    pub width: usize,
+}
+
+/// The warnings, one paragraph each; empty without any.
+pub fn warnings(warnings: &[Warning], style: &Style) -> String {
+    warnings
+        .iter()
+        .map(|warning| {
+            let text = value::clean(&warning.to_string());
+            layout::labelled("warning:", layout::Paint::Warning, &text, style)
+        })
+        .collect()
+}

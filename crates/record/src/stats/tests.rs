@@ -23,11 +23,7 @@ impl Draw {
 
     /// One time in ten a window that something else disturbed.
     fn contaminated(&mut self) -> f64 {
-        if self.uniform() < 0.1 {
-            20.0 * self.normal()
-        } else {
-            self.normal()
-        }
+        if self.uniform() < 0.1 { 20.0 * self.normal() } else { self.normal() }
     }
 
     /// Unit variance, neighbours correlated by `phi`, `noise` on top.
@@ -54,10 +50,7 @@ fn coverage(truth: f64, mut experiment: impl FnMut(&mut Draw, u64) -> Estimate) 
 
 #[track_caller]
 fn assert_within(range: std::ops::RangeInclusive<f64>, coverage: f64) {
-    assert!(
-        range.contains(&coverage),
-        "{coverage} % are not within {range:?}"
-    );
+    assert!(range.contains(&coverage), "{coverage} % are not within {range:?}");
 }
 
 #[test]
@@ -67,10 +60,7 @@ fn quantiles_of_a_known_list() {
     assert_eq!(quantile(&list, 0.0), Some(1.0));
     assert_eq!(quantile(&list, 1.0), Some(4.0));
     assert_eq!(quantile(&list, 0.9), Some(3.7));
-    assert_eq!(
-        median(&[f64::INFINITY, 1.0, f64::INFINITY]),
-        Some(f64::INFINITY)
-    );
+    assert_eq!(median(&[f64::INFINITY, 1.0, f64::INFINITY]), Some(f64::INFINITY));
     assert_eq!(median(&[]), None);
     assert_eq!(median(&[1.0, f64::NAN]), None);
     assert_eq!(quantile(&list, 1.1), None);
@@ -86,11 +76,7 @@ fn ranks_are_those_of_the_binomial_table() {
     // 0.99^n drops below 5 % at n = 299.
     assert_eq!(binomial_ranks(298, 0.99, 0.05).1, None);
     assert_eq!(binomial_ranks(299, 0.99, 0.05).1, Some(298));
-    assert!(
-        binomial_ranks(1_000_000, 0.999, 0.05)
-            .1
-            .is_some_and(|rank| rank > 999_000)
-    );
+    assert!(binomial_ranks(1_000_000, 0.999, 0.05).1.is_some_and(|rank| rank > 999_000));
 }
 
 #[test]
@@ -111,15 +97,9 @@ fn what_cannot_be_estimated_has_no_value() {
 #[test]
 fn too_few_samples_have_a_value_without_bounds() {
     let one = median_interval(&[3.0], 0.9);
-    assert_eq!(
-        (one.value, one.low, one.high),
-        (3.0, f64::NEG_INFINITY, f64::INFINITY)
-    );
+    assert_eq!((one.value, one.low, one.high), (3.0, f64::NEG_INFINITY, f64::INFINITY));
     let three = block_bootstrap_median(&[1.0, 2.0, 3.0], 0.9, 1);
-    assert_eq!(
-        (three.value, three.low, three.high),
-        (2.0, f64::NEG_INFINITY, f64::INFINITY)
-    );
+    assert_eq!((three.value, three.low, three.high), (2.0, f64::NEG_INFINITY, f64::INFINITY));
 }
 
 #[test]
@@ -139,11 +119,8 @@ fn the_seed_alone_decides() {
 }
 
 /// Distributions with median 0: well-behaved, skewed with a heavy tail, disturbed.
-const DISTRIBUTIONS: [fn(&mut Draw) -> f64; 3] = [
-    Draw::normal,
-    |d| (2.0 * d.normal()).exp() - 1.0,
-    Draw::contaminated,
-];
+const DISTRIBUTIONS: [fn(&mut Draw) -> f64; 3] =
+    [Draw::normal, |d| (2.0 * d.normal()).exp() - 1.0, Draw::contaminated];
 
 fn samples(n: usize, mut one: impl FnMut() -> f64) -> Vec<f64> {
     (0..n).map(|_| one()).collect()
@@ -162,9 +139,8 @@ fn the_median_of_independent_samples_is_covered_at_any_size() {
 #[test]
 fn a_high_quantile_of_independent_samples_is_covered() {
     // The 99th percentile of the standard normal.
-    let covered = coverage(2.326_348, |d, _| {
-        quantile_interval(&samples(2000, || d.normal()), 0.99, 0.9)
-    });
+    let covered =
+        coverage(2.326_348, |d, _| quantile_interval(&samples(2000, || d.normal()), 0.99, 0.9));
     assert_within(87.0..=96.0, covered);
 }
 
@@ -192,12 +168,7 @@ fn a_paired_ratio_is_covered_though_rounds_differ_widely() {
 
 #[test]
 fn the_block_median_is_covered_under_correlation() {
-    for (n, phi, noise) in [
-        (100, 0.0, 0.0),
-        (400, 0.5, 0.0),
-        (400, 0.8, 0.0),
-        (1000, 0.9, 1.0),
-    ] {
+    for (n, phi, noise) in [(100, 0.0, 0.0), (400, 0.5, 0.0), (400, 0.8, 0.0), (1000, 0.9, 1.0)] {
         let covered = coverage(1.0, |d, seed| {
             let skewed = d.autoregressive(n, phi, noise).into_iter().map(f64::exp);
             block_bootstrap_median(&skewed.collect::<Vec<_>>(), 0.9, seed)
@@ -210,23 +181,15 @@ fn the_block_median_is_covered_under_correlation() {
 fn ratio_experiment(d: &mut Draw, seed: u64, n: usize, phi: f64, noise: f64) -> Estimate {
     let cost = d.autoregressive(n, phi, noise);
     let packets = samples(n, || (0.3 * d.normal()).exp());
-    let ticks: Vec<f64> = cost
-        .iter()
-        .zip(&packets)
-        .map(|(c, p)| (10.0 + c) * p)
-        .collect();
+    let ticks: Vec<f64> = cost.iter().zip(&packets).map(|(c, p)| (10.0 + c) * p).collect();
     block_bootstrap_ratio(&ticks, &packets, 0.9, seed)
 }
 
 #[test]
 fn the_block_ratio_is_covered_under_correlation() {
-    for (n, phi, noise) in [
-        (30, 0.0, 0.0),
-        (100, 0.0, 0.0),
-        (400, 0.5, 0.0),
-        (400, 0.8, 0.0),
-        (1000, 0.9, 1.0),
-    ] {
+    for (n, phi, noise) in
+        [(30, 0.0, 0.0), (100, 0.0, 0.0), (400, 0.5, 0.0), (400, 0.8, 0.0), (1000, 0.9, 1.0)]
+    {
         let covered = coverage(10.0, |d, seed| ratio_experiment(d, seed, n, phi, noise));
         assert_within(84.0..=96.0, covered);
     }
@@ -241,9 +204,7 @@ fn a_short_correlated_series_is_covered_as_badly_as_documented() {
 #[test]
 fn blocks_matter() {
     // Taken as independent, the same correlated series is covered by half of the 90 % intervals.
-    let one_by_one = coverage(0.0, |d, _| {
-        median_interval(&d.autoregressive(400, 0.8, 0.0), 0.9)
-    });
+    let one_by_one = coverage(0.0, |d, _| median_interval(&d.autoregressive(400, 0.8, 0.0), 0.9));
     assert_within(30.0..=60.0, one_by_one);
 }
 
@@ -253,10 +214,7 @@ fn a_long_series_costs_no_more_and_is_as_narrow() {
     let estimate = block_bootstrap_median(&series, 0.9, 1);
     // Variance of the median: pi/2 (1 + 4/pi sum of asin(0.5^k)) / n = (0.00602)^2.
     let width = 2.0 * 1.645 * 0.00602;
-    assert!(
-        ((estimate.high - estimate.low) / width - 1.0).abs() < 0.3,
-        "{estimate:?}"
-    );
+    assert!(((estimate.high - estimate.low) / width - 1.0).abs() < 0.3, "{estimate:?}");
 }
 
 #[test]
@@ -268,7 +226,10 @@ fn the_normal_quantile_is_that_of_the_table() {
 
 proptest! {
     #[test]
-    fn quantiles_split_the_samples(samples in prop::collection::vec(-1e6f64..1e6, 1..40), q in 0.0f64..=1.0) {
+    fn quantiles_split_the_samples(
+        samples in prop::collection::vec(-1e6f64..1e6, 1..40),
+        q in 0.0f64..=1.0,
+    ) {
         let value = quantile(&samples, q).unwrap();
         let below = samples.iter().filter(|&&x| x < value).count() as f64;
         let above = samples.iter().filter(|&&x| x > value).count() as f64;
@@ -295,7 +256,10 @@ proptest! {
 
     #[test]
     fn any_series_is_answered(
-        series in prop::collection::vec(prop_oneof![-1e300f64..1e300, Just(0.0), Just(f64::NAN)], 0..60),
+        series in prop::collection::vec(
+            prop_oneof![-1e300f64..1e300, Just(0.0), Just(f64::NAN)],
+            0..60,
+        ),
         confidence in -0.5f64..1.5,
     ) {
         let under: Vec<f64> = series.iter().map(|x| x * 0.5 + 1.0).collect();

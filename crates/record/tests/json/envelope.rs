@@ -36,10 +36,7 @@ fn the_body_stands_beside_the_envelope() {
     assert_eq!(value["schema"], "linerate-record");
     assert_eq!(value["version"], "1.0");
     assert_eq!(value["kind"], "run");
-    assert_eq!(
-        value["strands"][0]["stages"][1]["ticks_per_packet"]["value"],
-        211.3
-    );
+    assert_eq!(value["strands"][0]["stages"][1]["ticks_per_packet"]["value"], 211.3);
     assert_eq!(value["warnings"][1]["code"], "not_idle");
 }
 
@@ -72,16 +69,8 @@ fn a_newer_minor_version_is_read_without_what_is_new() {
 fn another_major_version_is_refused() {
     for version in ["2.0", "0.9"] {
         let error = refused(|v| v["version"] = json!(version));
-        assert_eq!(
-            error,
-            ReadError::OtherVersion {
-                version: version.to_owned()
-            }
-        );
-        assert!(
-            error.to_string().contains("this linerate reads 1.x"),
-            "{error}"
-        );
+        assert_eq!(error, ReadError::OtherVersion { version: version.to_owned() });
+        assert!(error.to_string().contains("this linerate reads 1.x"), "{error}");
     }
 }
 
@@ -93,22 +82,11 @@ fn what_is_not_a_record_is_refused() {
     };
     assert_eq!(found("[1]"), "it is not an object");
     assert_eq!(found("{}"), "there is no `schema`");
+    assert_eq!(found(r#"{"schema": "criterion"}"#), "`schema` is `criterion`");
+    assert_eq!(found(&changed(|v| v["version"] = json!("latest"))), "`version` is `latest`");
+    assert_eq!(found(&changed(|v| v["version"] = json!(1.0))), "`version` is not a text");
     assert_eq!(
-        found(r#"{"schema": "criterion"}"#),
-        "`schema` is `criterion`"
-    );
-    assert_eq!(
-        found(&changed(|v| v["version"] = json!("latest"))),
-        "`version` is `latest`"
-    );
-    assert_eq!(
-        found(&changed(|v| v["version"] = json!(1.0))),
-        "`version` is not a text"
-    );
-    assert_eq!(
-        found(&changed(|v| drop(
-            v.as_object_mut().unwrap().remove("kind")
-        ))),
+        found(&changed(|v| drop(v.as_object_mut().unwrap().remove("kind")))),
         "there is no `kind`"
     );
 }
@@ -116,12 +94,7 @@ fn what_is_not_a_record_is_refused() {
 #[test]
 fn an_unknown_kind_is_refused() {
     let error = refused(|v| v["kind"] = json!("memory"));
-    assert_eq!(
-        error,
-        ReadError::UnknownKind {
-            kind: "memory".to_owned()
-        }
-    );
+    assert_eq!(error, ReadError::UnknownKind { kind: "memory".to_owned() });
 }
 
 #[test]
@@ -133,16 +106,9 @@ fn a_cut_text_is_told_from_a_wrong_one() {
         ReadError::Truncated { line, .. } => assert_eq!(line, end),
         other => panic!("{other:?}"),
     }
-    assert!(matches!(
-        Record::from_json(""),
-        Err(ReadError::Truncated { .. })
-    ));
+    assert!(matches!(Record::from_json(""), Err(ReadError::Truncated { .. })));
     match Record::from_json("{\n  \"schema\": linerate}").unwrap_err() {
-        ReadError::Syntax {
-            line: 2,
-            column: 13,
-            message,
-        } => assert_eq!(message, "expected value"),
+        ReadError::Syntax { line: 2, column: 13, message } => assert_eq!(message, "expected value"),
         other => panic!("{other:?}"),
     }
 }
@@ -150,17 +116,9 @@ fn a_cut_text_is_told_from_a_wrong_one() {
 #[test]
 fn a_missing_field_is_named_with_its_place() {
     let json = changed(|v| {
-        v["strands"][0]["stages"][1]
-            .as_object_mut()
-            .unwrap()
-            .remove("kpps");
+        v["strands"][0]["stages"][1].as_object_mut().unwrap().remove("kpps");
     });
-    let ReadError::Field {
-        field,
-        message,
-        line,
-        column,
-    } = Record::from_json(&json).unwrap_err()
+    let ReadError::Field { field, message, line, column } = Record::from_json(&json).unwrap_err()
     else {
         panic!("not a field error");
     };
@@ -178,19 +136,10 @@ fn a_field_of_another_type_is_named() {
         ReadError::Field { field, .. } => field,
         other => panic!("{other:?}"),
     };
-    assert_eq!(
-        field(|v| v["provenance"]["cpus"] = json!(4)),
-        "provenance.cpus"
-    );
+    assert_eq!(field(|v| v["provenance"]["cpus"] = json!(4)), "provenance.cpus");
     assert_eq!(field(|v| v["seconds"] = json!(null)), "seconds");
-    assert_eq!(
-        field(|v| v["rings"][0]["held"] = json!(-1)),
-        "rings[0].held"
-    );
-    assert_eq!(
-        field(|v| drop(v.as_object_mut().unwrap().remove("summary"))),
-        "."
-    );
+    assert_eq!(field(|v| v["rings"][0]["held"] = json!(-1)), "rings[0].held");
+    assert_eq!(field(|v| drop(v.as_object_mut().unwrap().remove("summary"))), ".");
 }
 
 #[test]
@@ -199,23 +148,15 @@ fn summary_and_figures_must_agree() {
         ReadError::SummaryMismatch { name } => name,
         other => panic!("{other:?}"),
     };
-    assert_eq!(
-        name(|v| v["summary"]["throughput_kpps"] = json!(1300.0)),
-        "throughput_kpps"
-    );
+    assert_eq!(name(|v| v["summary"]["throughput_kpps"] = json!(1300.0)), "throughput_kpps");
     assert_eq!(name(|v| v["summary"]["extra"] = json!(null)), "extra");
-    assert_eq!(
-        name(|v| drop(v["summary"].as_object_mut().unwrap().remove("third"))),
-        "third"
-    );
+    assert_eq!(name(|v| drop(v["summary"].as_object_mut().unwrap().remove("third"))), "third");
 }
 
 #[test]
 fn numbers_that_are_none_never_reach_json() {
     let mut record = example::run();
-    let Body::Run(report) = &mut record.body else {
-        unreachable!()
-    };
+    let Body::Run(report) = &mut record.body else { unreachable!() };
     report.strands[0].stages[1].busy = f64::NAN;
     let error = record.to_json_pretty().unwrap_err();
     assert_eq!(error.field, "strands[0].stages[1].busy");
@@ -310,7 +251,9 @@ proptest! {
     }
 
     #[test]
-    fn any_finite_number_comes_back_bit_for_bit(x in prop::num::f64::NORMAL | prop::num::f64::SUBNORMAL) {
+    fn any_finite_number_comes_back_bit_for_bit(
+        x in prop::num::f64::NORMAL | prop::num::f64::SUBNORMAL,
+    ) {
         let mut record = example::run();
         record.figures.insert("x".to_owned(), Figure::exact("", x, Tier::Sw, ""));
         let read = Record::from_json(&record.to_json_pretty().unwrap()).unwrap();

@@ -12,25 +12,13 @@ use std::collections::BTreeMap;
 
 fn figure(unit: &str, value: f64) -> Figure {
     let (low, high) = (value * 0.98, value / 0.99);
-    let estimate = Estimate {
-        value,
-        low,
-        high,
-        confidence: 0.9,
-        n: 731,
-    };
+    let estimate = Estimate { value, low, high, confidence: 0.9, n: 731 };
     Figure::number(unit, estimate, Tier::Sw, "median of clean windows")
 }
 
 fn stage(name: &str) -> StageReport {
-    let input = Tally {
-        packets: 1000,
-        octets: 64_000,
-    };
-    let drop = Tally {
-        packets: 7,
-        octets: 448,
-    };
+    let input = Tally { packets: 1000, octets: 64_000 };
+    let drop = Tally { packets: 7, octets: 448 };
     StageReport {
         name: name.to_owned(),
         packets: 1000,
@@ -44,10 +32,7 @@ fn stage(name: &str) -> StageReport {
         drops: BTreeMap::from([("bad checksum".to_owned(), 7)]),
         ledger: Ledger {
             input,
-            output: Tally {
-                packets: 993,
-                octets: 63_552,
-            },
+            output: Tally { packets: 993, octets: 63_552 },
             drops: BTreeMap::from([("bad checksum".to_owned(), drop)]),
             ..Ledger::default()
         },
@@ -82,10 +67,7 @@ pub(crate) fn run_report() -> RunReport {
             ticks_per_packet: figure("ticks/packet", 422.6),
             empty_polls: 12,
             burst_sizes: vec![0, 1, 5, 9],
-            windows: WindowCount {
-                total: 1900,
-                lost_to_preemption: 55,
-            },
+            windows: WindowCount { total: 1900, lost_to_preemption: 55 },
             involuntary_switches: 61,
         }],
         rings: vec![RingReport {
@@ -124,26 +106,11 @@ fn record(body: Body) -> Record {
         },
         figures: BTreeMap::from([
             ("throughput_kpps".to_owned(), figure("kpps", 1234.5)),
-            (
-                "finding".to_owned(),
-                Figure::text("verify is the bottleneck", Tier::Sw, "profile"),
-            ),
-            (
-                "line_rate_kpps".to_owned(),
-                Figure::absent("kpps", Tier::Model, "line", "no [line]"),
-            ),
-            (
-                "third".to_owned(),
-                Figure::exact("ratio", 1.0 / 3.0, Tier::Sw, "division"),
-            ),
+            ("finding".to_owned(), Figure::text("verify is the bottleneck", Tier::Sw, "profile")),
+            ("line_rate_kpps".to_owned(), Figure::absent("kpps", Tier::Model, "line", "no [line]")),
+            ("third".to_owned(), Figure::exact("ratio", 1.0 / 3.0, Tier::Sw, "division")),
         ]),
-        warnings: vec![
-            Warning::Emulated,
-            Warning::NotIdle {
-                load_1min: 2.5,
-                cpus: 2,
-            },
-        ],
+        warnings: vec![Warning::Emulated, Warning::NotIdle { load_1min: 2.5, cpus: 2 }],
         body,
     }
 }
@@ -173,10 +140,7 @@ pub(crate) fn tune() -> Record {
             measured_kpps: Some(figure("kpps", 2310.0)),
             speedup: None,
         }],
-        ruled_out: vec![RuledOut {
-            name: "split".to_owned(),
-            reason: "too few CPUs".to_owned(),
-        }],
+        ruled_out: vec![RuledOut { name: "split".to_owned(), reason: "too few CPUs".to_owned() }],
         chosen: Some(0),
         tuned: run_report(),
         rounds: 7,

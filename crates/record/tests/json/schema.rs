@@ -9,19 +9,13 @@ use serde_json::{Map, Value, json};
 fn the_published_schema_is_the_generated_one() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schema/record.json");
     let published = std::fs::read_to_string(path).expect("docs/schema/record.json");
-    assert!(
-        published == schema_json(),
-        "docs/schema/record.json is old; run `cargo xtask schema`"
-    );
+    assert!(published == schema_json(), "docs/schema/record.json is old; run `cargo xtask schema`");
 }
 
 #[test]
 fn the_schema_names_its_draft() {
     let schema: Value = serde_json::from_str(&schema_json()).unwrap();
-    assert_eq!(
-        schema["$schema"],
-        "https://json-schema.org/draft/2020-12/schema"
-    );
+    assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
 }
 
 /// Checks values against the part of JSON Schema that the generator uses. It panics at a keyword it
@@ -34,18 +28,12 @@ type Verdict = Result<(), String>;
 
 impl Validator {
     fn new() -> Self {
-        Self {
-            root: serde_json::from_str(&schema_json()).unwrap(),
-        }
+        Self { root: serde_json::from_str(&schema_json()).unwrap() }
     }
 
     fn check(&self, value: &Value, schema: &Value, at: &str) -> Verdict {
         let Value::Object(schema) = schema else {
-            return if schema == &json!(true) {
-                Ok(())
-            } else {
-                Err(format!("{at}: forbidden"))
-            };
+            return if schema == &json!(true) { Ok(()) } else { Err(format!("{at}: forbidden")) };
         };
         for (keyword, argument) in schema {
             self.keyword(value, keyword, argument, schema, at)?;
@@ -79,23 +67,14 @@ impl Validator {
                 let minor = value.as_str().and_then(|v| v.strip_prefix("1."));
                 minor.is_some_and(|m| m.parse::<u32>().is_ok())
             }
-            "minimum" => value
-                .as_f64()
-                .is_none_or(|v| v >= argument.as_f64().unwrap()),
-            "maximum" => value
-                .as_f64()
-                .is_none_or(|v| v <= argument.as_f64().unwrap()),
+            "minimum" => value.as_f64().is_none_or(|v| v >= argument.as_f64().unwrap()),
+            "maximum" => value.as_f64().is_none_or(|v| v <= argument.as_f64().unwrap()),
             "required" => argument.as_array().unwrap().iter().all(|name| {
-                value
-                    .as_object()
-                    .is_none_or(|object| object.contains_key(name.as_str().unwrap()))
+                value.as_object().is_none_or(|object| object.contains_key(name.as_str().unwrap()))
             }),
             "properties" => return self.properties(value, argument, at),
             "additionalProperties" => {
-                assert!(
-                    !schema.contains_key("properties"),
-                    "{at}: only maps are handled"
-                );
+                assert!(!schema.contains_key("properties"), "{at}: only maps are handled");
                 let Some(object) = value.as_object() else {
                     return Ok(());
                 };
@@ -107,27 +86,13 @@ impl Validator {
                 let Some(list) = value.as_array() else {
                     return Ok(());
                 };
-                return list
-                    .iter()
-                    .try_for_each(|v| self.check(v, argument, &format!("{at}[]")));
+                return list.iter().try_for_each(|v| self.check(v, argument, &format!("{at}[]")));
             }
             "anyOf" => argument.as_array().unwrap().iter().any(fits),
-            "oneOf" => {
-                argument
-                    .as_array()
-                    .unwrap()
-                    .iter()
-                    .filter(|s| fits(s))
-                    .count()
-                    == 1
-            }
+            "oneOf" => argument.as_array().unwrap().iter().filter(|s| fits(s)).count() == 1,
             other => panic!("{at}: keyword {other} is not handled"),
         };
-        if holds {
-            Ok(())
-        } else {
-            Err(format!("{at}: {value} breaks {keyword}: {argument}"))
-        }
+        if holds { Ok(()) } else { Err(format!("{at}: {value} breaks {keyword}: {argument}")) }
     }
 
     fn properties(&self, value: &Value, properties: &Value, at: &str) -> Verdict {
@@ -185,9 +150,6 @@ fn the_schema_refuses_what_reading_refuses() {
         let mut value = run.clone();
         change(&mut value);
         assert!(verdict(&value).is_err(), "change {index}");
-        assert!(
-            linerate_record::Record::from_json(&value.to_string()).is_err(),
-            "change {index}"
-        );
+        assert!(linerate_record::Record::from_json(&value.to_string()).is_err(), "change {index}");
     }
 }

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Lines and tables within a width.
+//!
+//! Colour is put on whole lines and labels after they are laid out, so that it takes no room.
+
+use crate::Style;
+use crate::value::clean;
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+
+/// What a piece of text is, for those who see colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Paint {
+    /// The head of a table, a label.
+    Head,
+    /// What was chosen.
+    Good,
+    /// What to be wary of.
+    Warning,
+}
+
+impl Paint {
+    /// Select Graphic Rendition codes (ECMA-48).
+    fn code(self) -> &'static str {
+        match self {
+            Self::Head => "1",
+            Self::Good => "32",
+            Self::Warning => "33",
+        }
+    }
+
+    fn apply(self, text: &str, style: &Style) -> String {
+        if style.color { format!("\x1b[{}m{text}\x1b[0m", self.code()) } else { text.to_owned() }
+    }
+}
+
+/// Where the texts beside labels begin.
+const LABEL_COLUMNS: usize = 12;
+
+/// `label`, and `text` beside it, broken at words and indented under itself.
+pub(crate) fn labelled(label: &str, paint: Paint, text: &str, style: &Style) -> String {
+    let indent = " ".repeat(LABEL_COLUMNS);
+    let options =
+        textwrap::Options::new(style.width).initial_indent(&indent).subsequent_indent(&indent);
+    let body = textwrap::fill(text, options);
+    let beside = body.get(label.len()..).unwrap_or_default();
+    let lines = format!("{}{beside}", paint.apply(label, style));
+    lines.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+}
+
+/// A table under construction. Cells are texts.
+pub(crate) struct Grid {
+    head: Vec<&'static str>,
+    right: Vec<bool>,
+    rows: Vec<Vec<String>>,
+}
+
+/// The first character of a row that was chosen.
+pub(crate) const CHOSEN: &str = ">";
+
+impl Grid {
+    /// Columns by head; one that begins with `>` is aligned to the right.
+    pub(crate) fn new(columns: &[&'static str]) -> Self {
+        let head = columns.iter().map(|c| c.strip_prefix('>').unwrap_or(c)).collect();
+        let right = columns.iter().map(|c| c.starts_with('>')).collect();
+        Self { head, right, rows: Vec::new() }
+    }
+
+    /// Line feeds in a cell are kept, and are the caller's.
+    pub(crate) fn row(&mut self, cells: Vec<String>) {
+        let clean = |cell: &String| cell.lines().map(clean).collect::<Vec<_>>().join("\n");
+        self.rows.push(cells.iter().map(clean).collect());
+    }
+
+    /// The table; nothing without rows.
+    pub(crate) fn render(&self, style: &Style) -> String {
+        if self.rows.is_empty() {
+            return String::new();
+        }
+        let mut table = Table::new();
+        table
+            .load_style(presets::NOTHING)
+            .set_content_arrangement(ContentArrangement::Dynamic)
+            .set_width(u16::try_from(style.width).unwrap_or(u16::MAX))
+            .set_header(self.head.clone())
+            .add_rows(self.rows.clone());
+        let last = self.head.len() - 1;
+        for (index, (column, right)) in table.column_iter_mut().zip(&self.right).enumerate() {
+            column.set_padding((0, if index == last { 0 } else { 2 }));
+            if *right {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        let paint = |(index, line): (usize, String)| {
+            let line = line.trim_end();
+            let line = match index {
+                0 => Paint::Head.apply(line, style),
+                _ if line.starts_with(CHOSEN) => Paint::Good.apply(line, style),
+                _ => line.to_owned(),
+            };
+            line + "\n"
+        };
+        table.lines().enumerate().map(paint).collect()
+    }
+}
+
+/// Blocks that are not empty, a blank line between them.
+pub(crate) fn stacked(blocks: &[String]) -> String {
+    let blocks: Vec<&str> =
+        blocks.iter().map(String::as_str).filter(|block| !block.is_empty()).collect();
+    blocks.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Style = Style { color: false, width: 40 };
+
+    #[test]
+    fn texts_stay_beside_their_label() {
+        let text = "one two three four five six seven eight nine";
+        assert_eq!(
+            labelled("label", Paint::Head, text, &PLAIN),
+            "label       one two three four five six\n            seven eight nine\n"
+        );
+        assert_eq!(labelled("label", Paint::Head, "", &PLAIN), "label\n");
+    }
+
+    #[test]
+    fn columns_align_and_lines_have_no_trailing_blanks() {
+        let mut grid = Grid::new(&["name", ">n"]);
+        grid.row(vec!["a".to_owned(), "1".to_owned()]);
+        grid.row(vec!["long".to_owned(), "1000".to_owned()]);
+        assert_eq!(grid.render(&PLAIN), "name     n\na        1\nlong  1000\n");
+        assert_eq!(Grid::new(&["name"]).render(&PLAIN), "");
+    }
+
+    #[test]
+    fn colour_takes_no_room() {
+        let mut grid = Grid::new(&["", ">n"]);
+        grid.row(vec![CHOSEN.to_owned(), "1".to_owned()]);
+        let color = grid.render(&Style { color: true, ..PLAIN });
+        assert_eq!(color, "\x1b[1m   n\x1b[0m\n\x1b[32m>  1\x1b[0m\n");
+    }
+}

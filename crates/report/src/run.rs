@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The report of a run.
+
+use crate::Style;
+use crate::layout::{Grid, Paint, labelled, stacked};
+use crate::value::{
+    ABSENT, clean, count, median_burst, number, percent, quoted, reason, sparkline, tiers,
+};
+use linerate_record::run::{Latency, RunReport, StageReport, StrandReport};
+use linerate_record::units::{Kpps, Nanos, three_digits};
+use linerate_record::{Figure, Scalar};
+use std::collections::BTreeSet;
+
+/// The report of a run: what left the path, how fast and how late, and what each strand did.
+pub fn run(report: &RunReport, style: &Style) -> String {
+    stacked(&[
+        head(report, style),
+        stages(report, style) + &absent_cycles(report, style),
+        strands(report, style),
+        rings(report, style),
+        drops(report, style),
+        rejected(report, style),
+    ])
+}
+
+fn head(report: &RunReport, style: &Style) -> String {
+    let line = |label, text: String| labelled(label, Paint::Head, &clean(&text), style);
+    let mut lines = line("path", report.path.clone());
+    lines += &line("mapping", report.mapping.clone());
+    lines += &line("throughput", throughput(report));
+    let processed = kpps(&report.processed_kpps);
+    if processed != kpps(&report.throughput_kpps) {
+        lines += &line("processed", processed);
+    }
+    lines += &line("latency", latency(&report.latency));
+    lines += &line("measured", measured(report));
+    lines
+}
+
+/// A rate and its interval.
+pub(crate) fn kpps(figure: &Figure) -> String {
+    quoted(figure, |value| Kpps(value).to_string())
+}
+
+fn throughput(report: &RunReport) -> String {
+    let rate = kpps(&report.throughput_kpps);
+    match (report.throughput_kpps.as_number(), report.line_rate_kpps) {
+        (Some(value), Some(line)) if line > 0.0 => {
+            format!("{rate}, {} % of the line rate of {}", percent(value / line), Kpps(line))
+        }
+        (None, Some(line)) => format!("{rate}; the line rate is {}", Kpps(line)),
+        _ => rate,
+    }
+}
+
+fn latency(latency: &Latency) -> String {
+    let one = |name: &str, figure: &Figure| match figure.as_number() {
+        Some(nanos) => format!("{name} {}", Nanos(nanos)),
+        None => format!("{name} {ABSENT} ({})", reason(figure)),
+    };
+    let Latency { p50, p99, p999 } = latency;
+    [one("p50", p50), one("p99", p99), one("p99.9", p999)].join(", ")
+}
+
+fn measured(report: &RunReport) -> String {
+    let mut parts = vec![format!("{} s", three_digits(report.seconds))];
+    let tiers = run_tiers(report);
+    if !tiers.is_empty() {
+        parts.push(format!("tier {tiers}"));
+    }
+    if report.interrupted {
+        parts.push("stopped before its end".to_owned());
+    }
+    parts.join(", ")
+}
+
+fn run_tiers(report: &RunReport) -> String {
+    let RunReport { throughput_kpps, processed_kpps, latency, .. } = report;
+    let whole = [throughput_kpps, processed_kpps, &latency.p50, &latency.p99, &latency.p999];
+    let strands = report.strands.iter().map(|strand| &strand.ticks_per_packet);
+    let stages = all_stages(report).flat_map(|(_, s)| [&s.ticks_per_packet, &s.cycles_per_packet]);
+    tiers(whole.into_iter().chain(strands).chain(stages))
+}
+
+fn all_stages(report: &RunReport) -> impl Iterator<Item = (&StrandReport, &StageReport)> {
+    report.strands.iter().flat_map(|strand| strand.stages.iter().map(move |stage| (strand, stage)))
+}
+
+fn stages(report: &RunReport, style: &Style) -> String {
+    let mut grid = Grid::new(&[
+        "strand",
+        "stage",
+        ">packets",
+        ">kpps",
+        ">ticks/packet",
+        ">cycles/packet",
+        ">busy %",
+        ">starved %",
+        ">blocked %",
+        ">drops",
+    ]);
+    for (strand, stage) in all_stages(report) {
+        grid.row(vec![
+            strand.name.clone(),
+            stage.name.clone(),
+            count(stage.packets),
+            three_digits(stage.kpps),
+            number(&stage.ticks_per_packet),
+            number(&stage.cycles_per_packet),
+            percent(stage.busy),
+            percent(stage.starved),
+            percent(stage.blocked),
+            count(stage.drops.values().sum()),
+        ]);
+    }
+    grid.render(style)
+}
+
+/// Why there is no number of cycles, said once however many stages it holds for.
+fn absent_cycles(report: &RunReport, style: &Style) -> String {
+    let absent = all_stages(report)
+        .map(|(_, stage)| &stage.cycles_per_packet)
+        .filter(|figure| figure.value == Scalar::Absent);
+    let reasons: BTreeSet<&str> = absent.map(reason).collect();
+    let note = |reason: &str| format!("{ABSENT} in cycles/packet: {}", clean(reason));
+    reasons.into_iter().map(|reason| labelled("", Paint::Head, &note(reason), style)).collect()
+}
+
+fn strands(report: &RunReport, style: &Style) -> String {
+    let mut grid = Grid::new(&[
+        "strand",
+        ">cpu",
+        ">ticks/packet",
+        ">lost %",
+        ">rest %",
+        ">empty polls",
+        ">median burst",
+        ">windows kept",
+    ]);
+    for strand in &report.strands {
+        let windows = strand.windows;
+        let kept = windows.total.saturating_sub(windows.lost_to_preemption);
+        grid.row(vec![
+            strand.name.clone(),
+            strand.cpu.to_string(),
+            number(&strand.ticks_per_packet),
+            percent(strand.time.lost),
+            percent(strand.time.unaccounted),
+            count(strand.empty_polls),
+            median_burst(&strand.burst_sizes).unwrap_or_else(|| ABSENT.to_owned()),
+            format!("{} of {}", count(kept), count(windows.total)),
+        ]);
+    }
+    grid.render(style)
+}
+
+fn rings(report: &RunReport, style: &Style) -> String {
+    let mut grid = Grid::new(&["ring", ">capacity", ">full pushes", ">held", "filled 0 .. 100 %"]);
+    for ring in &report.rings {
+        let seen = ring.occupancy.iter().any(|&n| n > 0);
+        grid.row(vec![
+            ring.name.clone(),
+            count(ring.capacity),
+            count(ring.full_pushes),
+            count(ring.held),
+            if seen { format!("[{}]", sparkline(&ring.occupancy)) } else { ABSENT.to_owned() },
+        ]);
+    }
+    grid.render(style)
+}
+
+fn drops(report: &RunReport, style: &Style) -> String {
+    let mut grid = Grid::new(&["dropped by", "strand", "cause", ">packets", ">% of its input"]);
+    for (strand, stage) in all_stages(report) {
+        for (cause, &packets) in &stage.drops {
+            grid.row(vec![
+                stage.name.clone(),
+                strand.name.clone(),
+                cause.clone(),
+                count(packets),
+                drop_share(packets, stage.packets),
+            ]);
+        }
+    }
+    grid.render(style)
+}
+
+/// Drops as a percentage; a few of many are not none.
+fn drop_share(packets: u64, of: u64) -> String {
+    let share = packets as f64 / of as f64;
+    match packets {
+        _ if of == 0 => ABSENT.to_owned(),
+        1.. if share < 0.001 => "<0.1".to_owned(),
+        _ => percent(share),
+    }
+}
+
+fn rejected(report: &RunReport, style: &Style) -> String {
+    let mut grid = Grid::new(&["input rejected for", ">packets"]);
+    for (cause, &packets) in &report.rejected {
+        grid.row(vec![cause.clone(), count(packets)]);
+    }
+    grid.render(style)
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The report of a tune.
+
+use crate::Style;
+use crate::layout::{CHOSEN, Grid, Paint, labelled, stacked};
+use crate::run::kpps;
+use crate::value::{ABSENT, clean, interval, percent, quoted, tiers};
+use linerate_record::Figure;
+use linerate_record::tune::{Candidate, TuneReport};
+use linerate_record::units::{Kpps, three_digits};
+
+/// The report of a tune: the baseline, what limits it, what was tried, and what came of it.
+pub fn tune(report: &TuneReport, style: &Style) -> String {
+    stacked(&[
+        head(report, style),
+        candidates(report, style),
+        ruled_out(report, style),
+        outcome(report, style),
+    ])
+}
+
+fn line(label: &str, text: &str, style: &Style) -> String {
+    labelled(label, Paint::Head, &clean(text), style)
+}
+
+fn head(report: &TuneReport, style: &Style) -> String {
+    let mut lines = line("path", &report.baseline.path, style);
+    if report.given_mapping != report.baseline_mapping {
+        lines += &line("given", &report.given_mapping, style);
+    }
+    lines += &line("baseline", &report.baseline_mapping, style);
+    lines += &line("", &kpps(&report.baseline_kpps), style);
+    lines += &line("finding", &report.finding.sentence, style);
+    lines + &tier_line(report, style)
+}
+
+/// What the figures rest on, unless that is hardware counters throughout.
+fn tier_line(report: &TuneReport, style: &Style) -> String {
+    let measured = report.candidates.iter().flat_map(|c| c.measured_kpps.iter().chain(&c.speedup));
+    let measured = tiers(measured.chain([&report.baseline_kpps]));
+    let predicted = tiers(report.candidates.iter().map(|c| &c.predicted_kpps));
+    let parts: Vec<String> = [("measured", measured), ("predicted", predicted)]
+        .into_iter()
+        .filter(|(_, tiers)| !tiers.is_empty())
+        .map(|(what, tiers)| format!("{what} {tiers}"))
+        .collect();
+    if parts.is_empty() { String::new() } else { line("tier", &parts.join(", "), style) }
+}
+
+/// The mark, and three times a figure like `2540 (2286 to 2794)` and two blanks.
+const FIGURE_COLUMNS: usize = 3 + 3 * 21;
+const NARROWEST_MAPPING: usize = 16;
+
+fn candidates(report: &TuneReport, style: &Style) -> String {
+    let mut grid = Grid::new(&["", "candidate", ">predicted kpps", ">measured kpps", ">speed-up"]);
+    let room = style.width.saturating_sub(FIGURE_COLUMNS).max(NARROWEST_MAPPING);
+    for (index, candidate) in report.candidates.iter().enumerate() {
+        let chosen = report.chosen.is_some_and(|chosen| chosen as usize == index);
+        let optional = |figure: &Option<Figure>| figure.as_ref().map(in_table);
+        grid.row(vec![
+            if chosen { CHOSEN } else { "" }.to_owned(),
+            clean(&candidate.name) + "\n" + &in_full(candidate, room),
+            predicted(candidate),
+            optional(&candidate.measured_kpps).unwrap_or_else(|| "not run".to_owned()),
+            optional(&candidate.speedup).unwrap_or_else(|| ABSENT.to_owned()),
+        ]);
+    }
+    grid.render(style) + &footnotes(report, style)
+}
+
+/// Mapping and burst, broken between stages where it takes more than `room` columns.
+fn in_full(candidate: &Candidate, room: usize) -> String {
+    let text = clean(&format!("{}, burst {}", candidate.mapping, candidate.burst));
+    // Lines break at blanks only.
+    let spaced = text.replace('+', "+ ");
+    let lines = textwrap::wrap(&spaced, room);
+    lines.iter().map(|line| line.replace("+ ", "+")).collect::<Vec<_>>().join("\n")
+}
+
+/// Value and interval; the column head has the unit.
+fn in_table(figure: &Figure) -> String {
+    let Some(value) = figure.as_number() else { return ABSENT.to_owned() };
+    match interval(figure, three_digits) {
+        Some(interval) => format!("{} ({interval})", three_digits(value)),
+        None => three_digits(value),
+    }
+}
+
+/// Memory does not slow down in proportion, so there only the range is shown.
+fn predicted(candidate: &Candidate) -> String {
+    let figure = &candidate.predicted_kpps;
+    match interval(figure, three_digits) {
+        Some(range) if candidate.memory_bound => format!("{range} *"),
+        _ => in_table(figure),
+    }
+}
+
+fn footnotes(report: &TuneReport, style: &Style) -> String {
+    if report.candidates.is_empty() {
+        return line("candidates", "none", style);
+    }
+    let note = |text: &str| labelled("", Paint::Head, text, style);
+    let mut notes = String::new();
+    let all = report.candidates.iter();
+    let figures = all.clone().flat_map(|c| c.measured_kpps.iter().chain([&c.predicted_kpps]));
+    let mut confidences: Vec<f64> = figures.filter_map(|figure| figure.confidence).collect();
+    confidences.sort_unstable_by(f64::total_cmp);
+    confidences.dedup();
+    if let [confidence] = confidences[..] {
+        notes += &note(&format!("in brackets: {} % intervals", three_digits(confidence * 100.0)));
+    }
+    if report.rounds > 0 {
+        notes += &note(&format!("measured in {} rounds, interleaved", report.rounds));
+    }
+    if all.clone().any(|candidate| candidate.memory_bound) {
+        notes += &note("* waits for memory: a range, no point");
+    }
+    notes
+}
+
+fn ruled_out(report: &TuneReport, style: &Style) -> String {
+    let mut grid = Grid::new(&["ruled out", "because"]);
+    for ruled_out in &report.ruled_out {
+        grid.row(vec![ruled_out.name.clone(), ruled_out.reason.clone()]);
+    }
+    grid.render(style)
+}
+
+fn outcome(report: &TuneReport, style: &Style) -> String {
+    let chosen = report.chosen.and_then(|index| report.candidates.get(index as usize));
+    let Some(candidate) = chosen else {
+        let mut lines = line("kept", "the baseline: no candidate was shown to be faster", style);
+        lines += &gap(report, &report.baseline_kpps, style);
+        return lines;
+    };
+    let after = candidate.measured_kpps.as_ref().unwrap_or(&report.tuned.throughput_kpps);
+    let mut lines = line("before", &kpps(&report.baseline_kpps), style);
+    let mapping = format!("{}, {}, burst {}", kpps(after), candidate.mapping, candidate.burst);
+    lines += &line("after", &mapping, style);
+    if let Some(speedup) = &candidate.speedup {
+        let text = quoted(speedup, |value| format!("{}x", three_digits(value)));
+        lines += &labelled("speed-up", Paint::Good, &clean(&text), style);
+    }
+    lines += &line("predicted", &prediction(candidate, after), style);
+    lines + &gap(report, after, style)
+}
+
+/// The prediction, and how far the measurement came out from it.
+fn prediction(candidate: &Candidate, measured: &Figure) -> String {
+    let text = kpps(&candidate.predicted_kpps);
+    match (candidate.predicted_kpps.as_number(), measured.as_number()) {
+        (Some(predicted), Some(measured)) if predicted > 0.0 => {
+            let error = measured / predicted - 1.0;
+            let side = if error < 0.0 { "less" } else { "more" };
+            format!("{text}; measured {} % {side}", percent(error.abs()))
+        }
+        _ => text,
+    }
+}
+
+/// What is left to the rate of the line.
+fn gap(report: &TuneReport, after: &Figure, style: &Style) -> String {
+    let (Some(rate), Some(line_rate)) = (after.as_number(), report.tuned.line_rate_kpps) else {
+        return String::new();
+    };
+    let missing = line_rate - rate;
+    let text = if missing > 0.0 {
+        format!(
+            "{}; reached to {} %, {} short",
+            Kpps(line_rate),
+            percent(rate / line_rate),
+            Kpps(missing)
+        )
+    } else {
+        format!("{}; reached", Kpps(line_rate))
+    };
+    line("line rate", &text, style)
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Values as texts.
+
+use linerate_record::units::three_digits;
+use linerate_record::{Figure, Scalar, Tier};
+use std::collections::BTreeSet;
+
+/// What stands where a value is absent.
+pub(crate) const ABSENT: &str = "-";
+
+/// `text` without control characters, which could move the cursor or worse.
+pub(crate) fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+/// `1234567` as `1,234,567`.
+pub(crate) fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut grouped = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// A share as a percentage, to a tenth.
+pub(crate) fn percent(share: f64) -> String {
+    let text = format!("{:.1}", share * 100.0);
+    if text == "-0.0" { "0.0".to_owned() } else { text }
+}
+
+/// The bare number of a figure.
+pub(crate) fn number(figure: &Figure) -> String {
+    match &figure.value {
+        Scalar::Number(x) => three_digits(*x),
+        Scalar::Text(text) => text.clone(),
+        Scalar::Absent => ABSENT.to_owned(),
+    }
+}
+
+/// The figure as a sentence has it: the value by `show`, then its interval, or why it is absent.
+pub(crate) fn quoted(figure: &Figure, show: impl Fn(f64) -> String) -> String {
+    let Some(value) = figure.as_number() else {
+        return format!("{ABSENT} ({})", reason(figure));
+    };
+    let confidence = figure.confidence.map(|c| format!(", {} %", three_digits(c * 100.0)));
+    match (interval(figure, &show), confidence) {
+        (Some(interval), Some(confidence)) => format!("{} ({interval}{confidence})", show(value)),
+        (Some(interval), None) => format!("{} ({interval})", show(value)),
+        (None, _) => show(value),
+    }
+}
+
+/// The interval in words; `None` when there is none.
+pub(crate) fn interval(figure: &Figure, show: impl Fn(f64) -> String) -> Option<String> {
+    match (figure.low, figure.high) {
+        (Some(low), Some(high)) => Some(format!("{} to {}", show(low), show(high))),
+        (Some(low), None) => Some(format!("at least {}", show(low))),
+        (None, Some(high)) => Some(format!("at most {}", show(high))),
+        (None, None) => None,
+    }
+}
+
+pub(crate) fn reason(figure: &Figure) -> &str {
+    figure.reason.as_deref().unwrap_or("no reason given")
+}
+
+/// The tiers of `figures` that are there, `hw` left out, as printed beside them.
+pub(crate) fn tiers<'a>(figures: impl IntoIterator<Item = &'a Figure>) -> String {
+    let present = figures.into_iter().filter(|figure| figure.value != Scalar::Absent);
+    let tiers: BTreeSet<Tier> = present.map(|figure| figure.tier).collect();
+    let words = tiers.into_iter().filter_map(|tier| match tier {
+        Tier::Hw => None,
+        Tier::User => Some("user"),
+        Tier::Sw => Some("sw"),
+        Tier::Sim => Some("sim"),
+        Tier::Model => Some("model"),
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// One character per bucket, as high as its share of the fullest; blank where nothing was counted.
+pub(crate) fn sparkline(buckets: &[u64]) -> String {
+    const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let most = buckets.iter().copied().max().unwrap_or(0);
+    let height = |n: u64| match n {
+        0 => ' ',
+        n => HEIGHTS[((n as f64 / most as f64 * 8.0).ceil() as usize).clamp(1, 8) - 1],
+    };
+    buckets.iter().map(|&n| height(n)).collect()
+}
+
+/// The bucket of `sizes` in which the median burst lies, as the range it stands for; `None` without
+/// bursts. Bucket `i` counts bursts of `2^i` to `2^(i+1) - 1` packets.
+pub(crate) fn median_burst(sizes: &[u64]) -> Option<String> {
+    let total: u64 = sizes.iter().sum();
+    let mut seen = 0;
+    let bucket = sizes.iter().position(|n| {
+        seen += n;
+        total > 0 && 2 * seen >= total
+    })?;
+    let low = 1u64.checked_shl(u32::try_from(bucket).ok()?)?;
+    let high = low.saturating_mul(2) - 1;
+    Some(if low == high { low.to_string() } else { format!("{low}-{high}") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_record::stats::Estimate;
+
+    fn figure(value: f64, low: f64, high: f64) -> Figure {
+        let estimate = Estimate { value, low, high, confidence: 0.9, n: 9 };
+        Figure::number("ratio", estimate, Tier::Sw, "test")
+    }
+
+    #[test]
+    fn numbers_are_grouped_and_rounded() {
+        assert_eq!(count(0), "0");
+        assert_eq!(count(999), "999");
+        assert_eq!(count(1000), "1,000");
+        assert_eq!(count(u64::MAX), "18,446,744,073,709,551,615");
+        assert_eq!(percent(0.31249), "31.2");
+        assert_eq!(percent(-0.0001), "0.0");
+    }
+
+    #[test]
+    fn an_interval_is_shown_as_far_as_it_is_known() {
+        let inf = f64::INFINITY;
+        assert_eq!(quoted(&figure(2.0, 1.5, 2.5), three_digits), "2 (1.5 to 2.5, 90 %)");
+        assert_eq!(quoted(&figure(2.0, 1.5, inf), three_digits), "2 (at least 1.5, 90 %)");
+        assert_eq!(quoted(&figure(2.0, -inf, 2.5), three_digits), "2 (at most 2.5, 90 %)");
+        assert_eq!(quoted(&figure(2.0, -inf, inf), three_digits), "2");
+        let absent = Figure::absent("ratio", Tier::Sw, "test", "no rounds");
+        assert_eq!(quoted(&absent, three_digits), "- (no rounds)");
+        assert_eq!(number(&absent), "-");
+    }
+
+    #[test]
+    fn only_tiers_of_present_figures_count() {
+        let absent = Figure::absent("", Tier::Sim, "", "");
+        let model = Figure::exact("", 1.0, Tier::Model, "");
+        let hw = Figure::exact("", 1.0, Tier::Hw, "");
+        assert_eq!(tiers([&model, &absent, &figure(1.0, 1.0, 1.0), &hw]), "sw, model");
+        assert_eq!(tiers([&hw]), "");
+    }
+
+    #[test]
+    fn sparklines_tell_nothing_from_little() {
+        assert_eq!(sparkline(&[0, 1, 500, 1000]), " ▁▄█");
+        assert_eq!(sparkline(&[]), "");
+        assert_eq!(sparkline(&[0, 0]), "  ");
+    }
+
+    #[test]
+    fn the_median_burst_is_the_bucket_it_lies_in() {
+        assert_eq!(median_burst(&[5]), Some("1".to_owned()));
+        assert_eq!(median_burst(&[4, 0, 1, 6]), Some("8-15".to_owned()));
+        assert_eq!(median_burst(&[6, 1, 4]), Some("1".to_owned()));
+        assert_eq!(median_burst(&[0, 0]), None);
+        assert_eq!(median_burst(&[]), None);
+    }
+
+    #[test]
+    fn control_characters_do_not_reach_the_terminal() {
+        assert_eq!(clean("a\x1b[2Jb\n"), "a\u{fffd}[2Jb\u{fffd}");
+    }
+}

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What people see, compared with files. After a wanted change: `UPDATE_GOLDEN=1 cargo test -p
+//! linerate-report`, then read the difference.
+
+use linerate_record::run::{
+    Latency, RingReport, RunReport, StageReport, StrandReport, TimeShares, WindowCount,
+};
+use linerate_record::stats::Estimate;
+use linerate_record::tune::{Candidate, Finding, Limit, RuledOut, TuneReport};
+use linerate_record::{Figure, Tier, Warning};
+use linerate_report::Style;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+const PLAIN: Style = Style { color: false, width: 100 };
+
+#[track_caller]
+fn assert_golden(name: &str, style: &Style, text: &str) {
+    for line in text.lines() {
+        assert!(line.trim_end() == line, "trailing blanks: {line:?}");
+        assert!(style.color || line.chars().count() <= style.width, "too wide: {line:?}");
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, text).expect("the golden file can be written");
+    }
+    let golden = std::fs::read_to_string(&path).expect("the golden file exists");
+    assert!(golden == text, "{name} differs; the text is now:\n{text}");
+}
+
+fn within(unit: &str, value: f64, low: f64, high: f64, tier: Tier) -> Figure {
+    let estimate = Estimate { value, low, high, confidence: 0.9, n: 9 };
+    Figure::number(unit, estimate, tier, "by hand")
+}
+
+fn kpps(value: f64) -> Figure {
+    within("kpps", value, value * 0.985, value * 1.012, Tier::Sw)
+}
+
+fn counts(entries: &[(&str, u64)]) -> BTreeMap<String, u64> {
+    entries.iter().map(|&(cause, n)| (cause.to_owned(), n)).collect()
+}
+
+fn stage(name: &str, ticks: f64, shares: (f64, f64, f64), drops: &[(&str, u64)]) -> StageReport {
+    let no_clock = "the core clock moved by 14 % during the run";
+    StageReport {
+        name: name.to_owned(),
+        packets: 2_680_123,
+        kpps: 1340.06,
+        ticks_per_packet: Figure::exact("ticks/packet", ticks, Tier::Sw, "by hand"),
+        cycles_per_packet: Figure::absent("cycles/packet", Tier::Sw, "by hand", no_clock),
+        busy: shares.0,
+        starved: shares.1,
+        blocked: shares.2,
+        empty_polls: 41,
+        drops: counts(drops),
+        ledger: Default::default(),
+        counts: BTreeMap::new(),
+    }
+}
+
+fn strand(segment: u32, replica: u32, cpu: u32, stages: Vec<StageReport>) -> StrandReport {
+    StrandReport {
+        name: format!("{segment}.{replica}"),
+        cpu,
+        segment,
+        replica,
+        time: TimeShares {
+            busy: 0.9,
+            starved: 0.06,
+            blocked: 0.02,
+            lost: 0.0125,
+            unaccounted: 0.0075,
+        },
+        stages,
+        run_delay_ns: None,
+        lost_ns: 25_000_000,
+        ticks_per_packet: Figure::exact("ticks/packet", 1612.4, Tier::Sw, "by hand"),
+        empty_polls: 1_234_567,
+        burst_sizes: vec![1, 2, 3, 40, 500, 9],
+        windows: WindowCount { total: 1900, lost_to_preemption: 55 },
+        involuntary_switches: 61,
+    }
+}
+
+/// Two segments, the second twice; drops, rejected input, one ring never looked at.
+fn pipeline() -> RunReport {
+    let first = vec![
+        stage("source", 85.25, (0.064, 0.021, 0.302), &[]),
+        stage("parse", 61.0, (0.046, 0.021, 0.302), &[("not IP", 12)]),
+        stage("verify", 211.4, (0.159, 0.021, 0.302), &[("bad checksum", 31_042), ("cut", 3)]),
+        stage("ring out", 24.9, (0.019, 0.021, 0.302), &[]),
+    ];
+    let second = |name| {
+        vec![
+            stage("ring in", 31.5, (0.03, 0.002, 0.0), &[]),
+            stage("nat44", 902.4, (0.88, 0.002, 0.0), &[]),
+            stage(name, 55.0, (0.05, 0.002, 0.0), &[]),
+        ]
+    };
+    let ring = |name: &str, occupancy: Vec<u64>| RingReport {
+        name: name.to_owned(),
+        capacity: 1024,
+        occupancy,
+        full_pushes: 48_213,
+        held: 0,
+    };
+    RunReport {
+        path: "edge".to_owned(),
+        mapping: "parse+verify | nat44+forward x2".to_owned(),
+        seconds: 2.0,
+        ticks_per_second: 2.4e9,
+        throughput_kpps: kpps(1340.06),
+        processed_kpps: kpps(1352.0),
+        line_rate_kpps: Some(4300.0),
+        strands: vec![
+            strand(0, 0, 0, first),
+            strand(1, 0, 1, second("forward")),
+            strand(1, 1, 2, second("forward")),
+        ],
+        rings: vec![
+            ring("0.0 > 1.0", vec![3, 10, 20, 45, 90, 120, 240, 480, 900, 1800, 2600]),
+            ring("0.0 > 1.1", vec![0; 11]),
+        ],
+        latency: Latency {
+            p50: within("ns", 812_400.0, 790_000.0, 830_000.0, Tier::Sw),
+            p99: Figure::exact("ns", 1_204_000.0, Tier::Sw, "by hand"),
+            p999: Figure::absent("ns", Tier::Sw, "by hand", "fewer than 3000 samples"),
+        },
+        rejected: counts(&[("cut header", 4), ("zero length", 1)]),
+        interrupted: false,
+    }
+}
+
+/// One strand, with hardware counters, stopped early: nothing optional is there.
+fn bare() -> RunReport {
+    let mut only = stage("forward", 100.0, (1.0, 0.0, 0.0), &[]);
+    only.ticks_per_packet.tier = Tier::Hw;
+    only.cycles_per_packet = Figure::exact("cycles/packet", 130.0, Tier::Hw, "by hand");
+    let mut strand = strand(0, 0, 3, vec![only]);
+    strand.ticks_per_packet.tier = Tier::Hw;
+    strand.burst_sizes = vec![];
+    let none = Figure::absent("kpps", Tier::Sw, "by hand", "no clean window");
+    let ns = Figure::exact("ns", 640.0, Tier::Hw, "by hand");
+    RunReport {
+        mapping: "forward".to_owned(),
+        throughput_kpps: none.clone(),
+        processed_kpps: none,
+        strands: vec![strand],
+        rings: vec![],
+        latency: Latency { p50: ns.clone(), p99: ns.clone(), p999: ns },
+        rejected: BTreeMap::new(),
+        line_rate_kpps: None,
+        interrupted: true,
+        ..pipeline()
+    }
+}
+
+fn tuned() -> TuneReport {
+    let edge = "parse+verify+filter+nat44+forward+gre+count";
+    let candidate = |name: &str, mapping: &str, kpps: f64| Candidate {
+        name: name.to_owned(),
+        mapping: mapping.to_owned(),
+        burst: 32,
+        predicted_kpps: within("kpps", kpps, kpps * 0.9, kpps * 1.1, Tier::Model),
+        memory_bound: false,
+        measured_kpps: None,
+        speedup: None,
+    };
+    let mut best = candidate("merge and replicate x2", &format!("{edge} x2"), 2540.0);
+    best.measured_kpps = Some(kpps(2441.0));
+    best.speedup = Some(within("ratio", 1.845, 1.8125, 1.871, Tier::Sw));
+    let mut split =
+        candidate("split before nat44", "parse+verify+filter | nat44+forward+gre+count", 2100.0);
+    split.measured_kpps = Some(kpps(1987.0));
+    split.speedup = Some(within("ratio", 1.502, 1.46, 1.55, Tier::Sw));
+    split.memory_bound = true;
+    let given = "parse | verify | filter | nat44 | forward | gre | count";
+    TuneReport {
+        given_mapping: given.to_owned(),
+        baseline_mapping: edge.to_owned(),
+        baseline: RunReport { mapping: edge.to_owned(), ..pipeline() },
+        baseline_kpps: kpps(1323.0),
+        finding: Finding {
+            limit: Limit::Processing,
+            bottleneck: Some("nat44".to_owned()),
+            strand: Some("0.0".to_owned()),
+            sentence:
+                "Strand 0.0 is busy 97 % of the time and waits for nothing: nat44 takes 902 of \
+                       its 1612 ticks per packet, more than any other stage."
+                    .to_owned(),
+        },
+        candidates: vec![best, split, candidate("burst 64", edge, 1400.0)],
+        ruled_out: vec![RuledOut {
+            name: "replicate count x2".to_owned(),
+            reason: "count keeps one state for all packets, so a second copy would count half of \
+                     them; merge the counts in the reader instead"
+                .to_owned(),
+        }],
+        chosen: Some(0),
+        tuned: pipeline(),
+        rounds: 9,
+    }
+}
+
+/// Nothing helped, nothing was given up.
+fn kept() -> TuneReport {
+    let report = tuned();
+    TuneReport {
+        given_mapping: report.baseline_mapping.clone(),
+        candidates: vec![],
+        ruled_out: vec![],
+        chosen: None,
+        rounds: 0,
+        ..report
+    }
+}
+
+#[test]
+fn run_of_a_pipeline() {
+    assert_golden("run.txt", &PLAIN, &linerate_report::run(&pipeline(), &PLAIN));
+}
+
+#[test]
+fn run_of_one_strand_with_little_known() {
+    assert_golden("run-bare.txt", &PLAIN, &linerate_report::run(&bare(), &PLAIN));
+}
+
+#[test]
+fn tune_that_found_a_better_mapping() {
+    assert_golden("tune.txt", &PLAIN, &linerate_report::tune(&tuned(), &PLAIN));
+}
+
+#[test]
+fn tune_that_kept_the_baseline() {
+    assert_golden("tune-kept.txt", &PLAIN, &linerate_report::tune(&kept(), &PLAIN));
+}
+
+#[test]
+fn colour_changes_no_text() {
+    let color = Style { color: true, ..PLAIN };
+    let colored = linerate_report::tune(&tuned(), &color);
+    assert_golden("tune-color.txt", &color, &colored);
+    let mut plain = colored;
+    for code in ["\x1b[0m", "\x1b[1m", "\x1b[32m", "\x1b[33m"] {
+        plain = plain.replace(code, "");
+    }
+    assert_eq!(plain, linerate_report::tune(&tuned(), &PLAIN));
+}
+
+#[test]
+fn a_narrow_terminal_gets_narrow_lines() {
+    let narrow = Style { color: false, width: 72 };
+    assert_golden("tune-72.txt", &narrow, &linerate_report::tune(&tuned(), &narrow));
+}
+
+#[test]
+fn every_width_is_answered() {
+    for width in [0, 1, 10, 40, 1000, usize::MAX] {
+        let style = Style { color: false, width };
+        assert!(linerate_report::run(&pipeline(), &style).contains("throughput"), "{width}");
+        assert!(linerate_report::tune(&tuned(), &style).contains("speed-up"), "{width}");
+    }
+}
+
+#[test]
+fn warnings_say_what_to_do() {
+    let warnings = [
+        Warning::NotIdle { load_1min: 3.4, cpus: 2 },
+        Warning::ClockMoved { spread: 0.14 },
+        Warning::UnknownCoreClock { reason: "no\x1b[31m chase".to_owned() },
+        Warning::RejectedPackets { rejected: 5, of: 1000 },
+    ];
+    assert_golden("warnings.txt", &PLAIN, &linerate_report::warnings(&warnings, &PLAIN));
+    assert_eq!(linerate_report::warnings(&[], &PLAIN), "");
+}
+
+#[test]
+fn texts_cannot_drive_the_terminal() {
+    let mut report = pipeline();
+    report.path = "\x1b[2J".to_owned();
+    report.mapping = "a\rb".to_owned();
+    report.strands[0].stages[0].name = "\x1b]0;title\x07".to_owned();
+    report.rejected = counts(&[("\x1b[31m", 1)]);
+    let text = linerate_report::run(&report, &PLAIN);
+    assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
+}
