@@ -18,8 +18,8 @@ const WORD_BITS: u32 = Word::BITS;
 /// kernel's Kconfig files, and is less elsewhere.
 const MAX_CPUS: u32 = 1 << 16;
 
-/// Keeps the calling thread, and no other, on logical CPU `cpu` from now on. Threads it starts later
-/// inherit that. When this returns, the thread runs there.
+/// Keeps the calling thread, and no other, on logical CPU `cpu` from now on. Threads it starts
+/// later inherit that. When this returns, the thread runs there.
 ///
 /// # Errors
 /// The CPU does not exist, is offline, or is not among those that a container or a parent process
@@ -29,12 +29,7 @@ pub fn pin_current_thread(cpu: u32) -> Result<(), Error> {
     let value = || format!("cpu {cpu}");
     if cpu >= MAX_CPUS {
         let errno = libc::EINVAL;
-        return Err(Error::Call {
-            call: "sched_setaffinity",
-            value: value(),
-            errno,
-            advice,
-        });
+        return Err(Error::Call { call: "sched_setaffinity", value: value(), errno, advice });
     }
     let mut mask: Vec<Word> = vec![0; (cpu / WORD_BITS + 1) as usize];
     mask[(cpu / WORD_BITS) as usize] = 1 << (cpu % WORD_BITS);
@@ -47,8 +42,8 @@ pub fn pin_current_thread(cpu: u32) -> Result<(), Error> {
     }
 }
 
-/// The logical CPUs the calling thread may run on, ascending; at least one. A thread that was pinned
-/// sees only its own: ask before pinning.
+/// The logical CPUs the calling thread may run on, ascending; at least one. A thread that was
+/// pinned sees only its own: ask before pinning.
 ///
 /// # Errors
 /// The kernel refuses (a seccomp filter).
@@ -65,15 +60,7 @@ pub fn allowed_cpus() -> Result<Vec<u32>, Error> {
         }
         let advice = "allow sched_getaffinity in the sandbox this runs in";
         let error = Error::last("sched_getaffinity", format!("mask of {bits} CPUs"), advice);
-        if bits >= MAX_CPUS
-            || !matches!(
-                error,
-                Error::Call {
-                    errno: libc::EINVAL,
-                    ..
-                }
-            )
-        {
+        if bits >= MAX_CPUS || !matches!(error, Error::Call { errno: libc::EINVAL, .. }) {
             return Err(error);
         }
         bits *= 2;
@@ -83,9 +70,7 @@ pub fn allowed_cpus() -> Result<Vec<u32>, Error> {
 fn set_bits(mask: &[Word]) -> Vec<u32> {
     let of_word = |(i, word): (usize, &Word)| {
         let (first, word) = (i as u32 * WORD_BITS, *word);
-        (0..WORD_BITS)
-            .filter(move |bit| word >> bit & 1 == 1)
-            .map(move |bit| first + bit)
+        (0..WORD_BITS).filter(move |bit| word >> bit & 1 == 1).map(move |bit| first + bit)
     };
     mask.iter().enumerate().flat_map(of_word).collect()
 }
@@ -121,10 +106,7 @@ mod tests {
     #[test]
     fn agrees_with_the_kernels_own_list() {
         let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
-        let list = status
-            .lines()
-            .find_map(|l| l.strip_prefix("Cpus_allowed_list:"))
-            .unwrap();
+        let list = status.lines().find_map(|l| l.strip_prefix("Cpus_allowed_list:")).unwrap();
         let mut expected = Vec::new();
         for range in list.trim().split(',') {
             let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -137,16 +119,7 @@ mod tests {
     fn a_cpu_that_is_not_there_is_named() {
         for cpu in [MAX_CPUS - 1, MAX_CPUS, u32::MAX] {
             let error = pin_current_thread(cpu).unwrap_err();
-            assert!(
-                matches!(
-                    error,
-                    Error::Call {
-                        errno: libc::EINVAL,
-                        ..
-                    }
-                ),
-                "{error}"
-            );
+            assert!(matches!(error, Error::Call { errno: libc::EINVAL, .. }), "{error}");
             assert!(error.to_string().contains(&format!("cpu {cpu}")), "{error}");
         }
     }

@@ -12,9 +12,9 @@ pub fn monotonic_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC_RAW)
 }
 
-/// Processor time of the calling thread in nanoseconds, user and kernel together. Time in which the
-/// host of a virtual machine took the processor away counts, unless the host reports it to the guest.
-/// Costs a system call.
+/// Processor time of the calling thread in nanoseconds, user and kernel together. Time in which
+/// the host of a virtual machine took the processor away counts, unless the host reports it to the
+/// guest. Costs a system call.
 pub fn thread_cpu_time_ns() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
@@ -23,17 +23,10 @@ pub fn thread_cpu_time_ns() -> u64 {
 /// Where a sandbox forbids clock_gettime(2). The call has no other way to fail: both clocks exist
 /// since Linux 2.6.28, and `time` can be written.
 fn read(clock: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is valid for writing during the call.
     let status = unsafe { libc::clock_gettime(clock, &mut time) };
-    assert!(
-        status == 0,
-        "clock_gettime({clock}): {}",
-        std::io::Error::last_os_error()
-    );
+    assert!(status == 0, "clock_gettime({clock}): {}", std::io::Error::last_os_error());
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
@@ -61,9 +54,6 @@ mod tests {
         std::thread::sleep(Duration::from_millis(30));
         let slept = thread_cpu_time_ns() - cpu - worked;
         assert!(monotonic_ns() - wall >= worked + 29_900_000);
-        assert!(
-            slept < 10_000_000,
-            "{slept} ns of processor time while asleep"
-        );
+        assert!(slept < 10_000_000, "{slept} ns of processor time while asleep");
     }
 }

@@ -32,32 +32,18 @@ impl Error {
     /// The error of the system call that has just failed on this thread.
     pub(crate) fn last(call: &'static str, value: String, advice: &'static str) -> Self {
         let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
-        Self::Call {
-            call,
-            value,
-            errno,
-            advice,
-        }
+        Self::Call { call, value, errno, advice }
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Call {
-                call,
-                value,
-                errno,
-                advice,
-            } => {
+            Self::Call { call, value, errno, advice } => {
                 let text = std::io::Error::from_raw_os_error(*errno);
                 write!(f, "{call}({value}): {text}; {advice}")
             }
-            Self::File {
-                path,
-                reason,
-                advice,
-            } => write!(f, "{path}: {reason}; {advice}"),
+            Self::File { path, reason, advice } => write!(f, "{path}: {reason}; {advice}"),
         }
     }
 }
@@ -70,17 +56,10 @@ mod tests {
 
     #[test]
     fn says_call_value_reason_and_advice() {
-        let error = Error::Call {
-            call: "frob",
-            value: "cpu 3".into(),
-            errno: libc::EPERM,
-            advice: "ask",
-        };
+        let error =
+            Error::Call { call: "frob", value: "cpu 3".into(), errno: libc::EPERM, advice: "ask" };
         let text = error.to_string();
-        assert!(
-            text.starts_with("frob(cpu 3): Operation not permitted"),
-            "{text}"
-        );
+        assert!(text.starts_with("frob(cpu 3): Operation not permitted"), "{text}");
         assert!(text.ends_with("; ask"), "{text}");
     }
 }

@@ -14,11 +14,7 @@ pub fn involuntary_switches() -> u64 {
     let mut usage = MaybeUninit::<libc::rusage>::uninit();
     // SAFETY: `usage` is valid for writing during the call.
     let status = unsafe { libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) };
-    assert!(
-        status == 0,
-        "getrusage(RUSAGE_THREAD): {}",
-        std::io::Error::last_os_error()
-    );
+    assert!(status == 0, "getrusage(RUSAGE_THREAD): {}", std::io::Error::last_os_error());
     // SAFETY: getrusage(2) fills the whole of it when it returns 0, as it just did.
     let usage = unsafe { usage.assume_init() };
     usage.ru_nivcsw as u64
@@ -33,25 +29,17 @@ const SCHEDSTAT: &str = "/proc/thread-self/schedstat";
 /// The kernel does not keep the account: built without it, or switched off.
 pub fn run_delay_ns() -> Result<u64, Error> {
     let read = std::fs::read_to_string(SCHEDSTAT).map_err(|error| error.to_string());
-    read.and_then(|text| parse_schedstat(&text).map_err(str::to_owned))
-        .map_err(|reason| {
-            let advice = "do without it, or boot a kernel with CONFIG_SCHEDSTATS";
-            Error::File {
-                path: SCHEDSTAT,
-                reason,
-                advice,
-            }
-        })
+    read.and_then(|text| parse_schedstat(&text).map_err(str::to_owned)).map_err(|reason| {
+        let advice = "do without it, or boot a kernel with CONFIG_SCHEDSTATS";
+        Error::File { path: SCHEDSTAT, reason, advice }
+    })
 }
 
 /// The second of the three numbers: time on the processor, run delay, times put on a processor.
 /// Without the account the kernel prints zeros; whoever reads this was put on a processor at least
 /// once, so a third number of 0 tells the two apart.
 fn parse_schedstat(text: &str) -> Result<u64, &'static str> {
-    let numbers: Vec<u64> = text
-        .split_ascii_whitespace()
-        .map_while(|n| n.parse().ok())
-        .collect();
+    let numbers: Vec<u64> = text.split_ascii_whitespace().map_while(|n| n.parse().ok()).collect();
     match numbers[..] {
         [_, _, 0] => Err("all zero: the kernel keeps no account of run delay"),
         [_, delay, _] => Ok(delay),
@@ -87,20 +75,14 @@ mod tests {
             let (switches, delay) = (involuntary_switches(), run_delay_ns());
             let end = Instant::now() + Duration::from_millis(150);
             while Instant::now() < end {}
-            (
-                involuntary_switches() - switches,
-                run_delay_ns().and_then(|d| Ok(d - delay?)),
-            )
+            (involuntary_switches() - switches, run_delay_ns().and_then(|d| Ok(d - delay?)))
         };
         let threads = [std::thread::spawn(compete), std::thread::spawn(compete)];
         let seen = threads.map(|t| t.join().unwrap());
         assert!(seen.iter().map(|s| s.0).sum::<u64>() > 0, "{seen:?}");
         for (_, delay) in seen {
             // Absent is an answer too, where the kernel keeps no account.
-            assert!(
-                delay.is_err() || delay.as_ref().is_ok_and(|&d| d > 1_000_000),
-                "{delay:?}"
-            );
+            assert!(delay.is_err() || delay.as_ref().is_ok_and(|&d| d > 1_000_000), "{delay:?}");
         }
     }
 

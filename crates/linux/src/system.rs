@@ -13,11 +13,7 @@ pub fn kernel_release() -> Result<String, Error> {
     let mut name = MaybeUninit::<libc::utsname>::uninit();
     // SAFETY: `name` is valid for writing during the call.
     if unsafe { libc::uname(name.as_mut_ptr()) } != 0 {
-        return Err(Error::last(
-            "uname",
-            String::new(),
-            "allow uname in the sandbox this runs in",
-        ));
+        return Err(Error::last("uname", String::new(), "allow uname in the sandbox this runs in"));
     }
     // SAFETY: uname(2) fills the whole of it when it returns 0, as it just did.
     let name = unsafe { name.assume_init() };
@@ -26,8 +22,8 @@ pub fn kernel_release() -> Result<String, Error> {
     Ok(release.to_string_lossy().into_owned())
 }
 
-/// Load average of the whole system over 1, 5 and 15 minutes: threads that run, wait for a processor
-/// or wait for a disk. In a container that is the load of its host.
+/// Load average of the whole system over 1, 5 and 15 minutes: threads that run, wait for a
+/// processor or wait for a disk. In a container that is the load of its host.
 ///
 /// # Errors
 /// /proc is not mounted.
@@ -36,11 +32,7 @@ pub fn load_average() -> Result<[f64; 3], Error> {
     // SAFETY: the call writes at most the 3 numbers that `load` has room for.
     match unsafe { libc::getloadavg(load.as_mut_ptr(), 3) } {
         3 => Ok(load),
-        _ => Err(Error::last(
-            "getloadavg",
-            "3 averages".to_owned(),
-            "mount /proc",
-        )),
+        _ => Err(Error::last("getloadavg", "3 averages".to_owned(), "mount /proc")),
     }
 }
 
@@ -62,17 +54,9 @@ mod tests {
             .map(|_| (read(), load_average().unwrap(), read()))
             .find(|(before, _, after)| before.split(' ').take(3).eq(after.split(' ').take(3)))
             .unwrap();
-        let expected: Vec<f64> = before
-            .split(' ')
-            .take(3)
-            .map(|number| number.parse().unwrap())
-            .collect();
+        let expected: Vec<f64> =
+            before.split(' ').take(3).map(|number| number.parse().unwrap()).collect();
         // The file is rounded to hundredths, the call may not be.
-        assert!(
-            load.iter()
-                .zip(&expected)
-                .all(|(a, b)| (a - b).abs() < 0.011),
-            "{load:?} {after}"
-        );
+        assert!(load.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 0.011), "{load:?} {after}");
     }
 }

@@ -1,2 +1,31 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What this machine is: processors, clocks, and how it slows down when shared.
+//!
+//! | question | module |
+//! |---|---|
+//! | how long did that take, in ticks? and how long is a tick? | [`ticks`] |
+//! | how many core cycles is a tick? | [`core_clock`] |
+//! | which CPUs share a core, a cache? which to take first? | [`topology`] |
+//! | how much slower is a CPU while another one works? | [`interference`] |
+//! | do other programs use these CPUs right now? | [`idle`] |
+//! | what machine was this measured on? | [`mod@provenance`] |
+//!
+//! Measured values come with an interval; what cannot be read or told is an [`Error`] that says
+//! why. Nothing here changes a setting of the system. Functions that measure keep a CPU busy for
+//! the time they state; run them on the thread whose CPU is meant, and not beside what is being
+//! measured.
+
+pub mod core_clock;
+#[cfg(target_arch = "x86_64")]
+mod cpuid;
+mod cpuinfo;
+mod error;
+mod files;
+pub mod idle;
+pub mod interference;
+pub mod provenance;
+pub mod ticks;
+pub mod topology;
+
+pub use error::Error;
+pub use provenance::provenance;

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why something about this machine is not known.
+
+use std::fmt;
+
+/// What could not be found out, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// A request to the kernel failed.
+    System(linerate_linux::Error),
+    /// A file of the kernel is missing, or does not say what is wanted.
+    File {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// This cannot be done on this kind of processor.
+    Unsupported {
+        /// What cannot be done.
+        what: &'static str,
+        /// The kind of processor.
+        architecture: &'static str,
+    },
+    /// The list of CPUs does not fit the question.
+    Cpus {
+        /// The CPUs asked about.
+        cpus: Vec<u32>,
+        /// What is wrong with the list.
+        reason: &'static str,
+    },
+    /// It was measured, but the measurement does not tell.
+    CannotTell {
+        /// The question.
+        what: &'static str,
+        /// Why there is no answer.
+        reason: String,
+        /// What to do next.
+        advice: &'static str,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::System(error) => error.fmt(f),
+            Self::File { path, reason } => write!(f, "{path}: {reason}; do without it"),
+            Self::Unsupported { what, architecture } => {
+                write!(f, "{what}: not possible on {architecture}; do without it")
+            }
+            Self::Cpus { cpus, reason } => write!(f, "CPUs {cpus:?}: {reason}"),
+            Self::CannotTell { what, reason, advice } => {
+                write!(f, "cannot tell {what}: {reason}; {advice}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::System(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<linerate_linux::Error> for Error {
+    fn from(error: linerate_linux::Error) -> Self {
+        Self::System(error)
+    }
+}

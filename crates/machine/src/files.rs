@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Files of /proc and /sys, and the notations they share.
+
+use crate::Error;
+use std::path::Path;
+
+/// The text of a file, without the line end.
+pub(crate) fn read(path: &Path) -> Result<String, Error> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(text.trim_end().to_owned()),
+        Err(error) => Err(Error::File { path: display(path), reason: error.to_string() }),
+    }
+}
+
+/// What `parse` makes of the text of a file.
+pub(crate) fn read_as<T>(
+    path: &Path,
+    parse: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<T, Error> {
+    parse(&read(path)?).map_err(|reason| Error::File { path: display(path), reason })
+}
+
+fn display(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// A whole number in decimal.
+pub(crate) fn parse_number(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| format!("`{text}` is not a number below 2^32"))
+}
+
+/// CPU numbers that are too large to be one: 8 times NR_CPUS of the largest kernels (8192). Keeps a
+/// damaged list from filling the memory.
+const CPU_LIMIT: u32 = 1 << 16;
+
+/// A list of CPUs as the kernel writes it, `0-3,8,10-11`, ascending and each once; the empty text
+/// is the empty list.
+pub(crate) fn parse_cpu_list(text: &str) -> Result<Vec<u32>, String> {
+    let mut cpus = Vec::new();
+    for range in text.split(',').filter(|_| !text.is_empty()) {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last) = (parse_number(first)?, parse_number(last)?);
+        if first > last || last >= CPU_LIMIT {
+            return Err(format!("`{range}` is not a range of CPUs"));
+        }
+        cpus.extend(first..=last);
+        if cpus.len() > CPU_LIMIT as usize {
+            return Err(format!("more than {CPU_LIMIT} CPUs"));
+        }
+    }
+    cpus.sort_unstable();
+    cpus.dedup();
+    Ok(cpus)
+}
+
+/// A size in octets as the kernel writes it: `512`, `32768K`, `2M`, `1G`.
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.as_bytes().last() {
+        Some(b'K') => (&text[..text.len() - 1], 10),
+        Some(b'M') => (&text[..text.len() - 1], 20),
+        Some(b'G') => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    let size = digits.parse::<u64>().ok().and_then(|n| n.checked_mul(1 << shift));
+    size.ok_or_else(|| format!("`{text}` is not a size"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn lists_and_sizes_as_recorded() {
+        assert_eq!(parse_cpu_list(""), Ok(vec![]));
+        assert_eq!(parse_cpu_list("0"), Ok(vec![0]));
+        assert_eq!(parse_cpu_list("0-1"), Ok(vec![0, 1]));
+        assert_eq!(parse_cpu_list("0-2,64-66"), Ok(vec![0, 1, 2, 64, 65, 66]));
+        assert_eq!(parse_cpu_list("8,0,8"), Ok(vec![0, 8]));
+        for bad in [",", "0-", "-1", "3-1", "0-4294967295", "65536", "a", "0;1", "0 ", " "] {
+            assert!(parse_cpu_list(bad).is_err(), "{bad:?}");
+        }
+        assert_eq!(parse_size("512"), Ok(512));
+        assert_eq!(parse_size("32768K"), Ok(32 << 20));
+        assert_eq!(parse_size("2M"), Ok(2 << 20));
+        assert_eq!(parse_size("1G"), Ok(1 << 30));
+        for bad in ["", "K", "1T", "1.5M", "-1", "18446744073709551615K"] {
+            assert!(parse_size(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_named() {
+        let error = read(Path::new("/proc/no such file")).unwrap_err();
+        assert!(error.to_string().starts_with("/proc/no such file: No such file"), "{error}");
+    }
+
+    /// The notation, written the way the kernel does it.
+    fn print_cpu_list(cpus: &BTreeSet<u32>) -> String {
+        let mut ranges: Vec<(u32, u32)> = Vec::new();
+        for &cpu in cpus {
+            match ranges.last_mut() {
+                Some((_, last)) if *last + 1 == cpu => *last = cpu,
+                _ => ranges.push((cpu, cpu)),
+            }
+        }
+        let print = |&(first, last): &(u32, u32)| match first == last {
+            true => first.to_string(),
+            false => format!("{first}-{last}"),
+        };
+        ranges.iter().map(print).collect::<Vec<_>>().join(",")
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            failure_persistence: None,
+            rng_seed: proptest::test_runner::RngSeed::Fixed(1),
+            ..ProptestConfig::default()
+        })]
+
+        #[test]
+        fn lists_give_back_what_was_printed(cpus in prop::collection::btree_set(0u32..400, 0..80)) {
+            let list = parse_cpu_list(&print_cpu_list(&cpus)).unwrap();
+            prop_assert_eq!(list, cpus.into_iter().collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn lists_and_sizes_survive_anything(text in "[0-9,\\-KMG]{0,24}|.{0,24}") {
+            if let Ok(cpus) = parse_cpu_list(&text) {
+                prop_assert!(cpus.windows(2).all(|pair| pair[0] < pair[1]));
+            }
+            if let Ok(size) = parse_size(&text) {
+                let starts_well = text.starts_with(|c: char| c.is_ascii_digit() || c == '+');
+                prop_assert!(starts_well, "{size}");
+            }
+        }
+    }
+}

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which logical CPUs share a core, a package, a cache; which to take first.
+//!
+//! Read from /sys, as the kernel tells it. In a virtual machine that is what the hypervisor chose
+//! to tell: two "cores" may be two hardware threads of one; [`interference`](crate::interference)
+//! measures what /sys conceals. Left out: NUMA nodes, and cores of different speed in one machine.
+
+use crate::Error;
+use crate::files::{parse_cpu_list, parse_number, parse_size, read_as};
+use std::path::{Path, PathBuf};
+
+/// What a cache holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CacheKind {
+    /// Data only.
+    Data,
+    /// Instructions only.
+    Instruction,
+    /// Both.
+    Unified,
+}
+
+/// One cache, as seen from one CPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cache {
+    /// 1 is nearest to the core.
+    pub level: u32,
+    /// What it holds.
+    pub kind: CacheKind,
+    /// Its size, all sharers together.
+    pub octets: Result<u64, Error>,
+    /// The length of a cache line.
+    pub line_octets: Result<u64, Error>,
+    /// The logical CPUs that share it, this one included, ascending.
+    pub shared_by: Result<Vec<u32>, Error>,
+}
+
+/// One logical CPU. What the kernel does not tell is an error that says why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cpu {
+    /// Its number.
+    pub number: u32,
+    /// The core it belongs to; unique only within a package, and on some machines not even there.
+    pub core: Result<u32, Error>,
+    /// The package (socket) it belongs to.
+    pub package: Result<u32, Error>,
+    /// The logical CPUs of the same core, this one included, ascending.
+    pub siblings: Result<Vec<u32>, Error>,
+    /// Its caches, in the order of the kernel.
+    pub caches: Result<Vec<Cache>, Error>,
+}
+
+impl Cpu {
+    /// The logical CPUs that share its level 3 cache, this one included, ascending.
+    ///
+    /// # Errors
+    /// The kernel tells of no such cache.
+    pub fn l3_group(&self) -> Result<&[u32], Error> {
+        let caches = self.caches.as_ref().map_err(Clone::clone)?;
+        let shared_by = caches.iter().find(|cache| cache.level == 3).map(|l3| &l3.shared_by);
+        let absent = || Error::CannotTell {
+            what: "which CPUs share a level 3 cache",
+            reason: format!("CPU {} has none, or the kernel does not tell", self.number),
+            advice: "do without it",
+        };
+        shared_by.ok_or_else(absent)?.as_deref().map_err(Clone::clone)
+    }
+
+    /// The lowest CPU of its core, which stands for the core; itself where siblings are unknown.
+    fn core_leader(&self) -> u32 {
+        self.siblings.as_ref().ok().and_then(|s| s.first().copied()).unwrap_or(self.number)
+    }
+
+    /// The lowest CPU on its level 3 cache, which stands for the cache; 0 where that is unknown.
+    fn l3_leader(&self) -> u32 {
+        self.l3_group().ok().and_then(|group| group.first().copied()).unwrap_or(0)
+    }
+}
+
+/// The logical CPUs of a machine, or those that were asked for, in the order asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Topology {
+    /// One entry per CPU.
+    pub cpus: Vec<Cpu>,
+}
+
+impl Topology {
+    /// Reads what /sys says about `cpus`; some 0.1 ms each.
+    pub fn read(cpus: &[u32]) -> Self {
+        Self::read_from(Path::new("/sys/devices/system/cpu"), cpus)
+    }
+
+    fn read_from(root: &Path, cpus: &[u32]) -> Self {
+        Self { cpus: cpus.iter().map(|&number| read_cpu(root, number)).collect() }
+    }
+
+    /// The `n` CPUs to take for `n` threads that work together; all of them where there are fewer.
+    ///
+    /// One per core before any second thread of a core, since siblings slow each other down. Among
+    /// those, one level 3 cache is filled before the next is begun, the one with most cores first,
+    /// since what passes between threads should not leave the cache. Ties go to the lowest number.
+    pub fn pick(&self, n: usize) -> Vec<u32> {
+        let mut ranked: Vec<Ranked> = self.cpus.iter().map(|cpu| self.rank(cpu)).collect();
+        ranked.sort_unstable();
+        ranked.dedup();
+        ranked.into_iter().take(n).map(|rank| rank.number).collect()
+    }
+
+    fn rank(&self, cpu: &Cpu) -> Ranked {
+        let earlier = |other: &&Cpu| other.number < cpu.number;
+        let of_core = self.cpus.iter().filter(|o| o.core_leader() == cpu.core_leader());
+        let is_in_l3 = |other: &&Cpu| other.l3_leader() == cpu.l3_leader();
+        let mut cores: Vec<u32> = self.cpus.iter().filter(is_in_l3).map(Cpu::core_leader).collect();
+        cores.sort_unstable();
+        cores.dedup();
+        Ranked {
+            thread_of_core: of_core.filter(earlier).count(),
+            cores_beyond_l3: self.cpus.len() - cores.len(),
+            l3: cpu.l3_leader(),
+            number: cpu.number,
+        }
+    }
+}
+
+/// Where a CPU stands in the order of [`Topology::pick`]; the fields compare from the first on.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Ranked {
+    thread_of_core: usize,
+    cores_beyond_l3: usize,
+    l3: u32,
+    number: u32,
+}
+
+/// The `n` of the `allowed` CPUs to take for `n` threads that work together, best first: see
+/// [`Topology::pick`].
+pub fn pick_cpus(n: usize, allowed: &[u32]) -> Vec<u32> {
+    Topology::read(allowed).pick(n)
+}
+
+fn read_cpu(root: &Path, number: u32) -> Cpu {
+    let base = root.join(format!("cpu{number}"));
+    let topology = base.join("topology");
+    Cpu {
+        number,
+        core: read_as(&topology.join("core_id"), parse_number),
+        package: read_as(&topology.join("physical_package_id"), parse_number),
+        // Called core_cpus_list since Linux 5.3, which kept this name too.
+        siblings: read_as(&topology.join("thread_siblings_list"), parse_cpu_list),
+        caches: read_caches(&base.join("cache")),
+    }
+}
+
+fn read_caches(folder: &Path) -> Result<Vec<Cache>, Error> {
+    let index = |i: u32| folder.join(format!("index{i}"));
+    let present: Vec<PathBuf> = (0..).map(index).take_while(|cache| cache.exists()).collect();
+    if present.is_empty() {
+        let reason = "the kernel tells of no cache".to_owned();
+        return Err(Error::File { path: folder.display().to_string(), reason });
+    }
+    present.iter().map(|cache| read_cache(cache)).collect()
+}
+
+fn read_cache(folder: &Path) -> Result<Cache, Error> {
+    Ok(Cache {
+        level: read_as(&folder.join("level"), parse_number)?,
+        kind: read_as(&folder.join("type"), parse_kind)?,
+        octets: read_as(&folder.join("size"), parse_size),
+        line_octets: read_as(&folder.join("coherency_line_size"), parse_size),
+        shared_by: read_as(&folder.join("shared_cpu_list"), parse_cpu_list),
+    })
+}
+
+fn parse_kind(text: &str) -> Result<CacheKind, String> {
+    match text {
+        "Data" => Ok(CacheKind::Data),
+        "Instruction" => Ok(CacheKind::Instruction),
+        "Unified" => Ok(CacheKind::Unified),
+        _ => Err(format!("`{text}` is not a kind of cache")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::fs;
+    use tempfile::TempDir;
+
+    /// A /sys made up in a folder.
+    struct Sys(TempDir);
+
+    impl Sys {
+        fn new() -> Self {
+            Self(tempfile::tempdir().unwrap())
+        }
+
+        fn write(&self, path: &str, text: &str) {
+            let path = self.0.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, format!("{text}\n")).unwrap();
+        }
+
+        fn cpu(&self, cpu: u32, core: &str, package: &str, siblings: &str) {
+            self.write(&format!("cpu{cpu}/topology/core_id"), core);
+            self.write(&format!("cpu{cpu}/topology/physical_package_id"), package);
+            self.write(&format!("cpu{cpu}/topology/thread_siblings_list"), siblings);
+        }
+
+        fn cache(&self, cpu: u32, index: u32, [level, kind, size, shared_by]: [&str; 4]) {
+            let at = |name| format!("cpu{cpu}/cache/index{index}/{name}");
+            self.write(&at("level"), level);
+            self.write(&at("type"), kind);
+            self.write(&at("size"), size);
+            self.write(&at("coherency_line_size"), "64");
+            self.write(&at("shared_cpu_list"), shared_by);
+        }
+
+        fn topology(&self, cpus: &[u32]) -> Topology {
+            Topology::read_from(self.0.path(), cpus)
+        }
+    }
+
+    /// Two CCXs of two cores of two threads; numbered core by core, then the second threads.
+    fn epyc() -> Sys {
+        let sys = Sys::new();
+        for cpu in 0..8 {
+            let core = cpu % 4;
+            sys.cpu(cpu, &core.to_string(), "0", &format!("{core},{}", core + 4));
+            let own = format!("{core},{}", core + 4);
+            let l3 = if core < 2 { "0-1,4-5" } else { "2-3,6-7" };
+            sys.cache(cpu, 0, ["1", "Data", "32K", &own]);
+            sys.cache(cpu, 1, ["1", "Instruction", "32K", &own]);
+            sys.cache(cpu, 2, ["2", "Unified", "1024K", &own]);
+            sys.cache(cpu, 3, ["3", "Unified", "32768K", l3]);
+        }
+        sys
+    }
+
+    #[test]
+    fn cores_first_and_one_cache_before_the_next() {
+        let topology = epyc().topology(&[0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(topology.pick(8), [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(topology.cpus[5].siblings, Ok(vec![1, 5]));
+        assert_eq!(topology.cpus[5].l3_group(), Ok(&[0, 1, 4, 5][..]));
+        let caches = topology.cpus[0].caches.as_ref().unwrap();
+        let l2 = caches.iter().find(|cache| cache.level == 2).unwrap();
+        assert_eq!((&l2.octets, &l2.line_octets), (&Ok(1 << 20), &Ok(64)));
+        assert_eq!(l2.kind, CacheKind::Unified);
+    }
+
+    #[test]
+    fn the_cache_with_most_of_the_allowed_cores_comes_first() {
+        let topology = epyc().topology(&[1, 2, 3, 5, 7]);
+        assert_eq!(topology.pick(5), [2, 3, 1, 7, 5]);
+        assert_eq!(topology.pick(2), [2, 3]);
+        assert!(topology.pick(0).is_empty());
+        assert_eq!(topology.pick(99).len(), 5);
+    }
+
+    /// A Raspberry Pi 4: no word on caches. core_id is there.
+    #[test]
+    fn absent_caches_have_a_reason() {
+        let sys = Sys::new();
+        for cpu in 0..4 {
+            sys.cpu(cpu, &cpu.to_string(), "0", &cpu.to_string());
+        }
+        let topology = sys.topology(&[3, 1]);
+        assert_eq!(topology.pick(4), [1, 3]);
+        let error = topology.cpus[0].l3_group().unwrap_err();
+        assert!(error.to_string().contains("cpu3/cache: the kernel tells of no cache"), "{error}");
+    }
+
+    /// A POWER8: eight threads to a core, and a firmware that does not number packages.
+    #[test]
+    fn one_thread_of_each_core_before_a_second() {
+        let sys = Sys::new();
+        for cpu in 0..16 {
+            let first = cpu / 8 * 8;
+            sys.cpu(cpu, &first.to_string(), "-1", &format!("{first}-{}", first + 7));
+        }
+        let topology = sys.topology(&(0..16).collect::<Vec<_>>());
+        assert_eq!(topology.pick(5), [0, 8, 1, 9, 2]);
+        let error = topology.cpus[0].package.as_ref().unwrap_err().to_string();
+        assert!(error.contains("physical_package_id: `-1` is not a number"), "{error}");
+    }
+
+    #[test]
+    fn without_any_word_from_the_kernel_every_cpu_is_a_core() {
+        let topology = Sys::new().topology(&[4, 2, 9, 2]);
+        assert_eq!(topology.pick(9), [2, 4, 9]);
+        assert!(topology.cpus[0].siblings.is_err() && topology.cpus[0].core.is_err());
+    }
+
+    #[test]
+    fn this_machine_gives_what_is_allowed() {
+        let allowed = linerate_linux::allowed_cpus().unwrap();
+        let mut picked = pick_cpus(allowed.len(), &allowed);
+        picked.sort_unstable();
+        assert_eq!(picked, allowed);
+        for cpu in Topology::read(&allowed).cpus {
+            assert!(cpu.siblings.is_err() || cpu.siblings.unwrap().contains(&cpu.number));
+        }
+    }
+
+    /// A topology of `threads` threads to a core, of which `allowed` may be used.
+    fn regular(threads: u32, allowed: &[u32]) -> Topology {
+        let unknown = || Error::Cpus { cpus: vec![], reason: "made up" };
+        let cpu = |&number: &u32| {
+            let first = number / threads * threads;
+            let siblings = Ok((first..first + threads).collect());
+            let (core, package) = (Ok(number / threads), Err(unknown()));
+            Cpu { number, core, package, siblings, caches: Err(unknown()) }
+        };
+        Topology { cpus: allowed.iter().map(cpu).collect() }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            failure_persistence: None,
+            rng_seed: proptest::test_runner::RngSeed::Fixed(1),
+            ..ProptestConfig::default()
+        })]
+
+        /// As many cores are used as can be, and no CPU twice.
+        #[test]
+        fn picks_spread_over_cores(
+            threads in 1u32..5,
+            allowed in prop::collection::hash_set(0u32..32, 0..20),
+            n in 0usize..24,
+        ) {
+            let allowed: Vec<u32> = allowed.into_iter().collect();
+            let distinct = |cpus: &[u32], share: u32| {
+                cpus.iter().map(|cpu| cpu / share).collect::<std::collections::BTreeSet<_>>().len()
+            };
+            let picked = regular(threads, &allowed).pick(n);
+            prop_assert_eq!(picked.len(), n.min(allowed.len()));
+            prop_assert_eq!(distinct(&picked, 1), picked.len());
+            prop_assert!(picked.iter().all(|cpu| allowed.contains(cpu)));
+            let cores = distinct(&allowed, threads);
+            prop_assert_eq!(distinct(&picked, threads), cores.min(picked.len()));
+        }
+
+        #[test]
+        fn kinds_survive_anything(text in ".{0,12}") {
+            let known = ["Data", "Instruction", "Unified"].contains(&text.as_str());
+            prop_assert_eq!(parse_kind(&text).is_ok(), known);
+        }
+    }
+}
