@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which packets stay together, and which replica takes them: what a network card does with a
+//! receive-side hash and an indirection table.
+//!
+//! Left out: ports (fragments have none, and must stay with the rest of their packet) and the
+//! inner addresses of tunnels. The hash has no key: who chooses the addresses chooses the buckets.
+
+use crate::stage::BUCKETS;
+
+const ETHERNET_OCTETS: usize = 14;
+const ETHERTYPE_IPV4: u16 = 0x0800;
+const ETHERTYPE_IPV6: u16 = 0x86dd;
+/// IEEE 802.1Q and 802.1ad.
+const ETHERTYPES_VLAN: [u16; 2] = [0x8100, 0x88a8];
+const VLAN_TAGS: usize = 2;
+
+/// 2^64 divided by the golden ratio, odd: successive multiples fill 64 bits evenly.
+pub(crate) const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Mixes the bits of a number, one to one: the finaliser of SplitMix64 (Steele, Lea, Flood 2014).
+pub(crate) fn mix(number: u64) -> u64 {
+    let mut z = number.wrapping_add(GOLDEN);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// The bucket (below [`BUCKETS`]) of a frame by its pair of IP addresses, behind up to two VLAN
+/// tags; by its pair of MAC addresses when it is not IP or is cut before their end; 0 when it is
+/// cut even before that.
+///
+/// Both directions of a flow and all fragments of a packet have the same bucket.
+pub fn address_bucket(frame: &[u8]) -> u8 {
+    let pair = ip_pair(frame).or_else(|| mac_pair(frame));
+    // The sum does not depend on the order; mixing first keeps 1 <-> 4 apart from 2 <-> 3.
+    let hash = pair.map_or(0, |[a, b]| mix(mix(a).wrapping_add(mix(b))));
+    (hash % BUCKETS as u64) as u8
+}
+
+fn ip_pair(frame: &[u8]) -> Option<[u64; 2]> {
+    let ethertype = |l3: usize| Some(u16::from_be_bytes(*frame.get(l3 - 2..)?.first_chunk()?));
+    let mut l3 = ETHERNET_OCTETS;
+    for _ in 0..VLAN_TAGS {
+        if ETHERTYPES_VLAN.contains(&ethertype(l3)?) {
+            l3 += 4;
+        }
+    }
+    let number32 = |at| Some(u32::from_be_bytes(*frame.get(at..)?.first_chunk()?));
+    let number64 = |at| Some(u64::from_be_bytes(*frame.get(at..)?.first_chunk()?));
+    match ethertype(l3)? {
+        ETHERTYPE_IPV4 => Some([number32(l3 + 12)?.into(), number32(l3 + 16)?.into()]),
+        ETHERTYPE_IPV6 => {
+            let folded = |at| Some(mix(number64(at)?) ^ number64(at + 8)?);
+            Some([folded(l3 + 8)?, folded(l3 + 24)?])
+        }
+        _ => None,
+    }
+}
+
+fn mac_pair(frame: &[u8]) -> Option<[u64; 2]> {
+    let pair = frame.get(..12)?;
+    let number = |mac: &[u8]| mac.iter().fold(0, |n, octet| n << 8 | u64::from(*octet));
+    Some([number(&pair[..6]), number(&pair[6..])])
+}
+
+/// Which replica (below `replicas`, 1 to 256) takes each bucket, so that the most loaded replica
+/// has little more than its share of `weights`.
+///
+/// The heaviest bucket left goes to the replica with the least load so far; ties go to the lower
+/// number, so equal weights give equal tables. For `m` replicas the largest load is at most
+/// `4/3 - 1/(3m)` times that of the best possible table (Graham, Bounds on Multiprocessing Timing
+/// Anomalies, 1969).
+///
+/// # Panics
+/// When `replicas` is out of range.
+pub fn indirection(weights: &[u64; BUCKETS], replicas: u32) -> [u8; BUCKETS] {
+    assert!((1..=256).contains(&replicas), "a table for {replicas} replicas");
+    let mut heaviest_first: Vec<usize> = (0..BUCKETS).collect();
+    heaviest_first.sort_by_key(|&bucket| std::cmp::Reverse(weights[bucket]));
+    let mut loads = vec![0u64; replicas as usize];
+    let mut table = [0; BUCKETS];
+    for bucket in heaviest_first {
+        let replica = (0..loads.len()).min_by_key(|&r| loads[r]).unwrap_or(0);
+        loads[replica] += weights[bucket];
+        table[bucket] = replica as u8;
+    }
+    table
+}
+
+/// The share of all `weights` that the most loaded of `replicas` replicas takes under
+/// [`indirection`]: `1 / replicas` when the load is even (or there is none), 1 when one bucket has
+/// it all.
+///
+/// # Panics
+/// When `replicas` is not in 1 to 256.
+pub fn largest_share(weights: &[u64; BUCKETS], replicas: u32) -> f64 {
+    let mut loads = vec![0u64; replicas as usize];
+    for (weight, replica) in weights.iter().zip(indirection(weights, replicas)) {
+        loads[usize::from(replica)] += weight;
+    }
+    match (loads.iter().max(), loads.iter().sum::<u64>()) {
+        (Some(&largest), total) if total > 0 => largest as f64 / total as f64,
+        _ => 1.0 / f64::from(replicas),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ipv4(from: u32, to: u32, tags: &[u16]) -> Vec<u8> {
+        let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
+        for tag in tags {
+            frame.extend(tag.to_be_bytes());
+            frame.extend([0, 7]);
+        }
+        frame.extend([0x08, 0x00, 0x45]);
+        frame.extend([0; 11]);
+        frame.extend(from.to_be_bytes());
+        frame.extend(to.to_be_bytes());
+        frame
+    }
+
+    fn ipv6(from: u128, to: u128) -> Vec<u8> {
+        let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x86, 0xdd, 0x60];
+        frame.extend([0; 7]);
+        frame.extend(from.to_be_bytes());
+        frame.extend(to.to_be_bytes());
+        frame
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn directions_and_tags_do_not_matter(a: u32, b: u32, c: u128, d: u128) {
+            let bucket = address_bucket(&ipv4(a, b, &[]));
+            prop_assert_eq!(bucket, address_bucket(&ipv4(b, a, &[])));
+            prop_assert_eq!(bucket, address_bucket(&ipv4(a, b, &[0x8100])));
+            prop_assert_eq!(bucket, address_bucket(&ipv4(b, a, &[0x88a8, 0x8100])));
+            prop_assert_eq!(address_bucket(&ipv6(c, d)), address_bucket(&ipv6(d, c)));
+        }
+
+        #[test]
+        fn any_octets_have_a_bucket(frame in prop::collection::vec(any::<u8>(), 0..70)) {
+            prop_assert!(usize::from(address_bucket(&frame)) < BUCKETS);
+        }
+
+        #[test]
+        fn assignment_keeps_its_bound(
+            few in prop::collection::vec(0u64..1000, 1..8),
+            replicas in 1u32..4,
+        ) {
+            let mut weights = [0; BUCKETS];
+            weights[..few.len()].copy_from_slice(&few);
+            let table = indirection(&weights, replicas);
+            let mut loads = vec![0; replicas as usize];
+            for (bucket, weight) in weights.iter().enumerate() {
+                loads[usize::from(table[bucket])] += weight;
+            }
+            let largest = *loads.iter().max().unwrap();
+            let m = f64::from(replicas);
+            let bound = best_largest(&few, &mut vec![0; replicas as usize]) as f64
+                * (4.0 / 3.0 - 1.0 / (3.0 * m));
+            prop_assert!(largest as f64 <= bound + 1e-9, "{largest} > {bound}");
+            let total: u64 = few.iter().sum();
+            if total > 0 {
+                prop_assert_eq!(largest_share(&weights, replicas), largest as f64 / total as f64);
+            }
+        }
+    }
+
+    /// The smallest possible largest load, by trying every table.
+    fn best_largest(weights: &[u64], loads: &mut Vec<u64>) -> u64 {
+        let Some((first, rest)) = weights.split_first() else {
+            return *loads.iter().max().unwrap();
+        };
+        (0..loads.len())
+            .map(|r| {
+                loads[r] += first;
+                let best = best_largest(rest, loads);
+                loads[r] -= first;
+                best
+            })
+            .min()
+            .unwrap()
+    }
+
+    #[test]
+    fn a_cut_frame_falls_back_to_what_is_left() {
+        let frame = ipv4(0x0a00_0001, 0xc633_6401, &[]);
+        let by_mac = address_bucket(&frame[..12]);
+        for cut in 12..frame.len() {
+            assert_eq!(address_bucket(&frame[..cut]), by_mac, "cut to {cut} octets");
+        }
+        assert_ne!(address_bucket(&frame), by_mac);
+        for cut in 0..12 {
+            assert_eq!(address_bucket(&frame[..cut]), 0, "cut to {cut} octets");
+        }
+    }
+
+    /// Chi-squared of the counts against an even spread. With 127 degrees of freedom it exceeds
+    /// 181.99 once in a thousand times for a random hash.
+    fn chi_squared(frames: impl Iterator<Item = Vec<u8>>) -> f64 {
+        let mut counts = [0u32; BUCKETS];
+        for frame in frames {
+            counts[usize::from(address_bucket(&frame))] += 1;
+        }
+        let expected = f64::from(counts.iter().sum::<u32>()) / BUCKETS as f64;
+        counts.iter().map(|n| (f64::from(*n) - expected).powi(2) / expected).sum()
+    }
+
+    #[test]
+    fn neighbouring_addresses_spread_evenly() {
+        let pairs = || (0..256u32).flat_map(|host| (0..32u32).map(move |server| (host, server)));
+        let v4 = pairs().map(|(h, s)| ipv4(0x0a00_0000 + h, 0xc633_6400 + s, &[]));
+        assert!(chi_squared(v4) < 182.0);
+        let net = 0x2001_0db8_u128 << 96;
+        let v6 = pairs().map(|(h, s)| ipv6(net + u128::from(h), net + (1 << 64) + u128::from(s)));
+        assert!(chi_squared(v6) < 182.0);
+        let subnets = pairs().map(|(h, s)| ipv4(h << 8, 0xc633_0000 + (s << 8), &[]));
+        assert!(chi_squared(subnets) < 182.0);
+    }
+
+    #[test]
+    fn shares_without_load_are_even() {
+        assert_eq!(largest_share(&[0; BUCKETS], 4), 0.25);
+        assert_eq!(largest_share(&[3; BUCKETS], 4), 0.25);
+        let mut one = [0; BUCKETS];
+        one[5] = 9;
+        assert_eq!(largest_share(&one, 2), 1.0);
+    }
+}

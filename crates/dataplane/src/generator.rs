@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! UDP over IPv4 made to measure: given sizes in turn, a given number of flows, valid checksums.
+//!
+//! Left out: IPv6, TCP, and traffic back from the servers; a capture has those.
+
+use crate::bucket::{GOLDEN, mix};
+use crate::pool::MAX_BUFFER_OCTETS;
+use std::fmt;
+
+const ETHERNET_OCTETS: usize = 14;
+const IPV4_OCTETS: usize = 20;
+const UDP_OCTETS: usize = 8;
+
+/// Smallest frame: Ethernet, IPv4 and UDP headers without payload.
+pub const MIN_FRAME_OCTETS: u32 = (ETHERNET_OCTETS + IPV4_OCTETS + UDP_OCTETS) as u32;
+
+/// Most octets of frames: together with buffers and records it keeps a run below 200 MB.
+pub const MAX_TRAFFIC_OCTETS: u64 = 64 << 20;
+
+/// Fewest packets: several times what the rings and bursts of a run hold at once.
+const MIN_PACKETS: u64 = 4096;
+
+/// Inside hosts the flows are dealt out to; eight for each bucket of the source.
+const MAX_HOSTS: u64 = 1024;
+const INSIDE_NET: u64 = 0x0a00_0000;
+/// TEST-NET-2 (RFC 5737).
+const SERVER_NET: u64 = 0xc633_6400;
+const SERVERS: u64 = 32;
+/// Discard (RFC 863) and ports nobody owns: the payload follows no protocol.
+const SERVER_PORTS: [u16; 4] = [9, 60001, 60002, 60003];
+/// The upper half of the dynamic ports (RFC 6335); no known protocol has settled there.
+const FIRST_CLIENT_PORT: u64 = 57344;
+const CLIENT_PORTS: u64 = 65536 - FIRST_CLIENT_PORT;
+
+/// Every octet of every payload: random ones look like some protocol to a dissector now and then.
+const PAYLOAD: u8 = 0x55;
+
+/// What to generate. The same values give the same frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Generator<'a> {
+    /// Frame sizes in octets, without FCS, used in turn.
+    pub sizes: &'a [u32],
+    /// Distinct 5-tuples; each is used at least once.
+    pub flows: u32,
+    /// Seed of servers, ports and of the order of the flows.
+    pub seed: u64,
+}
+
+/// Why a generator cannot make frames.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GeneratorError {
+    /// The list of sizes is empty.
+    NoSizes,
+    /// No flow is asked for.
+    NoFlows,
+    /// A size is out of range.
+    FrameSize {
+        /// The size in octets.
+        octets: u32,
+        /// Largest frame a buffer holds.
+        max: u32,
+    },
+    /// Each flow once takes more than [`MAX_TRAFFIC_OCTETS`] octets.
+    TooMuch(u64),
+}
+
+impl fmt::Display for GeneratorError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSizes => f.write_str("no frame sizes: give at least one"),
+            Self::NoFlows => f.write_str("0 flows: ask for at least 1"),
+            Self::FrameSize { octets, max } => write!(
+                f,
+                "frames of {octets} octets: sizes go from {MIN_FRAME_OCTETS} octets to the buffer \
+                 size, {max}"
+            ),
+            Self::TooMuch(octets) => write!(
+                f,
+                "each flow once takes {octets} octets, more than {MAX_TRAFFIC_OCTETS}: ask for \
+                 fewer flows or smaller frames"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for GeneratorError {}
+
+impl Generator<'_> {
+    /// Makes the frames and hands each to `keep`: whole rounds of the sizes, at least one frame of
+    /// each flow and at least 4096 frames. Flows take turns, in another order each time round.
+    pub fn generate(
+        &self,
+        buffer_octets: u32,
+        mut keep: impl FnMut(&[u8]),
+    ) -> Result<(), GeneratorError> {
+        let packets = self.packets(buffer_octets)?;
+        let mut random = Random(self.seed);
+        let mut order: Vec<u32> = (0..self.flows).collect();
+        let mut frame = Vec::new();
+        for i in 0..packets as usize {
+            let turn = i % order.len();
+            if turn == 0 {
+                shuffle(&mut order, &mut random);
+            }
+            let octets = self.sizes[i % self.sizes.len()] as usize;
+            self.build(order[turn].into(), octets, &mut frame);
+            keep(&frame);
+        }
+        Ok(())
+    }
+
+    /// How many frames, once the parameters have been checked.
+    fn packets(&self, buffer_octets: u32) -> Result<u64, GeneratorError> {
+        let max = buffer_octets.min(MAX_BUFFER_OCTETS as u32);
+        if self.flows == 0 {
+            return Err(GeneratorError::NoFlows);
+        }
+        if let Some(&octets) = self.sizes.iter().find(|s| !(MIN_FRAME_OCTETS..=max).contains(s)) {
+            return Err(GeneratorError::FrameSize { octets, max });
+        }
+        let round = self.sizes.len() as u64;
+        if round == 0 {
+            return Err(GeneratorError::NoSizes);
+        }
+        let rounds = u64::from(self.flows).max(MIN_PACKETS).div_ceil(round);
+        let octets = rounds * self.sizes.iter().map(|s| u64::from(*s)).sum::<u64>();
+        if octets > MAX_TRAFFIC_OCTETS {
+            return Err(GeneratorError::TooMuch(octets));
+        }
+        Ok(rounds * round)
+    }
+
+    /// Flows of one host differ in the client port: the `n`th has the port `n` after the first.
+    /// There are at most `MAX_TRAFFIC_OCTETS / MIN_FRAME_OCTETS` flows, 1561 for each of 1024 hosts,
+    /// so no host runs out of its 8192 ports.
+    fn build(&self, flow: u64, octets: usize, frame: &mut Vec<u8>) {
+        let hosts = u64::from(self.flows).min(MAX_HOSTS);
+        let (host, nth) = (flow % hosts, flow / hosts);
+        let choice = mix(self.seed ^ mix(flow));
+        let first_port = mix(self.seed ^ mix(!host)) % CLIENT_PORTS;
+        let tuple = Tuple {
+            client: (INSIDE_NET + 1 + host) as u32,
+            server: (SERVER_NET + 1 + choice % SERVERS) as u32,
+            client_port: (FIRST_CLIENT_PORT + (first_port + nth) % CLIENT_PORTS) as u16,
+            server_port: SERVER_PORTS[(choice >> 32) as usize % SERVER_PORTS.len()],
+        };
+        frame.clear();
+        tuple.headers(octets, frame);
+        frame.resize(octets, PAYLOAD);
+        seal(frame);
+    }
+}
+
+struct Tuple {
+    client: u32,
+    server: u32,
+    client_port: u16,
+    server_port: u16,
+}
+
+impl Tuple {
+    /// Appends Ethernet, IPv4 and UDP headers of a frame of `octets` octets, checksums 0.
+    fn headers(&self, octets: usize, frame: &mut Vec<u8>) {
+        let ip_octets = (octets - ETHERNET_OCTETS) as u16;
+        let udp_octets = ip_octets - IPV4_OCTETS as u16;
+        // Locally administered addresses: to the router, from the inside network.
+        frame.extend([2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x08, 0x00]);
+        frame.extend([0x45, 0]);
+        frame.extend(ip_octets.to_be_bytes());
+        // No identification, as the packet must not be fragmented (RFC 6864); TTL 64; UDP.
+        frame.extend([0, 0, 0x40, 0, 64, 17, 0, 0]);
+        frame.extend(self.client.to_be_bytes());
+        frame.extend(self.server.to_be_bytes());
+        frame.extend(self.client_port.to_be_bytes());
+        frame.extend(self.server_port.to_be_bytes());
+        frame.extend(udp_octets.to_be_bytes());
+        frame.extend([0, 0]);
+    }
+}
+
+/// Fills in both checksums.
+fn seal(frame: &mut [u8]) {
+    let (ip, udp) = frame[ETHERNET_OCTETS..].split_at_mut(IPV4_OCTETS);
+    let header_sum = !folded(word_sum(ip));
+    ip[10..12].copy_from_slice(&header_sum.to_be_bytes());
+    // Pseudo header: addresses, protocol, length of the datagram.
+    let pseudo = word_sum(&ip[12..20]) + 17 + udp.len() as u64;
+    // A sum of 0 would mean that there is none; all ones is the same number (RFC 768).
+    let datagram_sum = match !folded(pseudo + word_sum(udp)) {
+        0 => u16::MAX,
+        sum => sum,
+    };
+    udp[6..8].copy_from_slice(&datagram_sum.to_be_bytes());
+}
+
+/// The sum of 16-bit words, an odd last octet padded with 0. A frame is far too short to overflow.
+fn word_sum(octets: &[u8]) -> u64 {
+    let word = |pair: &[u8]| u64::from(pair[0]) << 8 | pair.get(1).map_or(0, |o| u64::from(*o));
+    octets.chunks(2).map(word).sum()
+}
+
+/// The ones' complement sum of the 16-bit words of `sum`.
+fn folded(mut sum: u64) -> u16 {
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
+}
+
+/// SplitMix64: the state counts, the output is mixed.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        let mixed = mix(self.0);
+        self.0 = self.0.wrapping_add(GOLDEN);
+        mixed
+    }
+}
+
+/// Fisher-Yates. The modulo favours low numbers by less than 2^-32: the list has at most 2^32
+/// entries.
+fn shuffle(list: &mut [u32], random: &mut Random) {
+    for last in (1..list.len()).rev() {
+        list.swap(last, (random.next() % (last as u64 + 1)) as usize);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    fn frames(generator: Generator<'_>) -> Vec<Vec<u8>> {
+        let mut frames = Vec::new();
+        generator.generate(2048, |frame| frames.push(frame.to_vec())).unwrap();
+        frames
+    }
+
+    /// RFC 1071 word by word, with the carry brought round at once.
+    fn plain_sum(octets: impl Iterator<Item = u8>) -> u16 {
+        let octets: Vec<u8> = octets.collect();
+        let mut sum = 0u16;
+        for at in (0..octets.len()).step_by(2) {
+            let low = octets.get(at + 1).copied().unwrap_or(0);
+            let (next, carry) = sum.overflowing_add(u16::from_be_bytes([octets[at], low]));
+            sum = next + u16::from(carry);
+        }
+        sum
+    }
+
+    fn assert_valid(frame: &[u8]) {
+        let (ip, udp) = (&frame[14..34], &frame[34..]);
+        assert_eq!(&frame[12..16], [0x08, 0x00, 0x45, 0x00]);
+        assert_eq!(usize::from(u16::from_be_bytes([ip[2], ip[3]])), frame.len() - 14);
+        assert_eq!(usize::from(u16::from_be_bytes([udp[4], udp[5]])), udp.len());
+        assert_eq!(plain_sum(ip.iter().copied()), 0xffff, "IPv4 checksum");
+        let pseudo = ip[12..20].iter().copied().chain([0, 17, udp[4], udp[5]]);
+        assert_eq!(plain_sum(pseudo.chain(udp.iter().copied())), 0xffff, "UDP checksum");
+        assert_ne!(&udp[6..8], [0, 0], "0 would mean no checksum");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            cases: 24, failure_persistence: None, ..ProptestConfig::default()
+        })]
+
+        #[test]
+        fn frames_are_valid_and_flows_distinct(
+            sizes in prop::collection::vec(42u32..300, 1..13),
+            flows in 1u32..9000,
+            seed: u64,
+        ) {
+            let generator = Generator { sizes: &sizes, flows, seed };
+            let frames = frames(generator);
+            prop_assert_eq!(&frames, &self::frames(generator), "not repeatable");
+            prop_assert_eq!(frames.len() % sizes.len(), 0);
+            let mut uses: HashMap<[u8; 12], usize> = HashMap::new();
+            for (i, frame) in frames.iter().enumerate() {
+                prop_assert_eq!(frame.len() as u32, sizes[i % sizes.len()]);
+                assert_valid(frame);
+                *uses.entry(frame[26..38].try_into().unwrap()).or_default() += 1;
+            }
+            prop_assert_eq!(uses.len(), flows as usize);
+            let (least, most) = (uses.values().min().unwrap(), uses.values().max().unwrap());
+            prop_assert!(most - least <= 1, "flows used {least} to {most} times");
+        }
+    }
+
+    #[test]
+    fn a_checksum_of_zero_is_sent_as_ones() {
+        let mut frame = Vec::new();
+        let tuple = Tuple { client: 1, server: 2, client_port: 3, server_port: 4 };
+        tuple.headers(44, &mut frame);
+        frame.extend([0, 0]);
+        seal(&mut frame);
+        // The payload word that brings the sum to all ones is the checksum without it.
+        let missing = [frame[40], frame[41]];
+        frame[24..26].fill(0);
+        frame[40..42].fill(0);
+        frame[42..44].copy_from_slice(&missing);
+        seal(&mut frame);
+        assert_eq!(frame[40..42], [0xff, 0xff]);
+        assert_valid(&frame);
+    }
+
+    #[test]
+    fn seeds_differ() {
+        let with_seed = |seed| frames(Generator { sizes: &[64], flows: 64, seed });
+        assert_ne!(with_seed(1), with_seed(2));
+    }
+
+    #[test]
+    fn parameters_out_of_range_are_named() {
+        let error = |sizes: &[u32], flows, buffer| {
+            Generator { sizes, flows, seed: 0 }.generate(buffer, |_| ()).unwrap_err()
+        };
+        assert_eq!(error(&[64], 0, 2048), GeneratorError::NoFlows);
+        assert_eq!(error(&[], 1, 2048), GeneratorError::NoSizes);
+        let size = |octets, max| GeneratorError::FrameSize { octets, max };
+        assert_eq!(error(&[64, 41], 1, 2048), size(41, 2048));
+        assert_eq!(error(&[2049], 1, 2048), size(2049, 2048));
+        assert_eq!(error(&[65408], 1, u32::MAX), size(65408, 65407));
+        assert_eq!(error(&[64], 1 << 21, 2048), GeneratorError::TooMuch(1 << 27));
+        assert!(size(41, 2048).to_string().contains("from 42 octets"));
+    }
+
+    #[test]
+    fn the_largest_frame_is_valid() {
+        let generator = Generator { sizes: &[], flows: 1, seed: 3 };
+        let mut frame = Vec::new();
+        generator.build(0, MAX_BUFFER_OCTETS, &mut frame);
+        assert_eq!(frame.len(), MAX_BUFFER_OCTETS);
+        assert_valid(&frame);
+    }
+}
