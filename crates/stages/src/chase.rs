@@ -14,23 +14,17 @@ use std::hint::black_box;
 pub(crate) const KIND: StageKind = StageKind {
     spec: StageSpec {
         kind: "chase",
-        help: "Load memory in a random cycle, each load waiting for the one before, for experiments.",
+        help: "Load memory in a random cycle, each load waiting for the last, for experiments.",
         params: &[
             ParamSpec {
                 name: "kib",
-                kind: ParamKind::Integer {
-                    min: 1,
-                    max: 1 << 20,
-                },
+                kind: ParamKind::Integer { min: 1, max: 1 << 20 },
                 default: Default::Integer(1 << 14),
                 help: "Memory the cycle runs through, in KiB; each replica has its own.",
             },
             ParamSpec {
                 name: "loads",
-                kind: ParamKind::Integer {
-                    min: 0,
-                    max: 100_000,
-                },
+                kind: ParamKind::Integer { min: 0, max: 100_000 },
                 default: Default::Integer(4),
                 help: "Dependent loads per packet.",
             },
@@ -43,11 +37,7 @@ pub(crate) const KIND: StageKind = StageKind {
     build: |params, _| {
         let params = Reader(params);
         let lines = params.integer::<usize>("kib")? * 1024 / size_of::<Line>();
-        Ok(Box::new(Chase {
-            lines: cycle(lines),
-            at: 0,
-            loads: params.integer("loads")?,
-        }))
+        Ok(Box::new(Chase { lines: cycle(lines), at: 0, loads: params.integer("loads")? }))
     },
     steer: crate::no_steering,
 };
@@ -70,9 +60,7 @@ fn cycle(lines: usize) -> Vec<Line> {
     let mut seed = 1u64;
     for i in (1..lines).rev() {
         // The generator MMIX by Knuth; its high bits are the good ones.
-        seed = seed
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         cycle.swap(i, (seed >> 33) as usize % i);
     }
     cycle

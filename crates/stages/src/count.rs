@@ -71,14 +71,10 @@ impl Stage for Count {
 
     fn counts(&self) -> Vec<(&'static str, u64)> {
         let classes = NAMES.iter().zip(&self.classes).filter(|(_, c)| c.0 > 0);
-        let mut counts: Vec<_> = classes
-            .flat_map(|(name, c)| [(name.0, c.0), (name.1, c.1)])
-            .collect();
+        let mut counts: Vec<_> =
+            classes.flat_map(|(name, c)| [(name.0, c.0), (name.1, c.1)]).collect();
         if let Some((least, most)) = self.extremes {
-            counts.extend([
-                ("smallest_octets", least as u64),
-                ("largest_octets", most as u64),
-            ]);
+            counts.extend([("smallest_octets", least as u64), ("largest_octets", most as u64)]);
         }
         counts
     }

@@ -11,10 +11,7 @@ pub(crate) const KIND: StageKind = StageKind {
         help: "Panic at one packet, to try out how a broken stage is reported.",
         params: &[ParamSpec {
             name: "packet",
-            kind: ParamKind::Integer {
-                min: 0,
-                max: i64::MAX,
-            },
+            kind: ParamKind::Integer { min: 0, max: i64::MAX },
             default: Default::Required,
             help: "Place of that packet in the sequence the source offers, from 0.",
         }],
@@ -23,11 +20,7 @@ pub(crate) const KIND: StageKind = StageKind {
         keeps_order: true,
         drop_causes: &[],
     },
-    build: |params, _| {
-        Ok(Box::new(Fault {
-            packet: Reader(params).integer("packet")?,
-        }))
-    },
+    build: |params, _| Ok(Box::new(Fault { packet: Reader(params).integer("packet")? })),
     steer: crate::no_steering,
 };
 

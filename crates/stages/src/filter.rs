@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `filter`: permits or denies packets by rules over the 5-tuple; the first rule that matches wins.
 //!
-//! Fragments: only the first one carries ports. Rules with ports do not match later fragments; rules
-//! without do. A later fragment that no rule matches goes by the parameter `fragments`, not by
-//! `default`: since the first fragment is judged by its ports, and a packet without it is never
-//! reassembled, `permit` loses nothing (RFC 1858, section 2). A later TCP fragment at offset 1, which
-//! could overwrite the flags of the first, is always dropped (RFC 1858, 4.2).
+//! Fragments: only the first one carries ports. Rules with ports do not match later fragments;
+//! rules without do. A later fragment that no rule matches goes by the parameter `fragments`, not
+//! by `default`: since the first fragment is judged by its ports, and a packet without it is never
+//! reassembled, `permit` loses nothing (RFC 1858, section 2). A later TCP fragment at offset 1,
+//! which could overwrite the flags of the first, is always dropped (RFC 1858, 4.2).
 //!
 //! Leaves out: connection state, TCP flags, ICMP types.
 
@@ -39,7 +39,8 @@ pub(crate) const KIND: StageKind = StageKind {
                 name: "rules",
                 kind: ParamKind::Texts,
                 default: Default::EmptyTexts,
-                help: "\"permit|deny tcp|udp|icmp|icmp6|NUMBER|any from PREFIX|any [port N|N-M] to PREFIX|any [port N|N-M]\".",
+                help: "\"permit|deny tcp|udp|icmp|icmp6|NUMBER|any from PREFIX|any [port N|N-M] \
+                       to PREFIX|any [port N|N-M]\".",
             },
             ParamSpec {
                 name: "default",
@@ -51,7 +52,7 @@ pub(crate) const KIND: StageKind = StageKind {
                 name: "fragments",
                 kind: PERMIT_OR_DENY,
                 default: Default::Text("permit"),
-                help: "What to do with a later fragment that no rule matches; rules with ports match none.",
+                help: "What to do with a later fragment, which no rule with ports matches, if none does.",
             },
         ],
         needs_headers: true,
@@ -191,17 +192,12 @@ fn key<A>(frame: &[u8], layers: &Layers, source: A, destination: A) -> Result<Ke
 /// The verdict of the first rule that matches.
 #[inline]
 fn first_match<A: rule::Address>(rules: &[Rule<A>], key: &Key<A>) -> Option<bool> {
-    rules
-        .iter()
-        .find(|rule| rule.matches(key))
-        .map(|rule| rule.permit)
+    rules.iter().find(|rule| rule.matches(key)).map(|rule| rule.permit)
 }
 
 #[inline]
 fn be128(octets: &[u8]) -> u128 {
-    octets
-        .iter()
-        .fold(0, |value, &octet| value << 8 | u128::from(octet))
+    octets.iter().fold(0, |value, &octet| value << 8 | u128::from(octet))
 }
 
 /// Whether a later fragment of TCP starts at the ninth octet of its packet.

@@ -44,7 +44,7 @@ pub(crate) const KIND: StageKind = StageKind {
                 name: "next_hop_mac",
                 kind: ParamKind::Text,
                 default: Default::Text(""),
-                help: "MAC address of the default route's next hop, IPv4 and IPv6; \"\": no default route.",
+                help: "MAC address of the default next hop, IPv4 and IPv6; \"\": no default route.",
             },
             ParamSpec {
                 name: "routes",
@@ -84,49 +84,27 @@ impl Forward {
         let (mut v4, mut v6, mut hops) = (Vec::new(), Vec::new(), Vec::new());
         let mut add = |prefixes: &[Prefix], Mac(next_hop): Mac| {
             let hop = u16::try_from(hops.len()).map_err(|_| "more than 65536 routes".to_owned())?;
-            hops.push(
-                [next_hop, source]
-                    .concat()
-                    .try_into()
-                    .expect("twice 6 octets are 12"),
-            );
+            hops.push([next_hop, source].concat().try_into().expect("twice 6 octets are 12"));
             for prefix in prefixes {
                 match *prefix {
-                    Prefix::V4(p) => v4.push(Route {
-                        first: p.address,
-                        last: p.last(),
-                        hop,
-                    }),
-                    Prefix::V6(p) => v6.push(Route {
-                        first: p.address,
-                        last: p.last(),
-                        hop,
-                    }),
+                    Prefix::V4(p) => v4.push(Route { first: p.address, last: p.last(), hop }),
+                    Prefix::V6(p) => v6.push(Route { first: p.address, last: p.last(), hop }),
                 }
             }
             Ok(())
         };
         if let Some(next_hop) = params.optional("next_hop_mac")? {
-            let all = [
-                Prefix::V4(crate::params::Prefix4::ALL),
-                Prefix::V6(crate::params::Prefix6::ALL),
-            ];
+            let all =
+                [Prefix::V4(crate::params::Prefix4::ALL), Prefix::V6(crate::params::Prefix6::ALL)];
             add(&all, next_hop).map_err(|message| fail("next_hop_mac", message))?;
         }
         for (i, text) in params.texts("routes")?.iter().enumerate() {
             parse_route(text)
                 .and_then(|(prefix, next_hop)| add(&[prefix], next_hop))
-                .map_err(|message| BuildError {
-                    param: "routes",
-                    index: Some(i),
-                    message,
-                })?;
+                .map_err(|message| BuildError { param: "routes", index: Some(i), message })?;
         }
         if hops.is_empty() {
-            return Err(fail(
-                "next_hop_mac",
-                "no route at all; give this or `routes`".into(),
-            ));
+            return Err(fail("next_hop_mac", "no route at all; give this or `routes`".into()));
         }
         Ok(Self {
             v4: Routes::new(&v4, |a: u32| a.checked_add(1)),
@@ -200,11 +178,7 @@ fn check_v4(source: u32, destination: u32) -> Result<(), Cause> {
     if destination >> 28 == 0xe || destination == u32::MAX {
         return Err(Cause::NotUnicast);
     }
-    if is_martian_v4(destination) {
-        Err(Cause::Martian)
-    } else {
-        Ok(())
-    }
+    if is_martian_v4(destination) { Err(Cause::Martian) } else { Ok(()) }
 }
 
 /// Unspecified, loopback, link-local fe80::/10.
@@ -221,9 +195,5 @@ fn check_v6(source: u128, destination: u128) -> Result<(), Cause> {
     if destination >> 120 == 0xff {
         return Err(Cause::NotUnicast);
     }
-    if is_martian_v6(destination) {
-        Err(Cause::Martian)
-    } else {
-        Ok(())
-    }
+    if is_martian_v6(destination) { Err(Cause::Martian) } else { Ok(()) }
 }

@@ -3,8 +3,8 @@
 //!
 //! RFC 2784, with the key of RFC 2890; a sequence number is skipped, not checked. The inner packet
 //! gets the Ethernet header of the outer one and is parsed like any other. An outer "congestion
-//! experienced" is carried over to the inner ECN field (RFC 6040, 4.2). Whatever is not GRE over IPv4
-//! to `local` passes untouched.
+//! experienced" is carried over to the inner ECN field (RFC 6040, 4.2). Whatever is not GRE over
+//! IPv4 to `local` passes untouched.
 //!
 //! Leaves out: reassembly of outer fragments (dropped), routing (RFC 1701), payloads other than IP.
 
@@ -71,10 +71,7 @@ pub(crate) const KIND: StageKind = StageKind {
             },
             ParamSpec {
                 name: "key",
-                kind: ParamKind::Integer {
-                    min: -1,
-                    max: u32::MAX as i64,
-                },
+                kind: ParamKind::Integer { min: -1, max: u32::MAX as i64 },
                 default: Default::Integer(-1),
                 help: "Key the packets must carry; -1: they must carry none.",
             },
@@ -89,12 +86,7 @@ pub(crate) const KIND: StageKind = StageKind {
         let Address4(local) = params.parsed("local")?;
         let remote = params.optional("remote")?.map(|Address4(remote)| remote);
         let key = u32::try_from(params.integer::<i64>("key")?).ok();
-        Ok(Box::new(Decap {
-            local,
-            remote,
-            key,
-            untouched: 0,
-        }))
+        Ok(Box::new(Decap { local, remote, key, untouched: 0 }))
     },
     steer: crate::no_steering,
 };
@@ -159,11 +151,8 @@ impl Decap {
         if self.remote.is_some_and(|remote| remote != be32(&outer, 12)) {
             return Err(Cause::UnknownPeer);
         }
-        let (l3, l4, end) = (
-            usize::from(layers.l3),
-            usize::from(layers.l4),
-            usize::from(layers.l3_end),
-        );
+        let (l3, l4, end) =
+            (usize::from(layers.l3), usize::from(layers.l4), usize::from(layers.l3_end));
         let tunnel = packet.bytes().get(l4..end).ok_or(Cause::Unparsed)?;
         let (gre_octets, ethertype) = self.check_gre(tunnel)?;
         let inner = l4 + gre_octets;

@@ -45,19 +45,13 @@ const PARAMS: &[ParamSpec] = &[
     },
     ParamSpec {
         name: "key",
-        kind: ParamKind::Integer {
-            min: -1,
-            max: u32::MAX as i64,
-        },
+        kind: ParamKind::Integer { min: -1, max: u32::MAX as i64 },
         default: Default::Integer(-1),
         help: "Key of the tunnel; -1: no key field.",
     },
     ParamSpec {
         name: "mtu",
-        kind: ParamKind::Integer {
-            min: 68,
-            max: 65535,
-        },
+        kind: ParamKind::Integer { min: 68, max: 65535 },
         default: Default::Integer(1500),
         help: "Longest outer IPv4 packet, in octets; longer ones are dropped, not fragmented.",
     },
@@ -96,7 +90,8 @@ const IP_OCTETS: usize = 20;
 const MAX_OUTER_OCTETS: usize = IP_OCTETS + 12;
 
 struct Encap {
-    /// The outer headers; length, TOS, checksum, protocol type and sequence number differ by packet.
+    /// The outer headers; length, TOS, checksum, protocol type and sequence number are each
+    /// packet's own.
     template: [u8; MAX_OUTER_OCTETS],
     /// Octets of `template` in use.
     outer_octets: usize,
@@ -124,19 +119,12 @@ fn build(params: &Params, sequence: Option<u32>) -> Result<Box<dyn Stage>, Build
         template[IP_OCTETS] |= 0x10;
         outer_octets += 4;
     }
-    Ok(Box::new(Encap {
-        template,
-        outer_octets,
-        mtu: params.integer("mtu")?,
-        sequence,
-    }))
+    Ok(Box::new(Encap { template, outer_octets, mtu: params.integer("mtu")?, sequence }))
 }
 
 impl Stage for Encap {
     fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
-        burst.sift(ledger, |packet, ledger| {
-            Cause::judge(self.encapsulate(packet, ledger))
-        });
+        burst.sift(ledger, |packet, ledger| Cause::judge(self.encapsulate(packet, ledger)));
     }
 }
 
@@ -155,9 +143,7 @@ impl Encap {
             return Err(Cause::TooBig);
         }
         packet.truncate(end, ledger);
-        packet
-            .push_front(self.outer_octets, ledger)
-            .ok_or(Cause::NoHeadroom)?;
+        packet.push_front(self.outer_octets, ledger).ok_or(Cause::NoHeadroom)?;
         let frame = packet.bytes_mut();
         frame.copy_within(self.outer_octets..self.outer_octets + l3, 0);
         // The ethertype is the last field of the Ethernet header, behind any tags.

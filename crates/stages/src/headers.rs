@@ -124,15 +124,7 @@ pub(crate) fn walk_v4(frame: &[u8], l3: usize) -> Result<Layers, Fault> {
         return Err(Fault::BadHeader);
     }
     let (offset, more) = (be16(header, 6) & 0x1fff, header[6] & 0x20 != 0);
-    finish(
-        frame,
-        l3,
-        l3 + header_octets,
-        end,
-        4,
-        header[9],
-        fragment(offset != 0, more),
-    )
+    finish(frame, l3, l3 + header_octets, end, 4, header[9], fragment(offset != 0, more))
 }
 
 fn fragment(has_offset: bool, more: bool) -> Fragment {
@@ -183,10 +175,7 @@ fn walk_v6(frame: &[u8], l3: usize) -> Result<Layers, Fault> {
 
 fn is_extension(next: u8) -> bool {
     use protocol::{AUTHENTICATION, DESTINATION_OPTIONS, FRAGMENT, HOP_BY_HOP, ROUTING};
-    matches!(
-        next,
-        HOP_BY_HOP | ROUTING | FRAGMENT | AUTHENTICATION | DESTINATION_OPTIONS
-    )
+    matches!(next, HOP_BY_HOP | ROUTING | FRAGMENT | AUTHENTICATION | DESTINATION_OPTIONS)
 }
 
 /// Length of an extension header from its length field: units of 8 octets beyond the first 8; of 4
@@ -236,14 +225,7 @@ fn finish(
         check_transport(payload, protocol, fragment)?;
     }
     // Frames are at most 65535 octets long, so every offset fits.
-    Ok(Layers {
-        l3: l3 as u16,
-        l4: l4 as u16,
-        l3_end: end as u16,
-        ip_version,
-        protocol,
-        fragment,
-    })
+    Ok(Layers { l3: l3 as u16, l4: l4 as u16, l3_end: end as u16, ip_version, protocol, fragment })
 }
 
 /// Whether the transport header lies whole in `payload`. A first fragment that cuts it is refused
@@ -263,11 +245,7 @@ fn check_transport(payload: &[u8], protocol: u8, fragment: Fragment) -> Result<(
             let header: &[u8; 8] = array(payload, 0).ok_or(Fault::CutHeader)?;
             let octets = usize::from(be16(header, 4));
             let fits = octets <= payload.len() || fragment == Fragment::First;
-            if octets < 8 || !fits {
-                Err(Fault::BadHeader)
-            } else {
-                Ok(())
-            }
+            if octets < 8 || !fits { Err(Fault::BadHeader) } else { Ok(()) }
         }
         protocol::ICMP | protocol::ICMPV6 if payload.len() < 8 => Err(Fault::CutHeader),
         _ => Ok(()),

@@ -2,10 +2,10 @@
 //! The stages of a packet path, as an edge router needs them, and some of known cost for
 //! experiments.
 //!
-//! [`KINDS`] is the table; each row stands in a file of its own, with the RFCs it follows and what it
-//! leaves out. No stage allocates for a packet, none panics whatever the octets (but `fault`, which
-//! is made to), and none has a clock or timers. No stage sends a packet of its own: where a router
-//! would answer with ICMP, the packet is dropped with a cause.
+//! [`KINDS`] is the table; each row stands in a file of its own, with the RFCs it follows and what
+//! it leaves out. No stage allocates for a packet, none panics whatever the octets (but `fault`,
+//! which is made to), and none has a clock or timers. No stage sends a packet of its own: where a
+//! router would answer with ICMP, the packet is dropped with a cause.
 
 #![forbid(unsafe_code)]
 
@@ -83,11 +83,7 @@ mod tests {
     #[test]
     fn specifications_are_sound() {
         for spec in specs() {
-            assert!(
-                spec.help.ends_with('.') && !spec.help.contains('\n'),
-                "{}",
-                spec.kind
-            );
+            assert!(spec.help.ends_with('.') && !spec.help.contains('\n'), "{}", spec.kind);
             assert!(spec.drop_causes.len() <= MAX_CAUSES, "{}", spec.kind);
             let causes: BTreeSet<_> = spec.drop_causes.iter().collect();
             assert_eq!(causes.len(), spec.drop_causes.len(), "{}", spec.kind);

@@ -12,9 +12,9 @@
 //!   used up, the mapping idle longest from inside gives way (`full = "evict"`) or the new one is
 //!   refused (`full = "drop"`).
 //! - No hairpinning: packets from inside to the pool are dropped with a cause.
-//! - ICMP: the identifiers of echo and timestamp queries are mapped like ports; "unreachable", "time
-//!   exceeded" and "parameter problem" are translated outside and in the packet they quote, whose
-//!   transport checksum is not checked (RFC 5508, REQ-3).
+//! - ICMP: the identifiers of echo and timestamp queries are mapped like ports; "unreachable",
+//!   "time exceeded" and "parameter problem" are translated outside and in the packet they quote,
+//!   whose transport checksum is not checked (RFC 5508, REQ-3).
 //! - Fragments from inside are all translated, in any order: a later one needs no port, since the
 //!   outside address follows from the inside one. Fragments to the pool would need reassembly and
 //!   are dropped, against REQ-14 of RFC 4787.
@@ -30,8 +30,8 @@
 //! ```
 //!
 //! An inside address in bucket b gets only ports p with p mod BUCKETS = b, so what comes back meets
-//! the replica that knows the mapping. Ports are given out by bucket, outside address and protocol (a
-//! group), in an order that depends on no packet outside the group. So the output is the same,
+//! the replica that knows the mapping. Ports are given out by bucket, outside address and protocol
+//! (a group), in an order that depends on no packet outside the group. So the output is the same,
 //! octet by octet, however buckets are spread over replicas.
 //!
 //! A packet that the source sorted into another bucket than its addresses ask for here, say because
@@ -98,12 +98,9 @@ pub(crate) const KIND: StageKind = StageKind {
             },
             ParamSpec {
                 name: "flows",
-                kind: ParamKind::Integer {
-                    min: 128,
-                    max: 16 * 64_512,
-                },
+                kind: ParamKind::Integer { min: 128, max: 16 * 64_512 },
                 default: Default::Integer(64_512),
-                help: "Inside endpoints mapped at once, per protocol; an outside address has 64512 ports.",
+                help: "Inside endpoints mapped at once, by protocol; a pool address has 64512 ports.",
             },
             ParamSpec {
                 name: "full",
@@ -136,16 +133,10 @@ impl Realm {
         let inside: Prefix4 = params.parsed("inside")?;
         let pool: Prefix4 = params.parsed("outside")?;
         if pool.last() - pool.address >= MAX_POOL_ADDRESSES {
-            return Err(fail(
-                "outside",
-                "more than 16 addresses; use /28 or longer".into(),
-            ));
+            return Err(fail("outside", "more than 16 addresses; use /28 or longer".into()));
         }
         if inside.contains(pool.address) || pool.contains(inside.address) {
-            return Err(fail(
-                "outside",
-                "overlaps `inside`; use other addresses".into(),
-            ));
+            return Err(fail("outside", "overlaps `inside`; use other addresses".into()));
         }
         Ok(Self { inside, pool })
     }
@@ -224,23 +215,14 @@ impl Nat44 {
             Way::Out { group, .. } | Way::In { group, .. } if group.bucket != bucket => {
                 Err(Cause::Misdirected)
             }
-            Way::Out {
-                group,
-                address,
-                port,
-                quoted,
-            } => {
+            Way::Out { group, address, port, quoted } => {
                 let outside = self.realm.pool.address + group.pool_index;
                 let inside = port.map(|port| Endpoint { address, port });
                 self.outbound(frame, layers, group, inside, quoted, outside)?;
                 self.counts.outbound += 1;
                 Ok(())
             }
-            Way::In {
-                group,
-                port,
-                quoted,
-            } => {
+            Way::In { group, port, quoted } => {
                 let inside = self.table.owner(group, port).ok_or(Cause::NoMapping)?;
                 let port = Some((group.transport, inside.port));
                 inbound(frame, layers, inside.address, port, quoted)?;
@@ -374,7 +356,7 @@ fn rewrite(
     Some(())
 }
 
-/// Rewrites the packet that an ICMP error quotes at `quoted`, and updates the checksum of the error.
+/// Rewrites the packet that an ICMP error quotes at `quoted`, and updates the error's checksum.
 fn rewrite_quote(
     frame: &mut [u8],
     layers: &Layers,

@@ -12,9 +12,7 @@ pub(crate) struct Reader<'a>(pub(crate) &'a Params);
 
 impl<'a> Reader<'a> {
     fn value(self, name: &'static str) -> Result<&'a Value, BuildError> {
-        self.0
-            .get(name)
-            .ok_or_else(|| fail(name, "missing; give it a value".into()))
+        self.0.get(name).ok_or_else(|| fail(name, "missing; give it a value".into()))
     }
 
     pub(crate) fn bool(self, name: &'static str) -> Result<bool, BuildError> {
@@ -52,9 +50,7 @@ impl<'a> Reader<'a> {
         self,
         name: &'static str,
     ) -> Result<T, BuildError> {
-        self.text(name)?
-            .parse()
-            .map_err(|message| fail(name, message))
+        self.text(name)?.parse().map_err(|message| fail(name, message))
     }
 
     /// Like [`Reader::parsed`], but an empty text means none.
@@ -62,21 +58,13 @@ impl<'a> Reader<'a> {
         self,
         name: &'static str,
     ) -> Result<Option<T>, BuildError> {
-        if self.text(name)?.is_empty() {
-            Ok(None)
-        } else {
-            self.parsed(name).map(Some)
-        }
+        if self.text(name)?.is_empty() { Ok(None) } else { self.parsed(name).map(Some) }
     }
 }
 
 /// An error about the parameter `name`.
 pub(crate) fn fail(param: &'static str, message: String) -> BuildError {
-    BuildError {
-        param,
-        index: None,
-        message,
-    }
+    BuildError { param, index: None, message }
 }
 
 /// An IPv4 address.
@@ -110,11 +98,7 @@ impl FromStr for Mac {
             let part = parts.next().filter(hex).ok_or_else(wrong)?;
             *octet = u8::from_str_radix(part, 16).map_err(|_| wrong())?;
         }
-        if parts.next().is_some() {
-            Err(wrong())
-        } else {
-            Ok(Self(octets))
-        }
+        if parts.next().is_some() { Err(wrong()) } else { Ok(Self(octets)) }
     }
 }
 
@@ -141,10 +125,7 @@ pub(crate) struct Prefix6 {
 
 impl Prefix4 {
     /// Every address.
-    pub(crate) const ALL: Self = Self {
-        address: 0,
-        mask: 0,
-    };
+    pub(crate) const ALL: Self = Self { address: 0, mask: 0 };
 
     #[inline]
     pub(crate) fn contains(self, address: u32) -> bool {
@@ -159,10 +140,7 @@ impl Prefix4 {
 
 impl Prefix6 {
     /// Every address.
-    pub(crate) const ALL: Self = Self {
-        address: 0,
-        mask: 0,
-    };
+    pub(crate) const ALL: Self = Self { address: 0, mask: 0 };
 
     /// The last address.
     pub(crate) fn last(self) -> u128 {
@@ -195,9 +173,7 @@ impl FromStr for Prefix {
                 Ok(Self::V4(Prefix4 { address, mask }))
             }
             IpAddr::V6(v6) => {
-                let bits = 128u32
-                    .checked_sub(length.unwrap_or(128))
-                    .ok_or_else(wrong)?;
+                let bits = 128u32.checked_sub(length.unwrap_or(128)).ok_or_else(wrong)?;
                 let (address, mask) = (u128::from(v6), u128::MAX.checked_shl(bits).unwrap_or(0));
                 if address & !mask != 0 {
                     return Err(beyond(std::net::Ipv6Addr::from(address & mask).into()));
@@ -225,58 +201,29 @@ mod tests {
 
     #[test]
     fn prefixes() {
-        let ten = Prefix4 {
-            address: 10 << 24,
-            mask: 0xff00_0000,
-        };
+        let ten = Prefix4 { address: 10 << 24, mask: 0xff00_0000 };
         assert_eq!("10.0.0.0/8".parse(), Ok(Prefix::V4(ten)));
         assert!(ten.contains(0x0aff_ffff) && !ten.contains(0x0b00_0000));
         assert_eq!(ten.last(), 0x0aff_ffff);
         assert_eq!("0.0.0.0/0".parse(), Ok(Prefix::V4(Prefix4::ALL)));
         assert_eq!("::/0".parse(), Ok(Prefix::V6(Prefix6::ALL)));
-        let host = Prefix4 {
-            address: 0xc000_0201,
-            mask: u32::MAX,
-        };
+        let host = Prefix4 { address: 0xc000_0201, mask: u32::MAX };
         assert_eq!("192.0.2.1".parse(), Ok(Prefix::V4(host)));
-        for bad in [
-            "",
-            "10.0.0.0/33",
-            "10.0.0/8",
-            "::/129",
-            "10.0.0.0/-1",
-            "10.0.0.0/",
-            "x",
-        ] {
-            assert!(
-                bad.parse::<Prefix>().unwrap_err().contains("not a prefix"),
-                "{bad}"
-            );
+        for bad in ["", "10.0.0.0/33", "10.0.0/8", "::/129", "10.0.0.0/-1", "10.0.0.0/", "x"] {
+            assert!(bad.parse::<Prefix>().unwrap_err().contains("not a prefix"), "{bad}");
         }
         let beyond = "10.1.2.3/8".parse::<Prefix>().unwrap_err();
         assert!(beyond.ends_with("write 10.0.0.0/8"), "{beyond}");
-        assert!(
-            "2001:db8::1/32"
-                .parse::<Prefix>()
-                .unwrap_err()
-                .ends_with("2001:db8::/32")
-        );
+        assert!("2001:db8::1/32".parse::<Prefix>().unwrap_err().ends_with("2001:db8::/32"));
         assert!("::/0".parse::<Prefix4>().unwrap_err().contains("IPv6"));
     }
 
     #[test]
     fn hardware_addresses() {
-        assert_eq!(
-            "02:00:5E:10:00:ff".parse(),
-            Ok(Mac([2, 0, 0x5e, 0x10, 0, 0xff]))
-        );
-        for bad in [
-            "",
-            "02:00:5e:10:00",
-            "02:00:5e:10:00:01:02",
-            "2:0:5e:10:0:1",
-            "0g:00:00:00:00:00",
-        ] {
+        assert_eq!("02:00:5E:10:00:ff".parse(), Ok(Mac([2, 0, 0x5e, 0x10, 0, 0xff])));
+        for bad in
+            ["", "02:00:5e:10:00", "02:00:5e:10:00:01:02", "2:0:5e:10:0:1", "0g:00:00:00:00:00"]
+        {
             assert!(bad.parse::<Mac>().is_err(), "{bad}");
         }
         assert!("+2:00:00:00:00:00".parse::<Mac>().is_err());

@@ -11,7 +11,7 @@ use linerate_path::spec::{StageSpec, State};
 pub(crate) const KIND: StageKind = StageKind {
     spec: StageSpec {
         kind: "parse",
-        help: "Find the headers: Ethernet, up to two VLAN tags, IPv4, IPv6 with extensions, TCP, UDP, ICMP.",
+        help: "Find the headers: Ethernet, VLAN tags, IPv4, IPv6 with extensions, TCP, UDP, ICMP.",
         params: &[],
         needs_headers: false,
         state: State::None,

@@ -35,9 +35,7 @@ impl<A: Copy + Ord + Default> Routes<A> {
         // start together, the one that ends first.
         let longest = |start: &A| {
             let holding = routes.iter().filter(|r| (r.first..=r.last).contains(start));
-            holding
-                .max_by_key(|r| (r.first, std::cmp::Reverse(r.last)))
-                .map(|r| r.hop)
+            holding.max_by_key(|r| (r.first, std::cmp::Reverse(r.last))).map(|r| r.hop)
         };
         let hops = starts.iter().map(longest).collect();
         Self { starts, hops }
@@ -58,11 +56,7 @@ mod tests {
 
     fn route(value: u32, length: u32, hop: u16) -> Route<u32> {
         let mask = u32::MAX.checked_shl(32 - length).unwrap_or(0);
-        Route {
-            first: value & mask,
-            last: value | !mask,
-            hop,
-        }
+        Route { first: value & mask, last: value | !mask, hop }
     }
 
     #[test]

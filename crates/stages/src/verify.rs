@@ -42,10 +42,7 @@ pub(crate) const KIND: StageKind = StageKind {
         drop_causes: CAUSES,
     },
     build: |params, _| {
-        Ok(Box::new(Verify {
-            l4: Reader(params).bool("l4")?,
-            counts: Counts::default(),
-        }))
+        Ok(Box::new(Verify { l4: Reader(params).bool("l4")?, counts: Counts::default() }))
     },
     steer: crate::no_steering,
 };
@@ -164,9 +161,5 @@ impl Verify {
 
 #[inline]
 fn intact(sum: Partial) -> Result<(), Cause> {
-    if fold(sum) == 0xffff {
-        Ok(())
-    } else {
-        Err(Cause::BadL4Checksum)
-    }
+    if fold(sum) == 0xffff { Ok(()) } else { Err(Cause::BadL4Checksum) }
 }

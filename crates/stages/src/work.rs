@@ -16,10 +16,7 @@ pub(crate) const KIND: StageKind = StageKind {
         help: "Compute without touching memory: a stage whose cost is known, for experiments.",
         params: &[ParamSpec {
             name: "adds",
-            kind: ParamKind::Integer {
-                min: 0,
-                max: 1_000_000,
-            },
+            kind: ParamKind::Integer { min: 0, max: 1_000_000 },
             default: Default::Integer(100),
             help: "Dependent one-cycle integer operations per packet: costs as many core cycles.",
         }],
@@ -28,12 +25,7 @@ pub(crate) const KIND: StageKind = StageKind {
         keeps_order: true,
         drop_causes: &[],
     },
-    build: |params, _| {
-        Ok(Box::new(Work {
-            adds: Reader(params).integer("adds")?,
-            value: 1,
-        }))
-    },
+    build: |params, _| Ok(Box::new(Work { adds: Reader(params).integer("adds")?, value: 1 })),
     steer: crate::no_steering,
 };
 

@@ -63,10 +63,7 @@ struct Ports {
 }
 
 impl Ports {
-    const ALL: Self = Self {
-        first: 0,
-        span: u16::MAX,
-    };
+    const ALL: Self = Self { first: 0, span: u16::MAX };
 
     #[inline]
     fn contain(self, port: u16) -> bool {
@@ -78,8 +75,7 @@ impl<A: Address> Rule<A> {
     #[inline]
     pub(super) fn matches(&self, key: &Key<A>) -> bool {
         // Addresses decide most often; the rest is joined without branches.
-        !key.destination
-            .differs(self.destination, self.destination_mask)
+        !key.destination.differs(self.destination, self.destination_mask)
             && !key.source.differs(self.source, self.source_mask)
             && ((key.protocol ^ self.protocol) & self.protocol_mask == 0)
                 & self.source_ports.contain(key.source_port)
@@ -116,19 +112,12 @@ impl<'t> Words<'t> {
     }
 
     fn wrong(&self, wanted: &str, word: &str) -> String {
-        format!(
-            "\"{}\": {wanted} should stand in place of \"{word}\"",
-            self.rule
-        )
+        format!("\"{}\": {wanted} should stand in place of \"{word}\"", self.rule)
     }
 
     fn expect(&mut self, wanted: &str) -> Result<(), String> {
         let word = self.take(wanted)?;
-        if word == wanted {
-            Ok(())
-        } else {
-            Err(self.wrong(wanted, word))
-        }
+        if word == wanted { Ok(()) } else { Err(self.wrong(wanted, word)) }
     }
 
     /// `None` for any protocol.
@@ -163,10 +152,7 @@ impl<'t> Words<'t> {
         let word = self.take(WANTED)?;
         let (first, last) = word.split_once('-').unwrap_or((word, word));
         match (first.parse::<u16>(), last.parse::<u16>()) {
-            (Ok(first), Ok(last)) if first <= last => Ok(Ports {
-                first,
-                span: last - first,
-            }),
+            (Ok(first), Ok(last)) if first <= last => Ok(Ports { first, span: last - first }),
             _ => Err(self.wrong(WANTED, word)),
         }
     }
@@ -176,10 +162,7 @@ impl FromStr for Parsed {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut words = Words {
-            rule: text,
-            rest: text.split_whitespace().peekable(),
-        };
+        let mut words = Words { rule: text, rest: text.split_whitespace().peekable() };
         let permit = match words.take("permit or deny")? {
             "permit" => true,
             "deny" => false,
@@ -201,9 +184,9 @@ impl FromStr for Parsed {
             v6: prefixes_v6(&from, &to).map(|p| rule(permit, protocol, &from, &to, p)),
         })
         .and_then(|parsed| match parsed {
-            Self { v4: None, v6: None } => Err(format!(
-                "\"{text}\": an IPv4 and an IPv6 prefix match no packet together"
-            )),
+            Self { v4: None, v6: None } => {
+                Err(format!("\"{text}\": an IPv4 and an IPv6 prefix match no packet together"))
+            }
             parsed => Ok(parsed),
         })
     }
@@ -265,9 +248,7 @@ mod tests {
     fn a_rule_is_compiled_for_the_versions_it_speaks_of() {
         let any: Parsed = "permit any from any to any".parse().unwrap();
         assert!(any.v4.is_some() && any.v6.is_some());
-        let v4: Parsed = "deny tcp from 10.0.0.0/8 to any port 80-90"
-            .parse()
-            .unwrap();
+        let v4: Parsed = "deny tcp from 10.0.0.0/8 to any port 80-90".parse().unwrap();
         assert_eq!(v4.v6, None);
         let rule = v4.v4.unwrap();
         let mut key = Key {

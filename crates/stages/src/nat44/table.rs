@@ -32,7 +32,7 @@ pub(super) struct Endpoint {
 #[derive(Clone, Copy, Default)]
 struct Owner {
     inside: Endpoint,
-    /// When the port was last used from inside, in packets of the group; above 0 once it was.
+    /// [`Table::now`] when the port was last used from inside; above 0 once it was.
     used_at: u64,
 }
 
@@ -49,21 +49,16 @@ pub(super) enum Outbound {
     Full,
 }
 
-/// The part of a group that changes with every packet.
-#[derive(Clone, Copy, Default)]
-struct Head {
-    /// Outbound packets so far.
-    now: u64,
-    /// Positions given out; from then on always taken.
-    taken: usize,
-}
-
 /// All mappings of one replica.
 pub(super) struct Table {
     pool_addresses: usize,
     /// Ports used per group.
     ports: usize,
-    heads: Vec<Head>,
+    /// Outbound packets so far. Only the order of two uses in one group matters, and that does not
+    /// depend on packets of other groups.
+    now: u64,
+    /// Positions given out, per group; from then on always taken.
+    taken: Vec<u16>,
     /// `ports` per group.
     owners: Vec<Owner>,
     /// `1 << index_bits` per group.
@@ -75,15 +70,14 @@ impl Table {
     /// Room for `flows` mappings of each protocol, as far as the pool has ports for them.
     pub(super) fn new(pool_addresses: u32, flows: usize) -> Self {
         let pool_addresses = pool_addresses as usize;
-        let ports = flows
-            .div_ceil(BUCKETS * pool_addresses)
-            .min(PORTS_PER_GROUP);
+        let ports = flows.div_ceil(BUCKETS * pool_addresses).min(PORTS_PER_GROUP);
         let index_bits = (2 * ports).next_power_of_two().ilog2();
         let groups = BUCKETS * pool_addresses * TRANSPORTS;
         Self {
             pool_addresses,
             ports,
-            heads: vec![Head::default(); groups],
+            now: 0,
+            taken: vec![0; groups],
             owners: vec![Owner::default(); groups * ports],
             index: vec![0; groups << index_bits],
             index_bits,
@@ -99,15 +93,15 @@ impl Table {
     #[inline]
     pub(super) fn map(&mut self, group: Group, inside: Endpoint, evict: bool) -> Outbound {
         let g = self.number(group);
-        self.heads[g].now += 1;
-        let now = self.heads[g].now;
+        self.now += 1;
+        let now = self.now;
         if let Some(position) = self.position(g, inside) {
             self.owners[g * self.ports + position].used_at = now;
             return Outbound::Known(port(group, position));
         }
-        let taken = self.heads[g].taken;
+        let taken = usize::from(self.taken[g]);
         let (position, outcome): (_, fn(u16) -> Outbound) = if taken < self.ports {
-            self.heads[g].taken += 1;
+            self.taken[g] += 1;
             (taken, Outbound::Made)
         } else if evict {
             let position = self.least_recent(g);
@@ -116,18 +110,14 @@ impl Table {
         } else {
             return Outbound::Full;
         };
-        self.owners[g * self.ports + position] = Owner {
-            inside,
-            used_at: now,
-        };
+        self.owners[g * self.ports + position] = Owner { inside, used_at: now };
         self.link(g, inside, position);
         outcome(port(group, position))
     }
 
     /// The outside port of `inside`, if it has one; does not count as use.
     pub(super) fn find(&self, group: Group, inside: Endpoint) -> Option<u16> {
-        self.position(self.number(group), inside)
-            .map(|position| port(group, position))
+        self.position(self.number(group), inside).map(|position| port(group, position))
     }
 
     /// Who has the outside port `port`, which lies in `group`.
@@ -143,10 +133,7 @@ impl Table {
 
     fn least_recent(&self, g: usize) -> usize {
         let owners = &self.owners[g * self.ports..][..self.ports];
-        let least = owners
-            .iter()
-            .enumerate()
-            .min_by_key(|(_, owner)| owner.used_at);
+        let least = owners.iter().enumerate().min_by_key(|(_, owner)| owner.used_at);
         least.map_or(0, |(position, _)| position)
     }
 

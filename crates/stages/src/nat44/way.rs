@@ -117,12 +117,7 @@ impl Realm {
         }
         let transport = Transport::of(layers.protocol).ok_or(Refusal::NotTranslatable)?;
         let way = |address, transport, port, quoted| {
-            Ok(Way::Out {
-                group: self.group(address, transport),
-                address,
-                port,
-                quoted,
-            })
+            Ok(Way::Out { group: self.group(address, transport), address, port, quoted })
         };
         if layers.fragment == Fragment::Later {
             return way(source, transport, None, None);
@@ -134,12 +129,7 @@ impl Realm {
                 if !self.inside.contains(quote.address) {
                     return Err(Refusal::NotTranslatable);
                 }
-                way(
-                    quote.address,
-                    quote.transport,
-                    Some(quote.port),
-                    Some(quote.at),
-                )
+                way(quote.address, quote.transport, Some(quote.port), Some(quote.at))
             }
             Transport::Icmp if !is_query(start[0]) => Err(Refusal::NotTranslatable),
             _ => {
@@ -159,15 +149,7 @@ impl Realm {
         let way = |transport, port: u16, quoted| {
             let bucket = (port % BUCKETS as u16) as u8;
             let pool_index = destination - self.pool.address;
-            Ok(Way::In {
-                group: Group {
-                    bucket,
-                    pool_index,
-                    transport,
-                },
-                port,
-                quoted,
-            })
+            Ok(Way::In { group: Group { bucket, pool_index, transport }, port, quoted })
         };
         match transport {
             Transport::Icmp if is_error(start[0]) => {
@@ -178,11 +160,7 @@ impl Realm {
                 way(quote.transport, quote.port, Some(quote.at))
             }
             Transport::Icmp if !is_reply(start[0]) => Err(Refusal::NotTranslatable),
-            _ => way(
-                transport,
-                be16(start, transport.port_at(Side::Destination)),
-                None,
-            ),
+            _ => way(transport, be16(start, transport.port_at(Side::Destination)), None),
         }
     }
 
@@ -192,11 +170,7 @@ impl Realm {
         // The bits below the bucket, as a fraction of the pool.
         let fraction = u64::from(hash(address) << BUCKET_BITS);
         let pool_index = ((fraction * u64::from(self.pool_addresses())) >> u32::BITS) as u32;
-        Group {
-            bucket: bucket(address),
-            pool_index,
-            transport,
-        }
+        Group { bucket: bucket(address), pool_index, transport }
     }
 }
 
@@ -218,9 +192,7 @@ fn quote(
     is_expected: fn(u8) -> bool,
 ) -> Result<Quote, Refusal> {
     let at = usize::from(layers.l4) + 8;
-    let quote = frame
-        .get(at..layers.l3_end.into())
-        .ok_or(Refusal::NotTranslatable)?;
+    let quote = frame.get(at..layers.l3_end.into()).ok_or(Refusal::NotTranslatable)?;
     let header: &[u8; 20] = array(quote, 0).ok_or(Refusal::NotTranslatable)?;
     let header_octets = usize::from(header[0] & 0x0f) * 4;
     let is_later_fragment = be16(header, 6) & 0x1fff != 0;

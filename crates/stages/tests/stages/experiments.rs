@@ -19,11 +19,7 @@ fn work_does_every_operation() {
         for _ in 0..3 {
             for i in 0..adds {
                 let operand = 0x9e37_79b9_7f4a_7c15u64;
-                value = if i % 2 == 0 {
-                    value.wrapping_add(operand)
-                } else {
-                    value ^ operand
-                };
+                value = if i % 2 == 0 { value.wrapping_add(operand) } else { value ^ operand };
             }
         }
         assert_eq!(rig.count("result"), Some(value), "{adds}");

@@ -24,10 +24,7 @@ impl Model {
             let prefix = (random.below(3) > 0).then(|| {
                 let length = [8, 16, 24, 31, 32][random.below(5) as usize];
                 let address = u32::from_be_bytes(address(random));
-                (
-                    (address & (u32::MAX << (32 - length))).to_be_bytes(),
-                    length,
-                )
+                ((address & (u32::MAX << (32 - length))).to_be_bytes(), length)
             });
             let ports = (random.below(3) == 0).then(|| {
                 let first = random.below(5) as u16;
@@ -39,11 +36,7 @@ impl Model {
         if sides.iter().any(|s| s.1.is_some()) && protocol != Some(17) {
             protocol = Some(6);
         }
-        Self {
-            permit: random.below(2) == 0,
-            protocol,
-            sides,
-        }
+        Self { permit: random.below(2) == 0, protocol, sides }
     }
 
     fn text(&self) -> String {
@@ -66,11 +59,7 @@ impl Model {
                 Some((a, b)) => format!("{prefix} port {a}-{b}"),
             }
         };
-        format!(
-            "{permit} {protocol} from {} to {}",
-            side(&self.sides[0]),
-            side(&self.sides[1])
-        )
+        format!("{permit} {protocol} from {} to {}", side(&self.sides[0]), side(&self.sides[1]))
     }
 
     fn matches(&self, protocol: u8, ends: [(V4, u16); 2]) -> bool {
@@ -81,34 +70,23 @@ impl Model {
             })
         };
         self.protocol.is_none_or(|p| p == protocol)
-            && self
-                .sides
-                .iter()
-                .zip(ends)
-                .all(|((prefix, ports), (address, port))| {
-                    prefix.is_none_or(|(p, length)| inside(address, p, length))
-                        && ports.is_none_or(|(first, last)| first <= port && port <= last)
-                })
+            && self.sides.iter().zip(ends).all(|((prefix, ports), (address, port))| {
+                prefix.is_none_or(|(p, length)| inside(address, p, length))
+                    && ports.is_none_or(|(first, last)| first <= port && port <= last)
+            })
     }
 }
 
 /// Few enough that rules hit.
 fn address(random: &mut Random) -> V4 {
-    [
-        10,
-        random.below(2) as u8,
-        random.below(2) as u8,
-        random.below(4) as u8,
-    ]
+    [10, random.below(2) as u8, random.below(2) as u8, random.below(4) as u8]
 }
 
 #[test]
 fn equals_a_slow_reading_of_the_rules() {
     let mut random = Random(1);
     for round in 0..60 {
-        let rules: Vec<_> = (0..random.below(20))
-            .map(|_| Model::random(&mut random))
-            .collect();
+        let rules: Vec<_> = (0..random.below(20)).map(|_| Model::random(&mut random)).collect();
         let rule_texts: Vec<_> = rules.iter().map(Model::text).collect();
         let rule_refs: Vec<_> = rule_texts.iter().map(String::as_str).collect();
         let default = ["permit", "deny"][round % 2];
@@ -125,16 +103,8 @@ fn equals_a_slow_reading_of_the_rules() {
             };
             let first = rules.iter().find(|rule| rule.matches(protocol, ends));
             let permit = first.map_or(default == "permit", |rule| rule.permit);
-            let expected = if permit {
-                Fate::Out(frame.clone())
-            } else {
-                Fate::Dropped("denied")
-            };
-            assert_eq!(
-                rig.offer_one(&frame),
-                expected,
-                "{protocol} {ends:?} {rule_texts:#?}"
-            );
+            let expected = if permit { Fate::Out(frame.clone()) } else { Fate::Dropped("denied") };
+            assert_eq!(rig.offer_one(&frame), expected, "{protocol} {ends:?} {rule_texts:#?}");
         }
         let counted: u64 = ["permitted_by_rule", "denied_by_rule", "by_default"]
             .map(|name| rig.count(name).unwrap())
@@ -167,26 +137,17 @@ fn versions_do_not_mix() {
 
 #[test]
 fn later_fragments_match_no_ports() {
-    let rules = [
-        "permit udp from any to any port 53",
-        "deny any from 10.9.0.0/16 to any",
-    ];
+    let rules = ["permit udp from any to any port 53", "deny any from 10.9.0.0/16 to any"];
     let offer = |policy: &str, source: V4, port: u16| -> Vec<Fate> {
-        let given = [
-            ("rules", texts(&rules)),
-            ("default", text("deny")),
-            ("fragments", text(policy)),
-        ];
+        let given =
+            [("rules", texts(&rules)), ("default", text("deny")), ("fragments", text(policy))];
         let mut pool = Pool::new(4, 2048);
         let mut rig = Rig::new(&mut pool, &[("filter", &given)]);
         let pieces = fragments(&udp(source, 9, B, port, &[7; 50]), 32);
         pieces.iter().map(|piece| rig.offer_one(piece)).collect()
     };
     let (denied, refused) = (Fate::Dropped("denied"), Fate::Dropped("fragment"));
-    assert!(matches!(
-        offer("permit", A, 53)[..],
-        [Fate::Out(_), Fate::Out(_)]
-    ));
+    assert!(matches!(offer("permit", A, 53)[..], [Fate::Out(_), Fate::Out(_)]));
     // The first fragment has its ports, the later one goes by the policy.
     assert!(matches!(&offer("permit", A, 54)[..], [first, Fate::Out(_)] if *first == denied));
     assert!(matches!(&offer("deny", A, 53)[..], [Fate::Out(_), later] if *later == refused));
@@ -212,8 +173,5 @@ fn a_fragment_that_could_overwrite_tcp_flags_is_dropped() {
 fn a_wrong_rule_is_named() {
     let rules = texts(&["permit any from any to any", "permit tcp from any"]);
     let error = build_error(("filter", &[("rules", rules)]));
-    assert_eq!(
-        error,
-        "rules[1]: \"permit tcp from any\" ends where to should stand"
-    );
+    assert_eq!(error, "rules[1]: \"permit tcp from any\" ends where to should stand");
 }

@@ -66,43 +66,18 @@ fn every_ttl_keeps_the_checksum_right() {
 fn addresses_that_must_not_be_forwarded() {
     let mut pool = Pool::new(4, 2048);
     let mut rig = Rig::new(&mut pool, &[("forward", &router())]);
-    let martians = [
-        [0, 0, 0, 0],
-        [0, 1, 2, 3],
-        [127, 0, 0, 1],
-        [240, 0, 0, 1],
-        [169, 254, 1, 1],
-    ];
+    let martians = [[0, 0, 0, 0], [0, 1, 2, 3], [127, 0, 0, 1], [240, 0, 0, 1], [169, 254, 1, 1]];
     for martian in martians {
         let martian_drop = Fate::Dropped("martian");
-        assert_eq!(
-            rig.offer_one(&udp(martian, 1, B, 2, b"")),
-            martian_drop,
-            "{martian:?}"
-        );
-        assert_eq!(
-            rig.offer_one(&udp(A, 1, martian, 2, b"")),
-            martian_drop,
-            "{martian:?}"
-        );
+        assert_eq!(rig.offer_one(&udp(martian, 1, B, 2, b"")), martian_drop, "{martian:?}");
+        assert_eq!(rig.offer_one(&udp(A, 1, martian, 2, b"")), martian_drop, "{martian:?}");
     }
     for group in [[224, 0, 0, 5], [239, 255, 255, 255], [255; 4]] {
-        assert_eq!(
-            rig.offer_one(&udp(group, 1, B, 2, b"")),
-            Fate::Dropped("martian")
-        );
-        assert_eq!(
-            rig.offer_one(&udp(A, 1, group, 2, b"")),
-            Fate::Dropped("not_unicast")
-        );
+        assert_eq!(rig.offer_one(&udp(group, 1, B, 2, b"")), Fate::Dropped("martian"));
+        assert_eq!(rig.offer_one(&udp(A, 1, group, 2, b"")), Fate::Dropped("not_unicast"));
     }
-    for ordinary in [
-        [1, 0, 0, 1],
-        [126, 9, 9, 9],
-        [128, 0, 0, 1],
-        [223, 9, 9, 9],
-        [169, 253, 9, 9],
-    ] {
+    for ordinary in [[1, 0, 0, 1], [126, 9, 9, 9], [128, 0, 0, 1], [223, 9, 9, 9], [169, 253, 9, 9]]
+    {
         rig.offer_one(&udp(ordinary, 1, ordinary, 2, b"")).out();
     }
     let v6 = |first: u16, last: u8| -> V6 {
@@ -112,25 +87,12 @@ fn addresses_that_must_not_be_forwarded() {
         address
     };
     for martian in [v6(0, 0), v6(0, 1), v6(0xfe80, 1), v6(0xfebf, 1)] {
-        assert_eq!(
-            rig.offer_one(&udp6(martian, B6, 2, b"")),
-            Fate::Dropped("martian")
-        );
-        assert_eq!(
-            rig.offer_one(&udp6(A6, martian, 2, b"")),
-            Fate::Dropped("martian")
-        );
+        assert_eq!(rig.offer_one(&udp6(martian, B6, 2, b"")), Fate::Dropped("martian"));
+        assert_eq!(rig.offer_one(&udp6(A6, martian, 2, b"")), Fate::Dropped("martian"));
     }
-    assert_eq!(
-        rig.offer_one(&udp6(v6(0xff02, 1), B6, 2, b"")),
-        Fate::Dropped("martian")
-    );
-    assert_eq!(
-        rig.offer_one(&udp6(A6, v6(0xff02, 1), 2, b"")),
-        Fate::Dropped("not_unicast")
-    );
-    rig.offer_one(&udp6(v6(0xfec0, 1), v6(0xfd00, 1), 2, b""))
-        .out();
+    assert_eq!(rig.offer_one(&udp6(v6(0xff02, 1), B6, 2, b"")), Fate::Dropped("martian"));
+    assert_eq!(rig.offer_one(&udp6(A6, v6(0xff02, 1), 2, b"")), Fate::Dropped("not_unicast"));
+    rig.offer_one(&udp6(v6(0xfec0, 1), v6(0xfd00, 1), 2, b"")).out();
 }
 
 #[test]
@@ -139,10 +101,7 @@ fn without_a_default_route() {
     let mut given = router();
     given[1].1 = text("");
     let mut rig = Rig::new(&mut pool, &[("forward", &given)]);
-    assert_eq!(
-        rig.offer_one(&udp(A, 1, B, 2, b"")),
-        Fate::Dropped("no_route")
-    );
+    assert_eq!(rig.offer_one(&udp(A, 1, B, 2, b"")), Fate::Dropped("no_route"));
     rig.offer_one(&udp(A, 1, [198, 51, 100, 9], 2, b"")).out();
     given[2].1 = texts(&[]);
     assert!(build_error(("forward", &given)).starts_with("next_hop_mac: no route"));

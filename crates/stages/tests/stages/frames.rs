@@ -29,54 +29,27 @@ macro_rules! frame {
 pub(crate) use frame;
 
 pub(crate) fn udp(source: V4, sport: u16, destination: V4, dport: u16, payload: &[u8]) -> Vec<u8> {
-    frame!(
-        ethernet().ipv4(source, destination, 64).udp(sport, dport),
-        payload
-    )
+    frame!(ethernet().ipv4(source, destination, 64).udp(sport, dport), payload)
 }
 
 pub(crate) fn tcp(source: V4, sport: u16, destination: V4, dport: u16, payload: &[u8]) -> Vec<u8> {
-    frame!(
-        ethernet()
-            .ipv4(source, destination, 64)
-            .tcp(sport, dport, 7, 1000)
-            .ack(9),
-        payload
-    )
+    frame!(ethernet().ipv4(source, destination, 64).tcp(sport, dport, 7, 1000).ack(9), payload)
 }
 
 pub(crate) fn echo(source: V4, destination: V4, id: u16, payload: &[u8]) -> Vec<u8> {
-    frame!(
-        ethernet()
-            .ipv4(source, destination, 64)
-            .icmpv4_echo_request(id, 1),
-        payload
-    )
+    frame!(ethernet().ipv4(source, destination, 64).icmpv4_echo_request(id, 1), payload)
 }
 
 pub(crate) fn echo_reply(source: V4, destination: V4, id: u16, payload: &[u8]) -> Vec<u8> {
-    frame!(
-        ethernet()
-            .ipv4(source, destination, 64)
-            .icmpv4_echo_reply(id, 1),
-        payload
-    )
+    frame!(ethernet().ipv4(source, destination, 64).icmpv4_echo_reply(id, 1), payload)
 }
 
 pub(crate) fn udp6(source: V6, destination: V6, dport: u16, payload: &[u8]) -> Vec<u8> {
-    frame!(
-        ethernet().ipv6(source, destination, 64).udp(4000, dport),
-        payload
-    )
+    frame!(ethernet().ipv6(source, destination, 64).udp(4000, dport), payload)
 }
 
 pub(crate) fn tcp6(source: V6, destination: V6, dport: u16, payload: &[u8]) -> Vec<u8> {
-    frame!(
-        ethernet()
-            .ipv6(source, destination, 64)
-            .tcp(4000, dport, 7, 1000),
-        payload
-    )
+    frame!(ethernet().ipv6(source, destination, 64).tcp(4000, dport, 7, 1000), payload)
 }
 
 /// An ICMP error of `icmp_type` that quotes `octets` octets of the IP packet in `frame`.
@@ -88,12 +61,7 @@ pub(crate) fn icmp_error(
     octets: usize,
 ) -> Vec<u8> {
     let quote = &frame[14..frame.len().min(14 + octets)];
-    frame!(
-        ethernet()
-            .ipv4(source, destination, 64)
-            .icmpv4_raw(icmp_type, 1, [0; 4]),
-        quote
-    )
+    frame!(ethernet().ipv4(source, destination, 64).icmpv4_raw(icmp_type, 1, [0; 4]), quote)
 }
 
 /// Cuts the IPv4 packet of `frame` into fragments of at most `octets` octets of payload each.
@@ -150,16 +118,10 @@ pub(crate) fn assert_sound(frame: &[u8]) {
             let (s, d) = (ip.source, ip.destination);
             match packet.transport {
                 Some(TransportHeader::Tcp(tcp)) => {
-                    assert_eq!(
-                        tcp.checksum,
-                        tcp.calc_checksum_ipv4_raw(s, d, payload).unwrap()
-                    );
+                    assert_eq!(tcp.checksum, tcp.calc_checksum_ipv4_raw(s, d, payload).unwrap());
                 }
                 Some(TransportHeader::Udp(udp)) if udp.checksum != 0 => {
-                    assert_eq!(
-                        udp.checksum,
-                        udp.calc_checksum_ipv4_raw(s, d, payload).unwrap()
-                    );
+                    assert_eq!(udp.checksum, udp.calc_checksum_ipv4_raw(s, d, payload).unwrap());
                 }
                 Some(TransportHeader::Icmpv4(icmp)) => {
                     assert_eq!(icmp.checksum, icmp.icmp_type.calc_checksum(payload));
@@ -171,22 +133,13 @@ pub(crate) fn assert_sound(frame: &[u8]) {
             let (s, d) = (ip.source, ip.destination);
             match packet.transport {
                 Some(TransportHeader::Tcp(tcp)) => {
-                    assert_eq!(
-                        tcp.checksum,
-                        tcp.calc_checksum_ipv6_raw(s, d, payload).unwrap()
-                    );
+                    assert_eq!(tcp.checksum, tcp.calc_checksum_ipv6_raw(s, d, payload).unwrap());
                 }
                 Some(TransportHeader::Udp(udp)) => {
-                    assert_eq!(
-                        udp.checksum,
-                        udp.calc_checksum_ipv6_raw(s, d, payload).unwrap()
-                    );
+                    assert_eq!(udp.checksum, udp.calc_checksum_ipv6_raw(s, d, payload).unwrap());
                 }
                 Some(TransportHeader::Icmpv6(icmp)) => {
-                    assert_eq!(
-                        icmp.checksum,
-                        icmp.icmp_type.calc_checksum(s, d, payload).unwrap()
-                    );
+                    assert_eq!(icmp.checksum, icmp.icmp_type.calc_checksum(s, d, payload).unwrap());
                 }
                 _ => {}
             }
@@ -199,11 +152,7 @@ pub(crate) fn assert_sound(frame: &[u8]) {
 pub(crate) fn ends(frame: &[u8]) -> ((V4, u16), (V4, u16)) {
     let word = |at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
     let address = |at: usize| -> V4 { frame[at..at + 4].try_into().unwrap() };
-    let (s, d) = if frame[23] == 1 {
-        (word(38), word(38))
-    } else {
-        (word(34), word(36))
-    };
+    let (s, d) = if frame[23] == 1 { (word(38), word(38)) } else { (word(34), word(36)) };
     ((address(26), s), (address(30), d))
 }
 
@@ -212,10 +161,8 @@ pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
     pub(crate) fn below(&mut self, bound: u32) -> u32 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (((self.0 >> 32) * u64::from(bound)) >> 32) as u32
     }
 

@@ -11,20 +11,12 @@ const LOCAL: &str = "203.0.113.1";
 const REMOTE: &str = "203.0.113.9";
 
 fn encap(key: i64) -> Vec<(&'static str, Value)> {
-    vec![
-        ("local", text(LOCAL)),
-        ("remote", text(REMOTE)),
-        ("key", Value::Integer(key)),
-    ]
+    vec![("local", text(LOCAL)), ("remote", text(REMOTE)), ("key", Value::Integer(key))]
 }
 
 /// The other end of [`encap`].
 fn decap(key: i64) -> Vec<(&'static str, Value)> {
-    vec![
-        ("local", text(REMOTE)),
-        ("remote", text(LOCAL)),
-        ("key", Value::Integer(key)),
-    ]
+    vec![("local", text(REMOTE)), ("remote", text(LOCAL)), ("key", Value::Integer(key))]
 }
 
 fn inner_frames() -> Vec<Vec<u8>> {
@@ -34,10 +26,7 @@ fn inner_frames() -> Vec<Vec<u8>> {
         udp(A, 1, B, 2, &[7; 1000]),
         udp6(A6, B6, 2, b"data"),
         frame!(ethernet().single_vlan(id).ipv4(A, B, 9).udp(1, 2), b"x"),
-        frame!(
-            ethernet().double_vlan(id, id).ipv6(A6, B6, 9).udp(1, 2),
-            b"x"
-        ),
+        frame!(ethernet().double_vlan(id, id).ipv6(A6, B6, 9).udp(1, 2), b"x"),
     ]
 }
 
@@ -47,14 +36,8 @@ fn outer(frame: &[u8], l3: usize) -> (Ipv4Header, &[u8]) {
     let (ip, rest) = Ipv4Header::from_slice(&frame[l3..]).expect("an outer header");
     assert_eq!(ip.header_checksum, ip.calc_header_checksum());
     assert_eq!(usize::from(ip.total_len), frame.len() - l3);
-    assert_eq!(
-        (ip.source, ip.destination),
-        ([203, 0, 113, 1], [203, 0, 113, 9])
-    );
-    assert_eq!(
-        (ip.protocol.0, ip.time_to_live, ip.identification),
-        (47, 64, 0)
-    );
+    assert_eq!((ip.source, ip.destination), ([203, 0, 113, 1], [203, 0, 113, 9]));
+    assert_eq!((ip.protocol.0, ip.time_to_live, ip.identification), (47, 64, 0));
     assert!(ip.dont_fragment && !ip.is_fragmenting_payload());
     (ip, rest)
 }
@@ -88,10 +71,7 @@ fn outer_headers() {
         assert_eq!(gre[4..], frame[l3..]);
     }
     let mut rig_pool = Pool::new(8, 2048);
-    let mut keyed = Rig::new(
-        &mut rig_pool,
-        &[("gre_encap_sequenced", &encap(0x0102_0304))],
-    );
+    let mut keyed = Rig::new(&mut rig_pool, &[("gre_encap_sequenced", &encap(0x0102_0304))]);
     for number in 0..3 {
         let out = keyed.offer_one(&inner_frames()[0]).out();
         let (_, gre) = outer(&out, 14);
@@ -139,26 +119,12 @@ fn headroom_runs_out() {
 /// A GRE packet by hand.
 fn gre(source: V4, tos: u8, gre: &[u8], payload: &[u8]) -> Vec<u8> {
     let octets = gre.len() + payload.len();
-    let mut ip = Ipv4Header::new(
-        octets as u16,
-        64,
-        etherparse::IpNumber::GRE,
-        source,
-        [203, 0, 113, 9],
-    )
-    .unwrap();
-    (ip.dscp, ip.ecn) = (
-        (tos >> 2).try_into().unwrap(),
-        (tos & 3).try_into().unwrap(),
-    );
+    let mut ip =
+        Ipv4Header::new(octets as u16, 64, etherparse::IpNumber::GRE, source, [203, 0, 113, 9])
+            .unwrap();
+    (ip.dscp, ip.ecn) = ((tos >> 2).try_into().unwrap(), (tos & 3).try_into().unwrap());
     ip.header_checksum = ip.calc_header_checksum();
-    [
-        &[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0],
-        &ip.to_bytes()[..],
-        gre,
-        payload,
-    ]
-    .concat()
+    [&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0], &ip.to_bytes()[..], gre, payload].concat()
 }
 
 const PEER: V4 = [203, 0, 113, 1];
@@ -182,10 +148,7 @@ fn refusals() {
     // Reserved bits are ignored (RFC 2784, 2.2).
     assert_eq!(fate(&[0x22, 0xf8, 8, 0, 0, 0, 0, 7]), "out");
     assert_eq!(fate(&[0x20, 0, 0x88, 0x47, 0, 0, 0, 7]), "bad_protocol");
-    assert_eq!(
-        fate(&[0xa0, 0, 8, 0, 1, 2, 0, 0, 0, 0, 0, 7]),
-        "bad_checksum"
-    );
+    assert_eq!(fate(&[0xa0, 0, 8, 0, 1, 2, 0, 0, 0, 0, 0, 7]), "bad_checksum");
     assert_eq!(fate(&[0x20, 0, 0x86, 0xdd, 0, 0, 0, 7]), "cut_header");
     let stranger = gre([203, 0, 113, 2], 0, &[0x20, 0, 8, 0, 0, 0, 0, 7], inner);
     assert_eq!(rig.offer_one(&stranger), Fate::Dropped("unknown_peer"));
@@ -195,11 +158,7 @@ fn refusals() {
     }
     for frame in [udp(A, 1, B, 2, b""), gre(PEER, 0, &[], b"")] {
         let fate = rig.offer_one(&frame);
-        let expected = if frame[23] == 47 {
-            Fate::Dropped("cut_header")
-        } else {
-            Fate::Out(frame)
-        };
+        let expected = if frame[23] == 47 { Fate::Dropped("cut_header") } else { Fate::Out(frame) };
         assert_eq!(fate, expected);
     }
     assert_eq!(rig.count("untouched"), Some(1));
@@ -219,10 +178,7 @@ fn a_right_checksum_is_accepted_with_a_sequence_number() {
     header[4..6].copy_from_slice(&sum.to_be_bytes());
     let mut expected = inner.clone();
     expected[..12].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1]);
-    assert_eq!(
-        rig.offer_one(&gre(PEER, 0, &header, &inner[14..])),
-        Fate::Out(expected)
-    );
+    assert_eq!(rig.offer_one(&gre(PEER, 0, &header, &inner[14..])), Fate::Out(expected));
 }
 
 #[test]
@@ -246,10 +202,7 @@ fn congestion_is_carried_in() {
             v6[15] |= (inner as u8) << 4;
             for (frame, ethertype) in [(v4, [8, 0]), (v6, [0x86, 0xdd])] {
                 let header = [0, 0, ethertype[0], ethertype[1]];
-                match (
-                    rig.offer_one(&gre(PEER, outer as u8, &header, &frame[14..])),
-                    expected,
-                ) {
+                match (rig.offer_one(&gre(PEER, outer as u8, &header, &frame[14..])), expected) {
                     (Fate::Out(out), Some(ecn)) => {
                         assert_sound(&out);
                         let shift = if ethertype[0] == 8 { 0 } else { 4 };

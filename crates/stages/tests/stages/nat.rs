@@ -149,10 +149,7 @@ fn fragments_leave_in_any_order_and_do_not_enter() {
         let mapped = rig.offer_one(&whole).out();
         let mut pieces = fragments(&whole, 64);
         pieces.rotate_left(2);
-        let mut out: Vec<_> = pieces
-            .iter()
-            .map(|piece| rig.offer_one(piece).out())
-            .collect();
+        let mut out: Vec<_> = pieces.iter().map(|piece| rig.offer_one(piece).out()).collect();
         out.rotate_right(2);
         // Together they are the whole packet as it is translated: checksum included.
         let payload: Vec<u8> = out.iter().flat_map(|piece| piece[34..].to_vec()).collect();
@@ -171,11 +168,9 @@ fn fragments_leave_in_any_order_and_do_not_enter() {
 fn errors_about_packets_that_left() {
     with_nat(|rig| {
         let router = [172, 30, 0, 1];
-        for frame in [
-            tcp(A, 1000, B, 80, b"data"),
-            udp(A, 1000, B, 53, b"data"),
-            echo(A, B, 1000, b"data"),
-        ] {
+        for frame in
+            [tcp(A, 1000, B, 80, b"data"), udp(A, 1000, B, 53, b"data"), echo(A, B, 1000, b"data")]
+        {
             let out = rig.offer_one(&frame).out();
             for octets in [28, 40, 48, 500] {
                 for icmp_type in [3, 11, 12] {
@@ -188,20 +183,11 @@ fn errors_about_packets_that_left() {
             }
             // A redirect must not be forwarded; a quote that is cut or damaged says nothing.
             let refused = Fate::Dropped("not_translatable");
-            assert_eq!(
-                rig.offer_one(&icmp_error(router, POOL, 5, &out, 28)),
-                refused
-            );
-            assert_eq!(
-                rig.offer_one(&icmp_error(router, POOL, 3, &out, 27)),
-                refused
-            );
+            assert_eq!(rig.offer_one(&icmp_error(router, POOL, 5, &out, 28)), refused);
+            assert_eq!(rig.offer_one(&icmp_error(router, POOL, 3, &out, 27)), refused);
             let mut damaged = out.clone();
             damaged[22] ^= 1;
-            assert_eq!(
-                rig.offer_one(&icmp_error(router, POOL, 3, &damaged, 28)),
-                refused
-            );
+            assert_eq!(rig.offer_one(&icmp_error(router, POOL, 3, &damaged, 28)), refused);
         }
         let unknown = udp(POOL, 4000, B, 53, b"");
         let error = icmp_error(router, POOL, 3, &unknown, 28);
@@ -216,11 +202,9 @@ fn errors_about_packets_that_left() {
 #[test]
 fn errors_about_packets_that_came_in() {
     with_nat(|rig| {
-        for frame in [
-            tcp(A, 1000, B, 80, b"data"),
-            udp(A, 1000, B, 53, b"data"),
-            echo(A, B, 1000, b"data"),
-        ] {
+        for frame in
+            [tcp(A, 1000, B, 80, b"data"), udp(A, 1000, B, 53, b"data"), echo(A, B, 1000, b"data")]
+        {
             let outside = answer(&rig.offer_one(&frame).out(), b"data");
             let inside = rig.offer_one(&outside).out();
             // From the host itself, and from a router inside that is not mapped.
@@ -233,6 +217,8 @@ fn errors_about_packets_that_came_in() {
         }
         let error = icmp_error(A, B, 3, &udp(B, 53, A, 4321, b""), 28);
         assert_eq!(rig.offer_one(&error), Fate::Dropped("no_mapping"));
+        let error = icmp_error(A, B, 3, &udp(B, 53, [9, 9, 9, 9], 4321, b""), 28);
+        assert_eq!(rig.offer_one(&error), Fate::Dropped("not_translatable"));
     });
 }
 
@@ -298,12 +284,8 @@ fn equals_a_slow_model() {
         let mut rig = Rig::new(&mut pool, &[("nat44", &given)]);
         let mut random = Random(seed);
         let positions = (flows as usize).div_ceil(256).min(504);
-        let mut model = Model {
-            groups: HashMap::new(),
-            clock: 0,
-            positions,
-            evict: full == "evict",
-        };
+        let mut model =
+            Model { groups: HashMap::new(), clock: 0, positions, evict: full == "evict" };
         let mut pairs: HashMap<V4, V4> = HashMap::new();
         let mut refused = 0;
         for _ in 0..4000 {
@@ -323,15 +305,8 @@ fn equals_a_slow_model() {
                     continue;
                 };
                 let outside = ends(&out).0;
-                assert_eq!(
-                    *pairs.entry(source.0).or_insert(outside.0),
-                    outside.0,
-                    "pairing"
-                );
-                assert_eq!(
-                    model.map(source, frame[23], bucket, outside.0),
-                    Some(outside.1)
-                );
+                assert_eq!(*pairs.entry(source.0).or_insert(outside.0), outside.0, "pairing");
+                assert_eq!(model.map(source, frame[23], bucket, outside.0), Some(outside.1));
                 assert_sound(&out);
             } else {
                 match (fate, model.owner(destination, frame[23])) {
@@ -355,15 +330,11 @@ fn equals_a_slow_model() {
 fn replicas_give_the_same_octets() {
     let given = nat("198.51.100.8/31", 512, "evict");
     let mut random = Random(9);
-    let frames: Vec<_> = (0..3000)
-        .map(|_| random_packet(&mut random, 200, 20))
-        .collect();
+    let frames: Vec<_> = (0..3000).map(|_| random_packet(&mut random, 200, 20)).collect();
     let run = |replicas: u8, spread: &dyn Fn(u8) -> u8| -> Vec<Fate> {
         let mut pools: Vec<_> = (0..replicas).map(|_| Pool::new(2, 256)).collect();
-        let mut rigs: Vec<_> = pools
-            .iter_mut()
-            .map(|pool| Rig::new(pool, &[("nat44", &given)]))
-            .collect();
+        let mut rigs: Vec<_> =
+            pools.iter_mut().map(|pool| Rig::new(pool, &[("nat44", &given)])).collect();
         let mut offer = |frame: &Vec<u8>| {
             let replica = spread(rigs[0].bucket(frame));
             rigs[usize::from(replica)].offer_one(frame)
@@ -371,12 +342,7 @@ fn replicas_give_the_same_octets() {
         frames.iter().map(&mut offer).collect()
     };
     let one = run(1, &|_| 0);
-    assert!(
-        one.iter()
-            .filter(|fate| matches!(fate, Fate::Out(_)))
-            .count()
-            > 1500
-    );
+    assert!(one.iter().filter(|fate| matches!(fate, Fate::Out(_))).count() > 1500);
     assert_eq!(run(2, &|bucket| bucket % 2), one);
     assert_eq!(run(3, &|bucket| bucket % 3), one);
     assert_eq!(run(4, &|bucket| bucket / 32), one);
@@ -388,39 +354,27 @@ fn replies_meet_the_replica_of_their_mapping() {
         let mut buckets = BTreeSet::new();
         for host in 0..=255 {
             let inside = [10, 0, 0, host];
-            for frame in [
-                tcp(inside, 1, B, 2, b""),
-                udp(inside, 1, B, 2, b""),
-                echo(inside, B, 1, b""),
-            ] {
+            for frame in
+                [tcp(inside, 1, B, 2, b""), udp(inside, 1, B, 2, b""), echo(inside, B, 1, b"")]
+            {
                 let bucket = rig.bucket(&frame);
                 assert!(usize::from(bucket) < BUCKETS);
                 let out = rig.offer_one(&frame).out();
                 assert_eq!(rig.bucket(&answer(&out, b"")), bucket);
                 assert_eq!(rig.bucket(&icmp_error(B, POOL, 3, &out, 28)), bucket);
                 let received = rig.offer_one(&answer(&out, b"")).out();
-                assert_eq!(
-                    rig.bucket(&icmp_error([10, 3, 3, 3], B, 3, &received, 28)),
-                    bucket
-                );
+                assert_eq!(rig.bucket(&icmp_error([10, 3, 3, 3], B, 3, &received, 28)), bucket);
                 buckets.insert(bucket);
             }
         }
-        assert!(
-            buckets.len() > 100,
-            "addresses are spread: {}",
-            buckets.len()
-        );
+        assert!(buckets.len() > 100, "addresses are spread: {}", buckets.len());
     });
 }
 
 #[test]
 fn a_packet_in_another_bucket_is_dropped() {
     // Behind a tunnel the source sees, and sorts by, the outer addresses.
-    let tunnel = [
-        ("local", text("203.0.113.1")),
-        ("remote", text("203.0.113.9")),
-    ];
+    let tunnel = [("local", text("203.0.113.1")), ("remote", text("203.0.113.9"))];
     let other_end = [("local", text("203.0.113.9"))];
     let given = nat("198.51.100.8", 64_512, "evict");
     let frame = udp(A, 1000, B, 53, b"");
@@ -437,10 +391,7 @@ fn a_packet_in_another_bucket_is_dropped() {
 #[test]
 fn wrong_parameters() {
     let error = |inside: &str, outside: &str| {
-        build_error((
-            "nat44",
-            &[("inside", text(inside)), ("outside", text(outside))],
-        ))
+        build_error(("nat44", &[("inside", text(inside)), ("outside", text(outside))]))
     };
     assert!(error("10.0.0.0/8", "198.51.100.0/27").starts_with("outside: more than 16"));
     assert!(error("10.0.0.0/8", "0.0.0.0/0").starts_with("outside: more than 16"));

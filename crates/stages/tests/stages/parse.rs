@@ -38,14 +38,7 @@ fn parse_one(frame: Vec<u8>) -> Result<Layers, &'static str> {
 
 fn layers(l3: u16, l4: u16, l3_end: usize, ip_version: u8, protocol: u8) -> Layers {
     let fragment = Fragment::Whole;
-    Layers {
-        l3,
-        l4,
-        l3_end: l3_end as u16,
-        ip_version,
-        protocol,
-        fragment,
-    }
+    Layers { l3, l4, l3_end: l3_end as u16, ip_version, protocol, fragment }
 }
 
 #[test]
@@ -58,18 +51,10 @@ fn plain_and_tagged_frames() {
     assert_eq!(parse_one(padded), Ok(layers(14, 34, end, 4, 17)));
 
     let id = VlanId::try_new(5).unwrap();
-    let one = frame!(
-        ethernet().single_vlan(id).ipv4(A, B, 9).tcp(1, 2, 3, 4),
-        b"x"
-    );
+    let one = frame!(ethernet().single_vlan(id).ipv4(A, B, 9).tcp(1, 2, 3, 4), b"x");
     assert_eq!(parse_one(one.clone()), Ok(layers(18, 38, one.len(), 4, 6)));
-    let two = frame!(
-        ethernet()
-            .double_vlan(id, id)
-            .ipv6(A6, B6, 9)
-            .icmpv6_echo_request(1, 2),
-        b"x"
-    );
+    let two =
+        frame!(ethernet().double_vlan(id, id).ipv6(A6, B6, 9).icmpv6_echo_request(1, 2), b"x");
     assert_eq!(parse_one(two.clone()), Ok(layers(22, 62, two.len(), 6, 58)));
     let mut three = two;
     three.splice(12..12, [0x88, 0xa8, 0, 1]);
@@ -90,28 +75,16 @@ fn options_and_extension_headers() {
     let routing = [51, 0, 4, 0, 0, 0, 0, 0];
     let authentication = [17, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1];
     let all: [&[u8]; 4] = [&hop_by_hop, &destination, &routing, &authentication];
-    assert_eq!(
-        parse_one(v6_with(0, &all, &udp)),
-        Ok(layers(14, 98, 106, 6, 17))
-    );
-    assert_eq!(
-        parse_one(v6_with(59, &[], b"")),
-        Ok(layers(14, 54, 54, 6, 59))
-    );
+    assert_eq!(parse_one(v6_with(0, &all, &udp)), Ok(layers(14, 98, 106, 6, 17)));
+    assert_eq!(parse_one(v6_with(59, &[], b"")), Ok(layers(14, 54, 54, 6, 59)));
 
     // Hop-by-hop options anywhere but first; chains without end.
     let again = [0, 0, 1, 4, 0, 0, 0, 0];
-    assert_eq!(
-        parse_one(v6_with(60, &[&again, &hop_by_hop], &udp)),
-        Err("ext_chain")
-    );
+    assert_eq!(parse_one(v6_with(60, &[&again, &hop_by_hop], &udp)), Err("ext_chain"));
     let more = [60, 0, 1, 4, 0, 0, 0, 0];
     let last = [17, 0, 1, 4, 0, 0, 0, 0];
     let chain = |n: usize| [vec![more.as_slice(); n - 1], vec![last.as_slice()]].concat();
-    assert_eq!(
-        parse_one(v6_with(60, &chain(8), &udp)),
-        Ok(layers(14, 118, 126, 6, 17))
-    );
+    assert_eq!(parse_one(v6_with(60, &chain(8), &udp)), Ok(layers(14, 118, 126, 6, 17)));
     assert_eq!(parse_one(v6_with(60, &chain(9), &udp)), Err("ext_chain"));
     assert_eq!(parse_one(v6_with(60, &[&more], b"")), Err("cut_header"));
 }
@@ -131,17 +104,11 @@ fn fragments_of_both_versions() {
     assert_eq!(kind(9, b"x").unwrap().l4, 62);
     // An atomic fragment is whole, so its lengths must agree.
     assert_eq!(kind(0, &udp), Err("bad_header"));
-    assert_eq!(
-        kind(0, &[0, 1, 0, 2, 0, 8, 0, 0]).unwrap().fragment,
-        Fragment::Whole
-    );
+    assert_eq!(kind(0, &[0, 1, 0, 2, 0, 8, 0, 0]).unwrap().fragment, Fragment::Whole);
     // A first fragment without the transport header, and one fragment in another.
     assert_eq!(kind(1, b"1234567"), Err("cut_header"));
     let nested = [44, 0, 0, 1, 0, 0, 0, 1];
-    assert_eq!(
-        parse_one(v6_with(44, &[&nested, &fragment(0)], &udp)),
-        Err("ext_chain")
-    );
+    assert_eq!(parse_one(v6_with(44, &[&nested, &fragment(0)], &udp)), Err("ext_chain"));
     let tiny = &fragments(&tcp(A, 1, B, 2, b"data"), 8)[0];
     assert_eq!(parse_one(tiny.clone()), Err("cut_header"));
 }
@@ -158,23 +125,11 @@ fn refusals() {
     assert_eq!(with(13, 0x06), Err("not_ip"));
     assert_eq!(with(14, 0x65), Err("bad_header"), "version");
     assert_eq!(with(14, 0x44), Err("bad_header"), "header length below 5");
-    assert_eq!(
-        with(16, 0xff),
-        Err("bad_header"),
-        "total length beyond the frame"
-    );
-    assert_eq!(
-        with(17, 19),
-        Err("bad_header"),
-        "total length below the header"
-    );
+    assert_eq!(with(16, 0xff), Err("bad_header"), "total length beyond the frame");
+    assert_eq!(with(17, 19), Err("bad_header"), "total length below the header");
     assert_eq!(with(17, 39), Err("cut_header"), "TCP header cut");
     assert_eq!(with(46, 0x40), Err("bad_header"), "data offset below 5");
-    assert_eq!(
-        with(46, 0xf0),
-        Err("cut_header"),
-        "data offset beyond the packet"
-    );
+    assert_eq!(with(46, 0xf0), Err("cut_header"), "data offset beyond the packet");
     let good = udp6(A6, B6, 9, b"data");
     let with = |at: usize, value: u8| {
         let mut frame = good.clone();
@@ -182,26 +137,14 @@ fn refusals() {
         parse_one(frame)
     };
     assert_eq!(with(14, 0x40), Err("bad_header"), "version");
-    assert_eq!(
-        with(19, 13),
-        Err("bad_header"),
-        "payload length beyond the frame"
-    );
+    assert_eq!(with(19, 13), Err("bad_header"), "payload length beyond the frame");
     assert_eq!(with(59, 7), Err("bad_header"), "UDP length below 8");
-    assert_eq!(
-        with(59, 13),
-        Err("bad_header"),
-        "UDP length beyond the packet"
-    );
+    assert_eq!(with(59, 13), Err("bad_header"), "UDP length beyond the packet");
 }
 
 #[test]
 fn every_truncation_is_refused() {
-    let frames = [
-        tcp(A, 1, B, 2, b"data"),
-        udp6(A6, B6, 9, b"data"),
-        echo(A, B, 5, b"data"),
-    ];
+    let frames = [tcp(A, 1, B, 2, b"data"), udp6(A6, B6, 9, b"data"), echo(A, B, 5, b"data")];
     for whole in frames {
         for octets in 0..whole.len() {
             let cause = parse_one(whole[..octets].to_vec()).unwrap_err();
@@ -228,18 +171,10 @@ fn assert_agrees(frame: &[u8], layers: &Layers) {
     let l4 = ip.payload.as_ptr() as usize - frame.as_ptr() as usize;
     let end = l4 + ip.payload.len();
     if layers.fragment != Fragment::Later && layers.protocol != 51 {
-        assert_eq!(
-            (l4, end),
-            (layers.l4.into(), layers.l3_end.into()),
-            "{frame:02x?}"
-        );
+        assert_eq!((l4, end), (layers.l4.into(), layers.l3_end.into()), "{frame:02x?}");
         assert_eq!(ip.ip_number.0, layers.protocol, "{frame:02x?}");
     }
-    assert_eq!(
-        ip.fragmented,
-        layers.fragment != Fragment::Whole,
-        "{frame:02x?}"
-    );
+    assert_eq!(ip.fragmented, layers.fragment != Fragment::Whole, "{frame:02x?}");
 }
 
 proptest! {

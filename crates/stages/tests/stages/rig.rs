@@ -49,11 +49,7 @@ pub(crate) fn params(spec: &StageSpec, given: &[(&str, Value)]) -> Params {
         params.insert(param.name.into(), value);
     }
     for (name, value) in given {
-        assert!(
-            spec.params.iter().any(|p| p.name == *name),
-            "{} has no {name}",
-            spec.kind
-        );
+        assert!(spec.params.iter().any(|p| p.name == *name), "{} has no {name}", spec.kind);
         params.insert((*name).into(), value.clone());
     }
     params
@@ -63,13 +59,7 @@ pub(crate) type Given<'a> = (&'a str, &'a [(&'a str, Value)]);
 
 pub(crate) fn build((kind, given): Given<'_>) -> Result<Box<dyn Stage>, BuildError> {
     let kind = linerate_stages::kind(kind).expect("a kind");
-    (kind.build)(
-        &params(&kind.spec, given),
-        &BuildContext {
-            replica: 0,
-            replicas: 1,
-        },
-    )
+    (kind.build)(&params(&kind.spec, given), &BuildContext { replica: 0, replicas: 1 })
 }
 
 /// What a stage says of parameters that are wrong.
@@ -121,10 +111,7 @@ impl<'p> Rig<'p> {
 
     /// What the source would sort the frame into.
     pub(crate) fn bucket(&self, frame: &[u8]) -> u8 {
-        self.steer
-            .as_ref()
-            .and_then(|s| s.bucket(frame))
-            .unwrap_or(0)
+        self.steer.as_ref().and_then(|s| s.bucket(frame)).unwrap_or(0)
     }
 
     /// Sends frames through all stages, in one burst, and returns what comes out.
@@ -167,10 +154,7 @@ impl<'p> Rig<'p> {
     /// What the last stage counted.
     pub(crate) fn count(&self, name: &str) -> Option<u64> {
         let counts = self.rows.last().expect("a stage").stage.counts();
-        counts
-            .into_iter()
-            .find(|(n, _)| *n == name)
-            .map(|(_, count)| count)
+        counts.into_iter().find(|(n, _)| *n == name).map(|(_, count)| count)
     }
 }
 
@@ -191,20 +175,10 @@ impl Row {
         let dropped = less(now.dropped(), was.dropped());
         assert_eq!(input + created, output + consumed + dropped, "{kind}");
         assert_eq!(input.packets, output.packets + released.packets, "{kind}");
-        assert_eq!(
-            consumed.packets + dropped.packets,
-            released.packets,
-            "{kind}"
-        );
-        assert_eq!(
-            released.octets, dropped.octets,
-            "{kind}: no stage consumes whole packets"
-        );
+        assert_eq!(consumed.packets + dropped.packets, released.packets, "{kind}");
+        assert_eq!(released.octets, dropped.octets, "{kind}: no stage consumes whole packets");
         for (i, tally) in now.drops.iter().enumerate() {
-            assert!(
-                i < self.spec.drop_causes.len() || *tally == Tally::default(),
-                "{kind}"
-            );
+            assert!(i < self.spec.drop_causes.len() || *tally == Tally::default(), "{kind}");
         }
     }
 }
@@ -216,8 +190,5 @@ fn tally<'a, 'p: 'a>(packets: impl Iterator<Item = &'a Packet<'p>>) -> Tally {
 }
 
 fn less(a: Tally, b: Tally) -> Tally {
-    Tally {
-        packets: a.packets - b.packets,
-        octets: a.octets - b.octets,
-    }
+    Tally { packets: a.packets - b.packets, octets: a.octets - b.octets }
 }

@@ -52,10 +52,7 @@ fn kinds_are_all_here() -> bool {
 /// Offers frames to each stage alone behind `parse`, and to all of them in a row.
 fn offer_everywhere(frames: &[Vec<u8>]) {
     let stages = every_stage();
-    let stages: Vec<_> = stages
-        .iter()
-        .map(|(kind, given)| (*kind, &given[..]))
-        .collect();
+    let stages: Vec<_> = stages.iter().map(|(kind, given)| (*kind, &given[..])).collect();
     let alone = stages.chunks(1);
     for chain in alone.chain([&stages[..]]) {
         let mut pool = Pool::new(frames.len().min(256), 2048);
@@ -87,11 +84,7 @@ fn seeds() -> Vec<Vec<u8>> {
         tcp6(A6, B6, 7, b"six"),
         v6_with(
             0,
-            &[
-                &[43, 0, 1, 4, 0, 0, 0, 0],
-                &[44, 0, 4, 1, 0, 0, 0, 0],
-                &[17, 0, 0, 1, 0, 0, 0, 1],
-            ],
+            &[&[43, 0, 1, 4, 0, 0, 0, 0], &[44, 0, 4, 1, 0, 0, 0, 0], &[17, 0, 0, 1, 0, 0, 0, 1]],
             &[0, 1, 0, 2, 0, 8, 0, 0],
         ),
         gre,
@@ -105,8 +98,7 @@ fn every_truncation_of_every_shape() {
     assert!(kinds_are_all_here());
     let cuts = seeds().into_iter().flat_map(|frame| {
         let all = 0..=frame.len();
-        all.map(move |octets| frame[..octets].to_vec())
-            .collect::<Vec<_>>()
+        all.map(move |octets| frame[..octets].to_vec()).collect::<Vec<_>>()
     });
     offer_everywhere(&cuts.collect::<Vec<_>>());
 }
@@ -132,7 +124,11 @@ proptest! {
     #[test]
     fn mutated_and_random_frames(
         mutations in prop::collection::vec(
-            (any::<prop::sample::Index>(), prop::collection::vec((12usize..120, any::<u8>()), 0..6), 0usize..40),
+            (
+                any::<prop::sample::Index>(),
+                prop::collection::vec((12usize..120, any::<u8>()), 0..6),
+                0usize..40,
+            ),
             32,
         ),
         noise in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 16),
@@ -167,10 +163,7 @@ proptest! {
 #[test]
 fn all_stages_in_a_row_let_good_packets_through() {
     let stages = every_stage();
-    let stages: Vec<_> = stages
-        .iter()
-        .map(|(kind, given)| (*kind, &given[..]))
-        .collect();
+    let stages: Vec<_> = stages.iter().map(|(kind, given)| (*kind, &given[..])).collect();
     let mut pool = Pool::new(8, 2048);
     let mut rig = Rig::new(&mut pool, &stages);
     let out = rig.offer(&[tcp(A, 1, B, 2, b"data"), udp6(A6, B6, 2, b"data")]);

@@ -8,18 +8,8 @@ use linerate_path::model::Value;
 
 fn sound_frames() -> Vec<Vec<u8>> {
     let mut frames = vec![
-        frame!(
-            ethernet().ipv6(A6, B6, 64).icmpv6_echo_request(3, 4),
-            b"ping6"
-        ),
-        frame!(
-            ethernet()
-                .ipv4(A, B, 64)
-                .tcp(1, 2, 3, 4)
-                .options_raw(&[1; 8])
-                .unwrap(),
-            b"o"
-        ),
+        frame!(ethernet().ipv6(A6, B6, 64).icmpv6_echo_request(3, 4), b"ping6"),
+        frame!(ethernet().ipv4(A, B, 64).tcp(1, 2, 3, 4).options_raw(&[1; 8]).unwrap(), b"o"),
     ];
     for octets in [0, 1, 2, 3, 31, 32, 33, 700, 1472] {
         let payload = Random(octets as u64).octets(octets);
@@ -89,11 +79,19 @@ fn causes() {
     let mut rig_pool = Pool::new(4, 2048);
     let mut l3_only = Rig::new(&mut rig_pool, &[("verify", &[("l4", Value::Bool(false))])]);
     assert_eq!(l3_only.offer_one(&with(55)), Fate::Out(with(55)));
-    assert_eq!(
-        l3_only.offer_one(&with(22)),
-        Fate::Dropped("bad_l3_checksum")
-    );
+    assert_eq!(l3_only.offer_one(&with(22)), Fate::Dropped("bad_l3_checksum"));
     assert_eq!(l3_only.offer_one(&v6), Fate::Out(v6));
+}
+
+#[test]
+fn octets_behind_the_udp_datagram_are_not_covered() {
+    let mut pool = Pool::new(4, 2048);
+    let mut rig = Rig::new(&mut pool, &[("verify", &[])]);
+    let short = udp(A, 1, B, 2, b"data");
+    let mut frame = udp(A, 1, B, 2, b"data and more");
+    // The length and the checksum of the shorter datagram in the longer packet.
+    frame[38..42].copy_from_slice(&short[38..42]);
+    assert_eq!(rig.offer_one(&frame), Fate::Out(frame.clone()));
 }
 
 #[test]
