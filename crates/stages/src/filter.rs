@@ -52,7 +52,7 @@ pub(crate) const KIND: StageKind = StageKind {
                 name: "fragments",
                 kind: PERMIT_OR_DENY,
                 default: Default::Text("permit"),
-                help: "What to do with a later fragment, which no rule with ports matches, if none does.",
+                help: "What to do with a later fragment no rule matches; rules with ports never do.",
             },
         ],
         needs_headers: true,
