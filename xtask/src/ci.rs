@@ -43,25 +43,15 @@ struct Step {
 }
 
 const fn quick(name: &'static str, run: fn() -> Outcome) -> Step {
-    Step {
-        name,
-        slow: false,
-        run,
-    }
+    Step { name, slow: false, run }
 }
 
 const fn slow(name: &'static str, run: fn() -> Outcome) -> Step {
-    Step {
-        name,
-        slow: true,
-        run,
-    }
+    Step { name, slow: true, run }
 }
 
 const STEPS: &[Step] = &[
-    quick("format", || {
-        expect_success(cargo(&["fmt", "--all", "--check"]))
-    }),
+    quick("format", || expect_success(cargo(&["fmt", "--all", "--check"]))),
     quick("lints", lints),
     quick("tests", tests),
     quick("documentation", documentation),
@@ -75,14 +65,7 @@ const STEPS: &[Step] = &[
     }),
     // What a small program inside guests with an older distribution's compiler needs.
     slow("oldest compiler, base crates", || {
-        let packages = [
-            "-p",
-            "linerate-record",
-            "-p",
-            "linerate-linux",
-            "-p",
-            "linerate-machine",
-        ];
+        let packages = ["-p", "linerate-record", "-p", "linerate-linux", "-p", "linerate-machine"];
         oldest_compiler("1.85", &packages)
     }),
     slow("ring under Miri", ring_under_miri),
@@ -125,11 +108,7 @@ pub(crate) fn run(extent: Extent) -> ExitCode {
     }
     println!("\n{}", lines.join("\n"));
     println!("{passed} passed, {failed} failed, {skipped} skipped");
-    if failed == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn expect_success(command: Command) -> Outcome {
@@ -144,29 +123,14 @@ fn judge(status: Result<i32, String>) -> Result<(), String> {
 }
 
 fn lints() -> Outcome {
-    let args = [
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--locked",
-        "--",
-        "-D",
-        "warnings",
-    ];
+    let args = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
     expect_success(cargo(&args))
 }
 
 /// Runs the tests, the output of passing ones shown: they say there what they had to skip.
 fn tests() -> Outcome {
     let mut skips = Vec::new();
-    let args = [
-        "test",
-        "--workspace",
-        "--locked",
-        "--no-fail-fast",
-        "--",
-        "--show-output",
-    ];
+    let args = ["test", "--workspace", "--locked", "--no-fail-fast", "--", "--show-output"];
     let status = status_with_lines(cargo(&args), |line| {
         if line.trim_start().starts_with("SKIP") {
             skips.push(line.trim().to_owned());
@@ -227,14 +191,9 @@ fn ring_under_miri() -> Outcome {
         Err(why) => return Outcome::Skipped(why),
     };
     if let Err(why) = output(cargo_of(&toolchain, &["miri", "--version"])) {
-        return Outcome::Skipped(format!(
-            "{why}: rustup component add miri --toolchain nightly"
-        ));
+        return Outcome::Skipped(format!("{why}: rustup component add miri --toolchain nightly"));
     }
-    expect_success(cargo_of(
-        &toolchain,
-        &[&["miri", "test"], RING_TESTS].concat(),
-    ))
+    expect_success(cargo_of(&toolchain, &[&["miri", "test"], RING_TESTS].concat()))
 }
 
 fn ring_under_thread_sanitizer() -> Outcome {
@@ -246,14 +205,8 @@ fn ring_under_thread_sanitizer() -> Outcome {
     // library comes without it; the atomics of the ring are inlined and therefore covered.
     let args = [&["test", "--target", "host-tuple"], RING_TESTS].concat();
     let mut command = cargo_of(&toolchain, &args);
-    command.env(
-        "RUSTFLAGS",
-        "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer",
-    );
+    command.env("RUSTFLAGS", "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer");
     let suppressions = root().join("xtask/thread-sanitizer.supp");
-    command.env(
-        "TSAN_OPTIONS",
-        format!("suppressions={}", suppressions.display()),
-    );
+    command.env("TSAN_OPTIONS", format!("suppressions={}", suppressions.display()));
     run_ring_tests(command)
 }

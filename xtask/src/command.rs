@@ -7,9 +7,7 @@ use std::process::{Command, Stdio};
 
 /// The root of the repository.
 pub(crate) fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .expect("xtask lies in the root")
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the root")
 }
 
 /// A program with its arguments, to be run from the root without standard input.
@@ -21,10 +19,7 @@ pub(crate) fn program(name: &str, args: &[&str]) -> Command {
 
 /// Cargo of the toolchain in use.
 pub(crate) fn cargo(args: &[&str]) -> Command {
-    program(
-        &std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()),
-        args,
-    )
+    program(&std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()), args)
 }
 
 /// Cargo of another toolchain that rustup has installed.
@@ -39,9 +34,7 @@ pub(crate) fn cargo_of(toolchain: &str, args: &[&str]) -> Command {
 
 /// The command as one would type it.
 pub(crate) fn shown(command: &Command) -> String {
-    let program = Path::new(command.get_program())
-        .file_name()
-        .unwrap_or(command.get_program());
+    let program = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
     let words: Vec<_> = std::iter::once(program)
         .chain(command.get_args())
         .map(|word| word.to_string_lossy())
@@ -54,12 +47,8 @@ pub(crate) fn shown(command: &Command) -> String {
 pub(crate) fn status(mut command: Command) -> Result<i32, String> {
     let shown = shown(&command);
     println!("$ {shown}");
-    let status = command
-        .status()
-        .map_err(|e| format!("cannot start `{shown}`: {e}"))?;
-    status
-        .code()
-        .ok_or_else(|| format!("`{shown}` was ended by a signal: {status}"))
+    let status = command.status().map_err(|e| format!("cannot start `{shown}`: {e}"))?;
+    status.code().ok_or_else(|| format!("`{shown}` was ended by a signal: {status}"))
 }
 
 /// As [`status`], and hands every line of standard output to `line` as well.
@@ -78,9 +67,7 @@ pub(crate) fn status_with_lines(
         line(&text);
     }
     let status = child.wait().map_err(start)?;
-    status
-        .code()
-        .ok_or_else(|| format!("`{shown}` was ended by a signal: {status}"))
+    status.code().ok_or_else(|| format!("`{shown}` was ended by a signal: {status}"))
 }
 
 /// What the command writes to standard output; `Err` when it cannot start or does not exit with 0.

@@ -47,9 +47,6 @@ mod tests {
         let text = "\
             cargo run prose\n```console\n$ cargo run --release -- a\noutput\n\
             cargo run -- b\n$ cargo test\n```\ncargo run -- c\n";
-        assert_eq!(
-            commands(text),
-            ["cargo run --release -- a", "cargo run -- b"]
-        );
+        assert_eq!(commands(text), ["cargo run --release -- a", "cargo run -- b"]);
     }
 }

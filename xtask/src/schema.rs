@@ -5,22 +5,11 @@ use crate::command::{cargo, output, root};
 use std::process::ExitCode;
 
 /// What `linerate schema` is asked for, and the file that holds its answer.
-const FILES: &[(&str, &str)] = &[
-    ("record", "docs/schema/record.json"),
-    ("path", "docs/schema/path.json"),
-];
+const FILES: &[(&str, &str)] =
+    &[("record", "docs/schema/record.json"), ("path", "docs/schema/path.json")];
 
 fn generated(what: &str) -> Result<Vec<u8>, String> {
-    output(cargo(&[
-        "run",
-        "--quiet",
-        "--locked",
-        "--package",
-        "linerate",
-        "--",
-        "schema",
-        what,
-    ]))
+    output(cargo(&["run", "--quiet", "--locked", "--package", "linerate", "--", "schema", what]))
 }
 
 /// Writes every schema file.
@@ -46,9 +35,7 @@ pub(crate) fn check() -> Result<(), String> {
         let stored =
             std::fs::read(root().join(file)).map_err(|e| format!("cannot read {file}: {e}"))?;
         if stored != generated(what)? {
-            return Err(format!(
-                "{file} is out of date: run `cargo xtask schema` and commit it"
-            ));
+            return Err(format!("{file} is out of date: run `cargo xtask schema` and commit it"));
         }
     }
     Ok(())

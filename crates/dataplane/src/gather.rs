@@ -53,19 +53,10 @@ pub(crate) fn report(
         seconds,
         ticks_per_second,
         throughput_kpps: rate_figure(&rates.delivered, "packets at the sink, clean windows"),
-        processed_kpps: rate_figure(
-            &rates.processed,
-            "packets taken and not lost, clean windows",
-        ),
-        line_rate_kpps: job
-            .path
-            .line
-            .map(|line| line.packets_per_second(mean_octets) / 1e3),
+        processed_kpps: rate_figure(&rates.processed, "packets taken and not lost, clean windows"),
+        line_rate_kpps: job.path.line.map(|line| line.packets_per_second(mean_octets) / 1e3),
         latency: latency(ended, ticks_per_second),
-        strands: ended
-            .iter()
-            .map(|e| strand_report(job, e, ticks_per_second))
-            .collect(),
+        strands: ended.iter().map(|e| strand_report(job, e, ticks_per_second)).collect(),
         rings: ring_reports(ended),
         rejected: job.traffic.rejected().clone(),
         interrupted,
@@ -131,11 +122,7 @@ fn latency(ended: &[Ended<'_, '_>], ticks_per_second: f64) -> Latency {
         }
     }
     let figure = |quantile: f64| latency_figure(all.as_ref(), quantile, 1e9 / ticks_per_second);
-    Latency {
-        p50: figure(0.5),
-        p99: figure(0.99),
-        p999: figure(0.999),
-    }
+    Latency { p50: figure(0.5), p99: figure(0.99), p999: figure(0.999) }
 }
 
 /// A quantile with the interval its rank gives: the rank of the true quantile among `n` independent
@@ -150,9 +137,7 @@ fn latency_figure(all: Option<&Histogram<u64>>, quantile: f64, ns_per_tick: f64)
     }
     let spread = 1.96 * (quantile * (1.0 - quantile) / n).sqrt();
     let at = |q: f64| {
-        all.map_or(f64::NAN, |h| {
-            h.value_at_quantile(q.clamp(0.0, 1.0)) as f64 * ns_per_tick
-        })
+        all.map_or(f64::NAN, |h| h.value_at_quantile(q.clamp(0.0, 1.0)) as f64 * ns_per_tick)
     };
     let estimate = Estimate {
         value: at(quantile),
@@ -167,12 +152,8 @@ fn latency_figure(all: Option<&Histogram<u64>>, quantile: f64, ns_per_tick: f64)
 fn strand_report(job: &Job<'_>, ended: &Ended<'_, '_>, ticks_per_second: f64) -> StrandReport {
     let readings = &ended.readings;
     let time = time_shares(readings, ticks_per_second);
-    let busy: Vec<f64> = readings
-        .windows
-        .iter()
-        .filter(|w| w.clean && w.packets > 0)
-        .map(per_packet)
-        .collect();
+    let busy: Vec<f64> =
+        readings.windows.iter().filter(|w| w.clean && w.packets > 0).map(per_packet).collect();
     StrandReport {
         name: ended.place.name(),
         cpu: ended.place.cpu,
@@ -203,31 +184,15 @@ fn time_shares(readings: &Readings, ticks_per_second: f64) -> TimeShares {
         return TimeShares::default();
     }
     let share = |ticks: u64| ticks as f64 / wall;
-    let [busy, starved, blocked, lost] = [
-        readings.busy,
-        readings.starved,
-        readings.blocked,
-        readings.lost,
-    ]
-    .map(share);
+    let [busy, starved, blocked, lost] =
+        [readings.busy, readings.starved, readings.blocked, readings.lost].map(share);
     let unaccounted = 1.0 - busy - starved - blocked - lost;
-    TimeShares {
-        busy,
-        starved,
-        blocked,
-        lost,
-        unaccounted,
-    }
+    TimeShares { busy, starved, blocked, lost, unaccounted }
 }
 
 fn ticks_figure(samples: &[f64], method: &str) -> Figure {
     if samples.len() < WINDOWS_MIN {
-        return Figure::absent(
-            "ticks/packet",
-            Tier::Sw,
-            method,
-            &few_windows(samples.len()),
-        );
+        return Figure::absent("ticks/packet", Tier::Sw, method, &few_windows(samples.len()));
     }
     Figure::number("ticks/packet", series(samples), Tier::Sw, method)
 }
@@ -274,29 +239,14 @@ fn stage_reports(job: &Job<'_>, ended: &Ended<'_, '_>, time: &TimeShares) -> Vec
     let views = part_views(job, &ended.strand);
     let reports = views.into_iter().enumerate().map(|(index, view)| {
         let ticks = readings.parts.get(index).map_or(0, |p| p.ticks);
-        let samples = readings
-            .part_samples
-            .get(index)
-            .map_or(&[][..], Vec::as_slice);
+        let samples = readings.part_samples.get(index).map_or(&[][..], Vec::as_slice);
         let ticks_per_packet = ticks_figure(samples, "one turn in eight, clean windows");
-        let share = if sampled == 0 {
-            0.0
-        } else {
-            ticks as f64 / sampled as f64
-        };
-        let drops = view
-            .ledger
-            .drops
-            .iter()
-            .map(|(cause, t)| (cause.clone(), t.packets));
+        let share = if sampled == 0 { 0.0 } else { ticks as f64 / sampled as f64 };
+        let drops = view.ledger.drops.iter().map(|(cause, t)| (cause.clone(), t.packets));
         StageReport {
             name: view.name,
             packets: view.packets,
-            kpps: if seconds > 0.0 {
-                view.measured as f64 / seconds / 1e3
-            } else {
-                0.0
-            },
+            kpps: if seconds > 0.0 { view.measured as f64 / seconds / 1e3 } else { 0.0 },
             cycles_per_packet: cycles_figure(&ticks_per_packet, ended.clock),
             ticks_per_packet,
             busy: time.busy * share,
@@ -317,10 +267,7 @@ fn part_views(job: &Job<'_>, strand: &Strand<'_, '_>) -> Vec<PartView> {
     let mut reaching = strand.input;
     for (index, part) in strand.parts.iter().enumerate() {
         let next = strand.parts.get(index + 1);
-        let input = Tally {
-            packets: part.input_packets,
-            octets: reaching.octets,
-        };
+        let input = Tally { packets: part.input_packets, octets: reaching.octets };
         let (ledger, output) = stage_ledger(job, part, input, next, strand);
         reaching = output;
         views.push(PartView {
@@ -328,12 +275,7 @@ fn part_views(job: &Job<'_>, strand: &Strand<'_, '_>) -> Vec<PartView> {
             packets: part.input_packets,
             measured: span(part.measured, part.input_packets),
             ledger,
-            counts: part
-                .stage
-                .counts()
-                .into_iter()
-                .map(|(n, c)| (n.to_owned(), c))
-                .collect(),
+            counts: part.stage.counts().into_iter().map(|(n, c)| (n.to_owned(), c)).collect(),
         });
     }
     let measured = views.last().map_or(0, |last| last.measured);
@@ -358,27 +300,13 @@ fn stage_ledger(
     let output = match next {
         None => strand.output,
         Some(_) if part.audited_output != Tally::default() => part.audited_output,
-        Some(next) => Tally {
-            packets: next.input_packets,
-            octets: computed,
-        },
+        Some(next) => Tally { packets: next.input_packets, octets: computed },
     };
     let causes = find(job.kinds, &kind_of(job, &part.name)).map(|kind| kind.spec.drop_causes);
-    let drops = account
-        .drops
-        .iter()
-        .enumerate()
-        .filter(|(_, t)| t.packets > 0);
+    let drops = account.drops.iter().enumerate().filter(|(_, t)| t.packets > 0);
     let named = drops.map(|(i, tally)| {
-        let cause = causes
-            .as_ref()
-            .ok()
-            .and_then(|causes| causes.get(i))
-            .copied();
-        (
-            cause.map_or_else(|| format!("cause {i}"), str::to_owned),
-            *tally,
-        )
+        let cause = causes.as_ref().ok().and_then(|causes| causes.get(i)).copied();
+        (cause.map_or_else(|| format!("cause {i}"), str::to_owned), *tally)
     });
     let ledger = Ledger {
         input,
@@ -397,10 +325,7 @@ fn kind_of(job: &Job<'_>, name: &str) -> String {
 }
 
 fn head_view(strand: &Strand<'_, '_>) -> PartView {
-    let mut ledger = Ledger {
-        output: strand.input,
-        ..Ledger::default()
-    };
+    let mut ledger = Ledger { output: strand.input, ..Ledger::default() };
     match &strand.head {
         Head::Source(queue) => {
             ledger.created = queue.taken + queue.missed;
@@ -420,10 +345,7 @@ fn head_view(strand: &Strand<'_, '_>) -> PartView {
 }
 
 fn tail_view(job: &Job<'_>, strand: &Strand<'_, '_>, measured: u64) -> PartView {
-    let mut ledger = Ledger {
-        input: strand.output,
-        ..Ledger::default()
-    };
+    let mut ledger = Ledger { input: strand.output, ..Ledger::default() };
     match &strand.tail {
         Tail::Sink(_) => ledger.consumed = strand.output,
         Tail::Rings { outlets, .. } => {
@@ -456,9 +378,7 @@ fn ring_reports(ended: &[Ended<'_, '_>]) -> Vec<RingReport> {
         let Tail::Rings { outlets, .. } = &from.strand.tail else {
             continue;
         };
-        let next = ended
-            .iter()
-            .filter(|e| e.place.segment == from.place.segment + 1);
+        let next = ended.iter().filter(|e| e.place.segment == from.place.segment + 1);
         for (outlet, to) in outlets.iter().zip(next) {
             let Head::Rings { inlets, .. } = &to.strand.head else {
                 continue;

@@ -1,13 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Runs a packet path: buffers, rings, strands, traffic, and the profile of each strand.
 
+pub mod bucket;
 pub mod burst;
+pub mod capture;
+mod gather;
+pub mod generator;
 pub mod ledger;
+mod meter;
 pub mod packet;
 pub mod pool;
+pub mod ring;
+pub mod runner;
+mod sink;
+mod source;
 pub mod stage;
+mod strand;
+pub mod traffic;
 
 pub use burst::{Burst, Verdict};
 pub use ledger::StageLedger;
 pub use packet::Packet;
+pub use runner::{Job, Outcome, RunError, Watch, run, steering};
+pub use sink::Kept;
+pub use source::DESCRIPTORS;
 pub use stage::{BUCKETS, BuildContext, BuildError, Stage, StageKind, Steer};

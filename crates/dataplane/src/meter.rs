@@ -118,10 +118,7 @@ struct Accounts {
 
 impl Accounts {
     fn now() -> Self {
-        Self {
-            cpu_ns: linux::thread_cpu_time_ns(),
-            switches: linux::involuntary_switches(),
-        }
+        Self { cpu_ns: linux::thread_cpu_time_ns(), switches: linux::involuntary_switches() }
     }
 }
 
@@ -175,11 +172,7 @@ impl<const ON: bool> Meter<ON> {
             span,
             phase: Phase::Before,
             window_ticks: in_ticks(WINDOW_NS),
-            away_ticks: if yields {
-                u64::MAX / 2
-            } else {
-                in_ticks(AWAY_NS)
-            },
+            away_ticks: if yields { u64::MAX / 2 } else { in_ticks(AWAY_NS) },
             last: ticks(),
             usual_x16: 0,
             waited_in_turn: 0,
@@ -269,11 +262,7 @@ impl<const ON: bool> Meter<ON> {
         }
         let now = ticks();
         let elapsed = now.saturating_sub(since);
-        let lost = if elapsed > self.away_ticks {
-            elapsed
-        } else {
-            0
-        };
+        let lost = if elapsed > self.away_ticks { elapsed } else { 0 };
         self.waited_in_turn += elapsed;
         if self.phase == Phase::During {
             self.readings.blocked += elapsed - lost;
@@ -344,11 +333,8 @@ impl<const ON: bool> Meter<ON> {
         } else {
             // Exponential mean over 16 turns.
             let x16 = elapsed * 16 / packets.max(1);
-            self.usual_x16 = if self.usual_x16 == 0 {
-                x16
-            } else {
-                (self.usual_x16 * 15 + x16) / 16
-            };
+            self.usual_x16 =
+                if self.usual_x16 == 0 { x16 } else { (self.usual_x16 * 15 + x16) / 16 };
         }
         if self.phase == Phase::During {
             let busy = if interrupted { usual } else { elapsed };
@@ -414,10 +400,7 @@ impl<const ON: bool> Meter<ON> {
 
     fn open_window(&mut self, now: u64) {
         let index = (now - self.span.start) / self.window_ticks;
-        self.window = Window {
-            index,
-            ..Window::default()
-        };
+        self.window = Window { index, ..Window::default() };
         self.window_start = self.span.start + index * self.window_ticks;
         self.boundary = self.window_start + self.window_ticks;
         self.window_parts = [PartSum::default(); MAX_PARTS];
@@ -448,9 +431,7 @@ impl<const ON: bool> Meter<ON> {
         if self.readings.windows.len() == KEPT {
             self.stride *= 2;
             let stride = self.stride;
-            self.readings
-                .windows
-                .retain(|w| w.index.is_multiple_of(stride));
+            self.readings.windows.retain(|w| w.index.is_multiple_of(stride));
         }
         self.readings.windows.push(window);
         if !window.clean {

@@ -27,7 +27,10 @@ impl Pool {
     /// Allocates `slots` buffers for frames of up to `buffer_octets` octets
     /// (at most [`MAX_BUFFER_OCTETS`]) and touches every page.
     pub fn new(slots: usize, buffer_octets: usize) -> Self {
-        assert!(slots > 0 && buffer_octets <= MAX_BUFFER_OCTETS, "pool of {slots} x {buffer_octets}");
+        assert!(
+            slots > 0 && buffer_octets <= MAX_BUFFER_OCTETS,
+            "pool of {slots} x {buffer_octets}"
+        );
         let room = HEADROOM_OCTETS + buffer_octets;
         let stride = stride(room);
         let layout = Layout::from_size_align(slots * stride, HUGE_PAGE_OCTETS)

@@ -120,13 +120,7 @@ impl std::fmt::Display for RunError {
             Self::UnknownKind(kind) => write!(f, "there is no stage of kind '{kind}'"),
             Self::Stage { stage, error } => write!(f, "stage {stage}: {error}"),
             Self::System(error) => error.fmt(f),
-            Self::Panicked {
-                strand,
-                stage,
-                packet,
-                message,
-                ..
-            } => {
+            Self::Panicked { strand, stage, packet, message, .. } => {
                 write!(f, "stage '{stage}' on strand {strand} panicked")?;
                 if let Some(packet) = packet {
                     write!(f, " at packet {packet}")?;
@@ -207,16 +201,11 @@ pub(crate) struct Ended<'a, 'p> {
 fn run_metered<const ON: bool>(job: &Job<'_>, watch: &Watch<'_>) -> Result<Outcome, RunError> {
     let places = places(job);
     let rate = ticks_per_second();
-    let line_bits = job
-        .path
-        .line
-        .map(|l| l.bits_per_second * f64::from(l.ports));
+    let line_bits = job.path.line.map(|l| l.bits_per_second * f64::from(l.ports));
     let timetable = Timetable::new(job.traffic, job.options.rate, line_bits, rate);
     let queues = job.mapping.segments[0].replicas as usize;
     let progress = Progress::new(queues);
-    let mut pools: Vec<Pool> = (0..queues)
-        .map(|_| Pool::new(slots(job), buffer(job)))
-        .collect();
+    let mut pools: Vec<Pool> = (0..queues).map(|_| Pool::new(slots(job), buffer(job))).collect();
     let feed = Feed {
         traffic: job.traffic,
         timetable: timetable.as_ref(),
@@ -231,12 +220,8 @@ fn run_metered<const ON: bool>(job: &Job<'_>, watch: &Watch<'_>) -> Result<Outco
     let strands = lay_out(job, &places, feed, &mut pools)?;
     let abort = AtomicBool::new(false);
     let stop = AtomicBool::new(false);
-    let control = Control {
-        stop: &stop,
-        abort: &abort,
-        yields: job.oversubscribe,
-        audit: job.audit,
-    };
+    let control =
+        Control { stop: &stop, abort: &abort, yields: job.oversubscribe, audit: job.audit };
     let mut ended = execute::<ON>(job, watch, &control, strands, rate)?;
     let interrupted = watch.stop.load(Ordering::Relaxed);
     let panic = ended.iter().position(|e| e.panic.is_some());
@@ -251,26 +236,15 @@ fn run_metered<const ON: bool>(job: &Job<'_>, watch: &Watch<'_>) -> Result<Outco
             Tail::Rings { .. } => None,
         })
         .collect();
-    Ok(Outcome {
-        report,
-        kept: Kept::merge(&kept),
-    })
+    Ok(Outcome { report, kept: Kept::merge(&kept) })
 }
 
 fn places(job: &Job<'_>) -> Vec<Place> {
-    assert_eq!(
-        job.cpus.len(),
-        job.mapping.strands(),
-        "one processor per strand"
-    );
+    assert_eq!(job.cpus.len(), job.mapping.strands(), "one processor per strand");
     let all = job.mapping.segments.iter().enumerate();
     all.flat_map(|(segment, s)| (0..s.replicas as usize).map(move |replica| (segment, replica)))
         .zip(job.cpus)
-        .map(|((segment, replica), &cpu)| Place {
-            segment,
-            replica,
-            cpu,
-        })
+        .map(|((segment, replica), &cpu)| Place { segment, replica, cpu })
         .collect()
 }
 
@@ -298,10 +272,8 @@ fn lay_out<'a, 'p>(
 ) -> Result<Vec<Strand<'a, 'p>>, RunError> {
     let weights = job.traffic.bucket_weights();
     let segments = &job.mapping.segments;
-    let tables: Vec<[u8; BUCKETS]> = segments
-        .iter()
-        .map(|s| indirection(&weights, s.replicas))
-        .collect();
+    let tables: Vec<[u8; BUCKETS]> =
+        segments.iter().map(|s| indirection(&weights, s.replicas)).collect();
     let (mut outlets, mut inlets) = rings(job, places);
     let (mut homes, mut returns) = ways_home(job, places);
     let mut pools = pools.iter_mut().enumerate();
@@ -314,10 +286,7 @@ fn lay_out<'a, 'p>(
             let free = pool.packets(queue as u16);
             Head::Source(SourceQueue::new(feed, queue, order, free, returns))
         } else {
-            Head::Rings {
-                inlets: std::mem::take(&mut inlets[index]),
-                turn: 0,
-            }
+            Head::Rings { inlets: std::mem::take(&mut inlets[index]), turn: 0 }
         };
         let tail = match tables.get(place.segment + 1) {
             None => Tail::Sink(Sink::keeping(kept_packets(job))),
@@ -348,9 +317,7 @@ fn lay_out<'a, 'p>(
 fn order(job: &Job<'_>, table: &[u8; BUCKETS], queue: usize) -> Vec<u32> {
     let frames = job.traffic.frames().iter().enumerate();
     let own = frames.filter(|(_, frame)| usize::from(table[usize::from(frame.bucket)]) == queue);
-    own.map(|(index, _)| index as u32)
-        .take(job.confine.unwrap_or(usize::MAX))
-        .collect()
+    own.map(|(index, _)| index as u32).take(job.confine.unwrap_or(usize::MAX)).collect()
 }
 
 fn kept_packets(job: &Job<'_>) -> u64 {
@@ -362,10 +329,7 @@ fn kept_packets(job: &Job<'_>) -> u64 {
 
 fn parts(job: &Job<'_>, place: Place) -> Result<Vec<Part>, RunError> {
     let segment = &job.mapping.segments[place.segment];
-    let context = BuildContext {
-        replica: place.replica as u32,
-        replicas: segment.replicas,
-    };
+    let context = BuildContext { replica: place.replica as u32, replicas: segment.replicas };
     let stages = segment.stages.clone();
     stages
         .map(|stage| {
@@ -397,11 +361,7 @@ fn rings<'p>(job: &Job<'_>, places: &[Place]) -> (Outlets<'p>, Inlets<'p>) {
                 let (producer, consumer) = ring(capacity);
                 outlets[from].push(Outlet::new(producer));
                 let occupancy = [0; OCCUPANCY_STEPS];
-                inlets[to].push(Inlet {
-                    ring: consumer,
-                    capacity,
-                    occupancy,
-                });
+                inlets[to].push(Inlet { ring: consumer, capacity, occupancy });
             }
         }
     }
@@ -445,9 +405,7 @@ fn execute<'a, 'p, const ON: bool>(
         for (strand, place) in strands.into_iter().zip(places) {
             let body = move || strand_main::<ON>(job, control, place, strand, span);
             let name = format!("strand {}", place.name());
-            let spawned = std::thread::Builder::new()
-                .name(name)
-                .spawn_scoped(scope, body);
+            let spawned = std::thread::Builder::new().name(name).spawn_scoped(scope, body);
             threads.push(spawned.expect("the system has room for one thread per processor"));
         }
         let begun = Instant::now();
@@ -468,11 +426,7 @@ fn execute<'a, 'p, const ON: bool>(
         }
         threads
             .into_iter()
-            .map(|thread| {
-                thread
-                    .join()
-                    .expect("a strand catches the panics of its stages")
-            })
+            .map(|thread| thread.join().expect("a strand catches the panics of its stages"))
             .collect()
     })
 }
@@ -484,17 +438,9 @@ fn span(job: &Job<'_>, ticks_per_second: f64) -> Span {
         RunLength::Seconds(seconds) => {
             let start = now + (WARM_UP.as_secs_f64() * ticks_per_second) as u64;
             let end = start + (seconds * ticks_per_second) as u64;
-            Span {
-                start,
-                end,
-                ticks_per_second,
-            }
+            Span { start, end, ticks_per_second }
         }
-        RunLength::Packets(_) => Span {
-            start: now,
-            end: u64::MAX,
-            ticks_per_second,
-        },
+        RunLength::Packets(_) => Span { start: now, end: u64::MAX, ticks_per_second },
     }
 }
 
@@ -512,9 +458,7 @@ fn strand_main<'a, 'p, const ON: bool>(
         return Err(RunError::System(error));
     }
     let core_clock = || match job.oversubscribe {
-        false => core_clock::core_cycles_per_tick()
-            .ok()
-            .map(|clock| clock.value),
+        false => core_clock::core_cycles_per_tick().ok().map(|clock| clock.value),
         true => None,
     };
     let before = core_clock();
@@ -527,13 +471,7 @@ fn strand_main<'a, 'p, const ON: bool>(
     });
     strand.close();
     let readings = meter.finish();
-    Ok(Ended {
-        place,
-        strand,
-        readings,
-        clock: [before, core_clock()],
-        panic,
-    })
+    Ok(Ended { place, strand, readings, clock: [before, core_clock()], panic })
 }
 
 fn message(payload: &(dyn std::any::Any + Send)) -> String {
@@ -544,11 +482,7 @@ fn message(payload: &(dyn std::any::Any + Send)) -> String {
 
 fn panicked(ended: &Ended<'_, '_>, report: RunReport) -> RunError {
     let strand = &ended.strand;
-    let stage = match strand
-        .at
-        .checked_sub(1)
-        .and_then(|index| strand.parts.get(index))
-    {
+    let stage = match strand.at.checked_sub(1).and_then(|index| strand.parts.get(index)) {
         Some(part) => part.name.clone(),
         None => gather::end_name(strand, strand.at == 0).to_owned(),
     };

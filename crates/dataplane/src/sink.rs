@@ -31,20 +31,13 @@ impl Kept {
 
     /// Position in the source's sequence, time of capture in nanoseconds, and octets of each.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64, &[u8])> {
-        self.packets
-            .iter()
-            .map(|p| (p.position, p.time_ns, &self.octets[p.start..p.end]))
+        self.packets.iter().map(|p| (p.position, p.time_ns, &self.octets[p.start..p.end]))
     }
 
     fn push(&mut self, position: u64, time_ns: u64, frame: &[u8]) {
         let start = self.octets.len();
         self.octets.extend_from_slice(frame);
-        self.packets.push(KeptPacket {
-            position,
-            time_ns,
-            start,
-            end: self.octets.len(),
-        });
+        self.packets.push(KeptPacket { position, time_ns, start, end: self.octets.len() });
     }
 
     /// Merges what several sinks kept, always taking from the one whose next packet has the lowest
@@ -77,10 +70,7 @@ pub(crate) struct Sink {
 impl Sink {
     /// Keeps what comes of the first `until` packets of the source.
     pub(crate) fn keeping(until: u64) -> Self {
-        Self {
-            until,
-            kept: Kept::default(),
-        }
+        Self { until, kept: Kept::default() }
     }
 
     #[inline]

@@ -31,20 +31,13 @@ struct PaddedPosition(AtomicU64);
 
 impl Progress {
     pub(crate) fn new(queues: usize) -> Self {
-        Self(
-            (0..queues)
-                .map(|_| PaddedPosition(AtomicU64::new(0)))
-                .collect(),
-        )
+        Self((0..queues).map(|_| PaddedPosition(AtomicU64::new(0))).collect())
     }
 
     /// The position of the slowest queue but `me`. Relaxed: a bound on the lead, no data behind it.
     fn slowest_other(&self, me: usize) -> u64 {
         let others = self.0.iter().enumerate().filter(|(queue, _)| *queue != me);
-        others
-            .map(|(_, position)| position.0.load(Ordering::Relaxed))
-            .min()
-            .unwrap_or(u64::MAX)
+        others.map(|(_, position)| position.0.load(Ordering::Relaxed)).min().unwrap_or(u64::MAX)
     }
 
     fn publish(&self, me: usize, position: u64) {
@@ -92,10 +85,7 @@ impl Timetable {
                 due
             })
             .collect();
-        Some(Self {
-            due,
-            pass_ticks: at,
-        })
+        Some(Self { due, pass_ticks: at })
     }
 
     #[inline]
@@ -245,11 +235,7 @@ impl<'a, 'p> SourceQueue<'a, 'p> {
             self.feed.progress.publish(self.me, u64::MAX);
             return Poll::Finished;
         }
-        if self.free.is_empty() {
-            Poll::Blocked
-        } else {
-            Poll::Starved
-        }
+        if self.free.is_empty() { Poll::Blocked } else { Poll::Starved }
     }
 
     /// Copies the next frame into `packet`.
@@ -271,9 +257,7 @@ impl<'a, 'p> SourceQueue<'a, 'p> {
     /// When the next own packet is due, from the start of the first pass.
     #[inline]
     fn due(&self, timetable: &Timetable) -> Option<u64> {
-        self.order
-            .get(self.next)
-            .map(|&frame| timetable.due(self.pass, frame))
+        self.order.get(self.next).map(|&frame| timetable.due(self.pass, frame))
     }
 
     /// Loses what a card's full ring would have lost by `now`.

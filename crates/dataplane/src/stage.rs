@@ -68,12 +68,18 @@ impl fmt::Display for BuildError {
 
 impl std::error::Error for BuildError {}
 
+/// Makes the stage of one replica.
+pub type Build = fn(&Params, &BuildContext) -> Result<Box<dyn Stage>, BuildError>;
+
+/// Makes the steering of a stage, if the hash of the addresses does not do.
+pub type MakeSteer = fn(&Params) -> Result<Option<Arc<dyn Steer>>, BuildError>;
+
 /// A kind of stage: its specification and how to make one.
 pub struct StageKind {
     /// What a description of a path must know.
     pub spec: StageSpec,
     /// Makes the stage of one replica.
-    pub build: fn(&Params, &BuildContext) -> Result<Box<dyn Stage>, BuildError>,
+    pub build: Build,
     /// The steering the stage needs, if the hash of the addresses does not do.
-    pub steer: fn(&Params) -> Result<Option<Arc<dyn Steer>>, BuildError>,
+    pub steer: MakeSteer,
 }

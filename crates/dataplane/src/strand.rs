@@ -71,11 +71,7 @@ pub(crate) struct Outlet<'p> {
 /// Where a strand's packets go.
 pub(crate) enum Tail<'p> {
     Sink(Sink),
-    Rings {
-        outlets: Vec<Outlet<'p>>,
-        replica_of: [u8; BUCKETS],
-        full: FullRing,
-    },
+    Rings { outlets: Vec<Outlet<'p>>, replica_of: [u8; BUCKETS], full: FullRing },
 }
 
 /// A stage with its account.
@@ -155,11 +151,7 @@ impl<'p> Strand<'_, 'p> {
                     if meter.is_sampling() {
                         inlet.look();
                     }
-                    if inlet
-                        .ring
-                        .pop_into(&mut self.burst.packets, self.burst_size)
-                        > 0
-                    {
+                    if inlet.ring.pop_into(&mut self.burst.packets, self.burst_size) > 0 {
                         *turn = (*turn + step + 1) % count;
                         self.burst.packets.iter().for_each(Packet::prefetch);
                         return Poll::Ready;
@@ -187,8 +179,7 @@ impl<'p> Strand<'_, 'p> {
             part.input_packets += given as u64;
             part.stage.process(&mut self.burst, &mut part.ledger);
             if control.audit {
-                part.audited_output
-                    .add(self.burst.len() as u64, self.burst.octets());
+                part.audited_output.add(self.burst.len() as u64, self.burst.octets());
             }
             meter.mark(index + 1, given);
         }
@@ -219,16 +210,9 @@ impl<'p> Strand<'_, 'p> {
                     sink.take(packet);
                 }
                 self.burst.released.append(packets);
-                Work {
-                    delivered,
-                    ..Work::default()
-                }
+                Work { delivered, ..Work::default() }
             }
-            Tail::Rings {
-                outlets,
-                replica_of,
-                full,
-            } => {
+            Tail::Rings { outlets, replica_of, full } => {
                 if let [only] = outlets.as_mut_slice() {
                     std::mem::swap(&mut only.staged, packets);
                 } else {
@@ -244,10 +228,7 @@ impl<'p> Strand<'_, 'p> {
                     }
                 }
                 self.overflow = self.overflow + lost;
-                Work {
-                    overflowed: lost.packets,
-                    ..Work::default()
-                }
+                Work { overflowed: lost.packets, ..Work::default() }
             }
         }
     }
@@ -295,11 +276,7 @@ impl Inlet<'_> {
 
 impl<'p> Outlet<'p> {
     pub(crate) fn new(ring: Producer<Packet<'p>>) -> Self {
-        Self {
-            ring,
-            staged: Vec::with_capacity(MAX_BURST),
-            full_pushes: 0,
-        }
+        Self { ring, staged: Vec::with_capacity(MAX_BURST), full_pushes: 0 }
     }
 
     /// Pushes what is staged; at a full ring waits or drops into `released` and `lost`.

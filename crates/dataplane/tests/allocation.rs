@@ -33,10 +33,7 @@ fn allocations(segments: &[(usize, u32)], packets: u64) -> u64 {
     let stages = ["drop", "number", "trim"].map(|kind| stage(kind, "", 0));
     let mut path = path(stages.to_vec());
     path.sink = Sink::Null;
-    let options = RunOptions {
-        length: RunLength::Packets(packets),
-        ..OPTIONS
-    };
+    let options = RunOptions { length: RunLength::Packets(packets), ..OPTIONS };
     let before = ALLOCATIONS.load(Ordering::Relaxed);
     run_on_one(&path, &mapping(segments), options).expect("runs");
     ALLOCATIONS.load(Ordering::Relaxed) - before
@@ -49,9 +46,6 @@ fn forty_times_the_packets_take_no_more_allocations() {
         let many = allocations(segments, 400_000);
         // The report has a line more where a cause of drops or a clean window turned up; a packet
         // that allocated would add hundreds of thousands.
-        assert!(
-            many < few + 200,
-            "{segments:?}: {few} allocations, then {many}"
-        );
+        assert!(many < few + 200, "{segments:?}: {few} allocations, then {many}");
     }
 }

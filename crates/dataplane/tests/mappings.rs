@@ -10,11 +10,7 @@ use linerate_record::run::{RunReport, Tally};
 use std::collections::BTreeMap;
 
 fn edge() -> Path {
-    path(vec![
-        stage("drop", "", 0),
-        stage("number", "", 0),
-        stage("trim", "", 0),
-    ])
+    path(vec![stage("drop", "", 0), stage("number", "", 0), stage("trim", "", 0)])
 }
 
 /// In and out of every stage, and between the strands.
@@ -22,27 +18,13 @@ fn assert_conserved(report: &RunReport) {
     for strand in &report.strands {
         for stage in &strand.stages {
             let ledger = &stage.ledger;
-            assert!(
-                ledger.is_conserved(),
-                "{} {}: {ledger:?}",
-                strand.name,
-                stage.name
-            );
+            assert!(ledger.is_conserved(), "{} {}: {ledger:?}", strand.name, stage.name);
         }
         for pair in strand.stages.windows(2) {
-            assert_eq!(
-                pair[0].ledger.output, pair[1].ledger.input,
-                "{}",
-                pair[1].name
-            );
+            assert_eq!(pair[0].ledger.output, pair[1].ledger.input, "{}", pair[1].name);
         }
     }
-    let last = report
-        .strands
-        .iter()
-        .map(|s| s.segment)
-        .max()
-        .expect("a run has strands");
+    let last = report.strands.iter().map(|s| s.segment).max().expect("a run has strands");
     for segment in 0..last {
         let sum = |segment, pick: &dyn Fn(&linerate_record::run::StrandReport) -> Tally| {
             let strands = report.strands.iter().filter(move |s| s.segment == segment);
@@ -59,10 +41,7 @@ fn by_flow(kept: &Kept) -> BTreeMap<Vec<u8>, Vec<(u64, Vec<u8>)>> {
     let mut flows: BTreeMap<Vec<u8>, Vec<(u64, Vec<u8>)>> = BTreeMap::new();
     for (position, _, frame) in kept.iter() {
         // Source and destination address, behind the number and the trimmed octets.
-        flows
-            .entry(frame[28..36].to_vec())
-            .or_default()
-            .push((position, frame.to_vec()));
+        flows.entry(frame[28..36].to_vec()).or_default().push((position, frame.to_vec()));
     }
     flows
 }
@@ -95,20 +74,10 @@ fn every_mapping_gives_the_same_packets_in_the_same_order_per_flow() {
 fn bursts_and_rings_of_any_size_lose_nothing() {
     let path = edge();
     for (burst, ring) in [(1, 2), (7, 4), (256, 2), (256, 1024)] {
-        let options = RunOptions {
-            burst,
-            ring,
-            ..OPTIONS
-        };
+        let options = RunOptions { burst, ring, ..OPTIONS };
         let outcome = run_on_one(&path, &mapping(&[(1, 2), (2, 2)]), options).expect("runs");
         assert_conserved(&outcome.report);
-        let taken: u64 = outcome
-            .report
-            .strands
-            .iter()
-            .take(2)
-            .map(|s| s.stages[0].packets)
-            .sum();
+        let taken: u64 = outcome.report.strands.iter().take(2).map(|s| s.stages[0].packets).sum();
         assert_eq!(taken, 20_000, "burst {burst}, ring {ring}");
     }
 }
@@ -116,14 +85,8 @@ fn bursts_and_rings_of_any_size_lose_nothing() {
 #[test]
 fn a_full_ring_drops_where_it_is_told_to_and_says_so() {
     let path = path(vec![stage("drop", "", 0), stage("spin", "turns", 300)]);
-    let options = RunOptions {
-        full_ring: FullRing::Drop,
-        ring: 8,
-        ..OPTIONS
-    };
-    let report = run_on_one(&path, &mapping(&[(1, 1), (1, 1)]), options)
-        .expect("runs")
-        .report;
+    let options = RunOptions { full_ring: FullRing::Drop, ring: 8, ..OPTIONS };
+    let report = run_on_one(&path, &mapping(&[(1, 1), (1, 1)]), options).expect("runs").report;
     assert_conserved(&report);
     let tail = report.strands[0].stages.last().expect("a tail");
     assert_eq!(tail.name, "ring out");
@@ -140,9 +103,7 @@ fn a_line_that_does_not_wait_is_missed() {
         length: RunLength::Packets(60_000),
         ..OPTIONS
     };
-    let report = run_on_one(&path, &mapping(&[(1, 1)]), options)
-        .expect("runs")
-        .report;
+    let report = run_on_one(&path, &mapping(&[(1, 1)]), options).expect("runs").report;
     assert_conserved(&report);
     let source = &report.strands[0].stages[0];
     let missed = source.drops["rx_missed"];
@@ -155,23 +116,13 @@ fn a_stage_that_panics_is_named_with_its_packet() {
     let path = path(vec![stage("drop", "", 0), stage("fail", "position", 5_000)]);
     for segments in [&[(2, 1)][..], &[(1, 1), (1, 1)], &[(1, 2), (1, 2)]] {
         let error = run_on_one(&path, &mapping(segments), OPTIONS).expect_err("it is broken");
-        let RunError::Panicked {
-            strand,
-            stage,
-            packet,
-            message,
-            report,
-        } = error
-        else {
+        let RunError::Panicked { strand, stage, packet, message, report } = error else {
             panic!("{error}");
         };
         assert_eq!((stage.as_str(), packet), ("fail", Some(5_000)));
         assert!(message.contains("broken on purpose"), "{message}");
         assert!(report.strands.iter().any(|s| s.name == strand));
-        assert!(
-            report.strands[0].stages[0].packets > 0,
-            "the profile so far is kept"
-        );
+        assert!(report.strands[0].stages[0].packets > 0, "the profile so far is kept");
         assert!(report.interrupted);
     }
 }

@@ -21,14 +21,8 @@ static PROCESSOR: Mutex<()> = Mutex::new(());
 fn timed(seconds: f64, rate: Rate, turns: i64) -> RunReport {
     let mut path = path(vec![stage("spin", "turns", turns)]);
     path.sink = Sink::Null;
-    let options = RunOptions {
-        length: RunLength::Seconds(seconds),
-        rate,
-        ..OPTIONS
-    };
-    run_on_one(&path, &mapping(&[(1, 1)]), options)
-        .expect("runs")
-        .report
+    let options = RunOptions { length: RunLength::Seconds(seconds), rate, ..OPTIONS };
+    run_on_one(&path, &mapping(&[(1, 1)]), options).expect("runs").report
 }
 
 /// Holds `check` of some try; otherwise fails with what it said of each.
@@ -68,15 +62,8 @@ fn a_paced_source_keeps_its_rate_and_the_strand_starves_meanwhile() {
         let kpps = report.processed_kpps.as_number().ok_or("no clean window")?;
         within("kpps", kpps, 100.0, 2.0)?;
         let time = report.strands[0].time;
-        within(
-            "busy + starved",
-            time.busy + time.starved + time.lost,
-            1.0,
-            0.01,
-        )?;
-        (time.starved > 0.5)
-            .then_some(())
-            .ok_or_else(|| format!("{time:?}"))
+        within("busy + starved", time.busy + time.starved + time.lost, 1.0, 0.01)?;
+        (time.starved > 0.5).then_some(()).ok_or_else(|| format!("{time:?}"))
     });
 }
 
@@ -85,10 +72,7 @@ fn at_full_rate_service_time_is_the_inverse_of_the_rate() {
     some_try(|| {
         let report = timed(0.3, Rate::Max, 100);
         let kpps = report.processed_kpps.as_number().ok_or("no clean window")?;
-        let ticks = report.strands[0]
-            .ticks_per_packet
-            .as_number()
-            .ok_or("no ticks")?;
+        let ticks = report.strands[0].ticks_per_packet.as_number().ok_or("no ticks")?;
         let inverse = report.ticks_per_second / ticks / 1e3;
         within("rate from service time", inverse, kpps, 0.02 * kpps)
     });
@@ -99,17 +83,8 @@ fn the_parts_of_a_strand_sum_to_the_strand() {
     some_try(|| {
         let strand = &timed(0.4, Rate::Max, 100).strands[0];
         let whole = strand.ticks_per_packet.as_number().ok_or("no ticks")?;
-        let parts: Option<f64> = strand
-            .stages
-            .iter()
-            .map(|s| s.ticks_per_packet.as_number())
-            .sum();
-        within(
-            "sum of the parts",
-            parts.ok_or("a part has no ticks")?,
-            whole,
-            0.05 * whole,
-        )
+        let parts: Option<f64> = strand.stages.iter().map(|s| s.ticks_per_packet.as_number()).sum();
+        within("sum of the parts", parts.ok_or("a part has no ticks")?, whole, 0.05 * whole)
     });
 }
 
@@ -121,12 +96,7 @@ fn twice_the_work_costs_the_work_more() {
     };
     some_try(|| {
         let (once, twice, thrice) = (spin(500)?, spin(1_000)?, spin(1_500)?);
-        within(
-            "second difference",
-            (thrice - twice) / (twice - once),
-            1.0,
-            0.05,
-        )
+        within("second difference", (thrice - twice) / (twice - once), 1.0, 0.05)
     });
 }
 
@@ -151,10 +121,7 @@ fn time_lost_to_another_thread_is_what_the_scheduler_says() {
     let check = |strand: &StrandReport| {
         let delay = strand.run_delay_ns.ok_or("the kernel keeps no run delay")? as f64;
         if strand.time.lost < 0.2 {
-            return Err(format!(
-                "the other thread took only {:.3}",
-                strand.time.lost
-            ));
+            return Err(format!("the other thread took only {:.3}", strand.time.lost));
         }
         if strand.windows.lost_to_preemption == 0 {
             return Err("no window was dropped".to_owned());

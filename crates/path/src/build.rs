@@ -26,26 +26,15 @@ pub(crate) fn path(
     kinds: &[StageSpec],
     mistakes: &mut Vec<Mistake>,
 ) -> Option<Path> {
-    let stages = file
-        .sections("stage")
-        .map(|sections| stages(sections, kinds, mistakes));
-    let mapping = stages
-        .as_ref()
-        .and_then(|stages| mapping(file, stages, mistakes));
-    let source = file
-        .section("source")
-        .and_then(|section| source(section, mistakes));
-    let run = file
-        .section("run")
-        .and_then(|section| run(section, file, mistakes));
+    let stages = file.sections("stage").map(|sections| stages(sections, kinds, mistakes));
+    let mapping = stages.as_ref().and_then(|stages| mapping(file, stages, mistakes));
+    let source = file.section("source").and_then(|section| source(section, mistakes));
+    let run = file.section("run").and_then(|section| run(section, file, mistakes));
     Some(Path {
         name: file.text("name").unwrap_or(stem).to_owned(),
         line: file.section("line").and_then(line),
         source: source?,
-        stages: stages?
-            .into_iter()
-            .map(|stage| stage.made)
-            .collect::<Option<_>>()?,
+        stages: stages?.into_iter().map(|stage| stage.made).collect::<Option<_>>()?,
         sink: file.section("sink").and_then(sink)?,
         mapping: mapping?,
         run: run?,
@@ -53,10 +42,7 @@ pub(crate) fn path(
 }
 
 fn line(fields: &Fields) -> Option<Line> {
-    Some(Line {
-        bits_per_second: fields.number("rate")?,
-        ports: fields.integer("ports")?,
-    })
+    Some(Line { bits_per_second: fields.number("rate")?, ports: fields.integer("ports")? })
 }
 
 fn source(fields: &Fields, mistakes: &mut Vec<Mistake>) -> Option<Source> {
@@ -72,10 +58,7 @@ fn source(fields: &Fields, mistakes: &mut Vec<Mistake>) -> Option<Source> {
 fn generator(fields: &Fields, mistakes: &mut Vec<Mistake>) -> Option<Source> {
     let sizes: Vec<u32> = fields.integers("sizes")?;
     let buffer_octets: u32 = fields.integer("buffer_octets")?;
-    let long = sizes
-        .iter()
-        .enumerate()
-        .filter(|&(_, &size)| size > buffer_octets);
+    let long = sizes.iter().enumerate().filter(|&(_, &size)| size > buffer_octets);
     for (index, size) in long {
         let at = if fields.is_given("sizes") {
             fields.item_place("sizes", index)
@@ -136,23 +119,10 @@ fn stage<'k>(fields: &Fields, kinds: &'k [StageSpec]) -> Stage<'k> {
     let spec = kinds.iter().find(|spec| Some(spec.kind) == fields.variant);
     let made = spec.zip(name).and_then(|(spec, name)| {
         let (name, kind) = (name.to_owned(), spec.kind.to_owned());
-        Some(StageUse {
-            name,
-            kind,
-            params: params(fields, spec)?,
-        })
+        Some(StageUse { name, kind, params: params(fields, spec)? })
     });
-    let at = if fields.is_given("name") {
-        fields.place("name")
-    } else {
-        fields.place("kind")
-    };
-    Stage {
-        at,
-        name: name.map(str::to_owned),
-        spec,
-        made,
-    }
+    let at = if fields.is_given("name") { fields.place("name") } else { fields.place("kind") };
+    Stage { at, name: name.map(str::to_owned), spec, made }
 }
 
 fn unique_name(stage: &Stage<'_>, before: &[Stage<'_>], mistakes: &mut Vec<Mistake>) {
@@ -171,10 +141,8 @@ fn headers_found(stage: &Stage<'_>, before: &[Stage<'_>], mistakes: &mut Vec<Mis
     // A stage that could not be read may have been meant to be the parser.
     let parsed = |other: &Stage<'_>| other.spec.is_none_or(|spec| spec.kind == PARSE);
     if !before.iter().any(parsed) {
-        let message = format!(
-            "a '{}' stage needs headers, but no '{PARSE}' comes before",
-            spec.kind
-        );
+        let message =
+            format!("a '{}' stage needs headers, but no '{PARSE}' comes before", spec.kind);
         let help = format!("put a [[stage]] with kind = \"{PARSE}\" before it");
         mistakes.push(Mistake::new(&stage.at, message).help(help));
     }
@@ -193,22 +161,11 @@ fn mapping(file: &Fields, stages: &[Stage<'_>], mistakes: &mut Vec<Mistake>) -> 
     for strand in strands {
         let start = end;
         end += strand.texts("stages")?.len();
-        let cpus = if strand.is_given("cpus") {
-            strand.integers("cpus")?
-        } else {
-            Vec::new()
-        };
-        segments.push(Segment {
-            stages: start..end,
-            replicas: strand.integer("replicas")?,
-            cpus,
-        });
+        let cpus = if strand.is_given("cpus") { strand.integers("cpus")? } else { Vec::new() };
+        segments.push(Segment { stages: start..end, replicas: strand.integer("replicas")?, cpus });
     }
     let mapping = Mapping { segments };
-    let specs: Vec<_> = stages
-        .iter()
-        .map(|stage| stage.spec.copied())
-        .collect::<Option<_>>()?;
+    let specs: Vec<_> = stages.iter().map(|stage| stage.spec.copied()).collect::<Option<_>>()?;
     let refusals = mapping.check(&specs).err().unwrap_or_default();
     mistakes.extend(refusals.iter().map(|refusal| {
         let at = refusal_place(refusal, section, strands);
@@ -233,17 +190,12 @@ fn names_in_order(
     stages: &[Stage<'_>],
     mistakes: &mut Vec<Mistake>,
 ) -> Option<bool> {
-    let known: Vec<&str> = stages
-        .iter()
-        .map(|stage| stage.name.as_deref())
-        .collect::<Option<_>>()?;
+    let known: Vec<&str> =
+        stages.iter().map(|stage| stage.name.as_deref()).collect::<Option<_>>()?;
     if (1..known.len()).any(|i| known[..i].contains(&known[i])) {
         return None;
     }
-    let mut order = Order {
-        known: &known,
-        seen: Vec::new(),
-    };
+    let mut order = Order { known: &known, seen: Vec::new() };
     let mistakes_before = mistakes.len();
     for strand in strands {
         for (index, name) in strand.texts("stages")?.iter().enumerate() {
@@ -253,11 +205,7 @@ fn names_in_order(
             }
         }
     }
-    for (_, name) in known
-        .iter()
-        .enumerate()
-        .filter(|(stage, _)| !order.seen.contains(stage))
-    {
+    for (_, name) in known.iter().enumerate().filter(|(stage, _)| !order.seen.contains(stage)) {
         let message = format!("stage {} is on no strand", shown(name));
         let mistake = Mistake::new(&section.place("strands"), message);
         mistakes.push(mistake.help("strands must hold every stage"));
@@ -287,19 +235,13 @@ impl Order<'_> {
         self.seen.push(stage);
         if again {
             let message = format!("stage {} is on a strand already", shown(name));
-            return Err((
-                message,
-                "to run it on several strands, give one replicas".to_owned(),
-            ));
+            return Err((message, "to run it on several strands, give one replicas".to_owned()));
         }
         match last.filter(|&last| last > stage) {
             Some(last) => {
                 let (name, last) = (shown(name), shown(self.known[last]));
                 let message = format!("stage {name} comes before {last} in the path");
-                Err((
-                    message,
-                    "strands must keep the order of the stages".to_owned(),
-                ))
+                Err((message, "strands must keep the order of the stages".to_owned()))
             }
             None => Ok(()),
         }
@@ -337,9 +279,7 @@ fn run(fields: &Fields, file: &Fields, mistakes: &mut Vec<Mistake>) -> Option<Ru
         let help = "add [line] with rate = \"10Gb/s\", or give a rate here";
         mistakes.push(Mistake::new(&at, "rate = \"line\" needs [line]").help(help));
     }
-    let generated = file
-        .section("source")
-        .is_some_and(|s| s.variant == Some("generator"));
+    let generated = file.section("source").is_some_and(|s| s.variant == Some("generator"));
     if rate == Rate::Capture && generated {
         let help = "a generator has no gaps of its own; use \"max\", \"line\" or a rate";
         mistakes.push(Mistake::new(&at, "rate = \"capture\" needs a capture").help(help));

@@ -38,15 +38,8 @@ pub struct Places {
 impl Places {
     /// A problem at the first of `addresses` that stands in the file; at its start if none does.
     fn problem(&self, addresses: &[String], message: &str) -> Problem {
-        let found = addresses
-            .iter()
-            .find_map(|address| self.by_address.get(address));
-        Problem::at(
-            &self.text,
-            &found.cloned().unwrap_or(0..0),
-            message.to_owned(),
-            None,
-        )
+        let found = addresses.iter().find_map(|address| self.by_address.get(address));
+        Problem::at(&self.text, &found.cloned().unwrap_or(0..0), message.to_owned(), None)
     }
 }
 
@@ -62,18 +55,15 @@ impl Described {
     ) -> Problem {
         let whole = format!("stage[{stage}].{param}");
         let entry = entry.map(|index| format!("{whole}[{index}]"));
-        let addresses: Vec<_> = entry
-            .into_iter()
-            .chain([whole, format!("stage[{stage}]")])
-            .collect();
+        let addresses: Vec<_> =
+            entry.into_iter().chain([whole, format!("stage[{stage}]")]).collect();
         self.places.problem(&addresses, message)
     }
 
     /// A problem with a key of a section that is not repeated, such as `file` of `source`. Stands
     /// at the section when the file leaves the key to its default.
     pub fn problem_at_key(&self, section: &str, key: &str, message: &str) -> Problem {
-        self.places
-            .problem(&[format!("{section}.{key}"), section.to_owned()], message)
+        self.places.problem(&[format!("{section}.{key}"), section.to_owned()], message)
     }
 }
 
@@ -95,27 +85,16 @@ pub fn read(text: &str, stem: &str, kinds: &[StageSpec]) -> Result<Described, Pr
     if !structure_is_sound {
         return Err(Problems::in_text(text, syntax));
     }
-    let mut walk = Walk {
-        kinds,
-        mistakes: Vec::new(),
-        places: BTreeMap::new(),
-    };
+    let mut walk = Walk { kinds, mistakes: Vec::new(), places: BTreeMap::new() };
     let file = walk.section(&FILE, table.get_ref(), &(0..0), "");
-    let Walk {
-        mut mistakes,
-        places,
-        ..
-    } = walk;
+    let Walk { mut mistakes, places, .. } = walk;
     let path = build::path(&file, stem, kinds, &mut mistakes);
     let line = |mistake: &Mistake| line_start(text, mistake.at.start);
     mistakes.retain(|mistake| !syntax.iter().any(|bare| line(bare) == line(mistake)));
     mistakes.extend(syntax);
     match path {
         Some(path) if mistakes.is_empty() => {
-            let places = Places {
-                text: text.to_owned(),
-                by_address: places,
-            };
+            let places = Places { text: text.to_owned(), by_address: places };
             Ok(Described { path, places })
         }
         _ => {
@@ -128,9 +107,7 @@ pub fn read(text: &str, stem: &str, kinds: &[StageSpec]) -> Result<Described, Pr
 /// The value an error at `at` lies in, if it is one that ends where it was meant to: written without
 /// quotes, or missing. The library then goes on as if it were sound, and so can the check.
 fn bare_value(text: &str, table: &DeTable<'_>, at: &Range<usize>) -> Option<Range<usize>> {
-    table
-        .iter()
-        .find_map(|(_, value)| bare_part(text, value, at))
+    table.iter().find_map(|(_, value)| bare_part(text, value, at))
 }
 
 /// [`bare_value`] within one value.
@@ -169,10 +146,9 @@ fn syntax_mistake(
     let key = text.get(at.clone()).unwrap_or_default();
     let mistake = Mistake::new(at, format!("{} is given twice", shown(key)));
     match FILE.keys.iter().find(|known| known.name == key) {
-        Some(Key {
-            kind: Kind::Tables(section),
-            ..
-        }) => mistake.help(format!("write each as {}", section.title)),
+        Some(Key { kind: Kind::Tables(section), .. }) => {
+            mistake.help(format!("write each as {}", section.title))
+        }
         _ => mistake,
     }
 }
@@ -196,11 +172,8 @@ impl Walk<'_> {
         self.places.insert(address.to_owned(), at.clone());
         let variants = section.variants(self.kinds);
         let variant = self.variant(section, &variants, table);
-        let mut fields = Fields {
-            at: at.clone(),
-            variant: variant.map(|v| v.kind),
-            fields: BTreeMap::new(),
-        };
+        let mut fields =
+            Fields { at: at.clone(), variant: variant.map(|v| v.kind), fields: BTreeMap::new() };
         let of_variant = variant.map_or(&[][..], |variant| &variant.keys);
         for key in section.keys.iter().chain(of_variant) {
             let field = match table.get(key.name) {
@@ -229,8 +202,7 @@ impl Walk<'_> {
                     let known = variants.iter().any(|variant| variant.kind == kind);
                     if !known {
                         let words = variants.iter().map(|variant| variant.kind);
-                        self.mistakes
-                            .push(value::unknown_word(key, given, kind, words));
+                        self.mistakes.push(value::unknown_word(key, given, kind, words));
                     }
                     kind.as_ref()
                 }
@@ -257,8 +229,7 @@ impl Walk<'_> {
             _ => match value::read(key, given) {
                 Ok(field) => {
                     for (index, item) in field.items.iter().enumerate() {
-                        self.places
-                            .insert(format!("{address}[{index}]"), item.clone());
+                        self.places.insert(format!("{address}[{index}]"), item.clone());
                     }
                     Some(field)
                 }
@@ -281,10 +252,7 @@ impl Walk<'_> {
         let array = match given.get_ref() {
             DeValue::Array(array) if array.is_empty() => {
                 let message = format!("{} must not be empty", key.shown());
-                return self.refuse(value::with_example(
-                    key,
-                    Mistake::new(&given.span(), message),
-                ));
+                return self.refuse(value::with_example(key, Mistake::new(&given.span(), message)));
             }
             DeValue::Array(array) => array,
             DeValue::Table(_) if section.title.starts_with("[[") => {
@@ -328,10 +296,7 @@ impl Walk<'_> {
             (Omitted::Means(_), _) => None,
             (Omitted::EmptySection, Kind::Table(inner)) => {
                 let fields = self.section(inner, &DeTable::new(), at, address);
-                Some(Field {
-                    at: None,
-                    ..Field::sections(vec![fields], at.clone())
-                })
+                Some(Field { at: None, ..Field::sections(vec![fields], at.clone()) })
             }
             (Omitted::EmptySection, _) => None,
             (Omitted::Is(default), _) => match toml_of(default) {
@@ -343,15 +308,9 @@ impl Walk<'_> {
 
     /// The default of a key, read as if the file had it, so that one reader serves both.
     fn default(&mut self, key: &Key, text: &str, at: &Range<usize>) -> Option<Field> {
-        let read = DeValue::parse(text)
-            .ok()
-            .and_then(|value| value::read(key, &value).ok());
+        let read = DeValue::parse(text).ok().and_then(|value| value::read(key, &value).ok());
         match read {
-            Some(field) => Some(Field {
-                at: None,
-                items: Vec::new(),
-                ..field
-            }),
+            Some(field) => Some(Field { at: None, items: Vec::new(), ..field }),
             None => {
                 let message = format!("the default of {}, {text}, is not valid", key.shown());
                 self.refuse(Mistake::new(at, message).help("give it a value"))
@@ -385,28 +344,19 @@ impl Walk<'_> {
             let help = meant(written, &known)
                 .or_else(|| belongs(written, variants, self.kinds))
                 .unwrap_or_else(|| suggest::help(written, known.iter().map(|key| key.name)));
-            self.mistakes
-                .push(Mistake::new(&name.span(), message).help(help));
+            self.mistakes.push(Mistake::new(&name.span(), message).help(help));
         }
     }
 }
 
 impl Field {
     fn sections(read: Vec<Fields>, at: Range<usize>) -> Self {
-        Self {
-            read: Read::Sections(read),
-            at: Some(at),
-            items: Vec::new(),
-        }
+        Self { read: Read::Sections(read), at: Some(at), items: Vec::new() }
     }
 }
 
 fn join(address: &str, key: &str) -> String {
-    if address.is_empty() {
-        key.to_owned()
-    } else {
-        format!("{address}.{key}")
-    }
+    if address.is_empty() { key.to_owned() } else { format!("{address}.{key}") }
 }
 
 fn missing(section: &Section, key: &Key, at: &Range<usize>) -> Mistake {
@@ -441,15 +391,9 @@ fn belongs(written: &str, variants: &[Variant], kinds: &[StageSpec]) -> Option<S
         _ => None,
     });
     let mut homes = sections.filter(|section| {
-        has(section.keys)
-            || section
-                .variants(kinds)
-                .iter()
-                .any(|variant| has(&variant.keys))
+        has(section.keys) || section.variants(kinds).iter().any(|variant| has(&variant.keys))
     });
-    homes
-        .next()
-        .map(|section| format!("it belongs in {}", section.title))
+    homes.next().map(|section| format!("it belongs in {}", section.title))
 }
 
 /// The parameters among the fields of a stage.

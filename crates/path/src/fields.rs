@@ -50,10 +50,7 @@ impl Fields {
 
     /// Where an entry of a list stands; the value where it is no list.
     pub(crate) fn item_place(&self, key: &str, index: usize) -> Range<usize> {
-        let item = self
-            .fields
-            .get(key)
-            .and_then(|field| field.items.get(index).cloned());
+        let item = self.fields.get(key).and_then(|field| field.items.get(index).cloned());
         item.unwrap_or_else(|| self.place(key))
     }
 

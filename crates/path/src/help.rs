@@ -20,18 +20,10 @@ fn line(out: &mut String, indent: usize, words: std::fmt::Arguments<'_>) {
 }
 
 fn section(out: &mut String, section: &Section, kinds: &[StageSpec]) {
-    let title = if section.title.is_empty() {
-        "At the top of the file"
-    } else {
-        section.title
-    };
+    let title = if section.title.is_empty() { "At the top of the file" } else { section.title };
     line(out, 0, format_args!("{title}: {}", section.help));
     let variants = section.variants(kinds);
-    for key in section
-        .keys
-        .iter()
-        .filter(|key| inner_section(key).is_none())
-    {
+    for key in section.keys.iter().filter(|key| inner_section(key).is_none()) {
         let what = match key.kind {
             Kind::Variant if !variants.is_empty() => {
                 format!("one of {}", list(variants.iter().map(|v| v.kind)))
@@ -41,15 +33,8 @@ fn section(out: &mut String, section: &Section, kinds: &[StageSpec]) {
         one_key(out, 2, key, &what);
     }
     for variant in &variants {
-        line(
-            out,
-            2,
-            format_args!("kind = \"{}\": {}", variant.kind, variant.help),
-        );
-        variant
-            .keys
-            .iter()
-            .for_each(|key| one_key(out, 4, key, &expected(&key.kind)));
+        line(out, 2, format_args!("kind = \"{}\": {}", variant.kind, variant.help));
+        variant.keys.iter().for_each(|key| one_key(out, 4, key, &expected(&key.kind)));
     }
     for inner in section.keys.iter().filter_map(inner_section) {
         out.push('\n');
@@ -72,10 +57,6 @@ fn one_key(out: &mut String, indent: usize, key: &Key, what: &str) {
         Omitted::Means(meaning) => format!("default: {meaning}"),
         Omitted::EmptySection => "optional".to_owned(),
     };
-    line(
-        out,
-        indent,
-        format_args!("{} - {what}; {omitted}", key.name),
-    );
+    line(out, indent, format_args!("{} - {what}; {omitted}", key.name));
     line(out, indent + 4, format_args!("{}", key.help));
 }

@@ -145,11 +145,7 @@ impl Section {
             Variants::None => Vec::new(),
             Variants::Fixed(all) => all
                 .iter()
-                .map(|&(kind, help, keys)| Variant {
-                    kind,
-                    help,
-                    keys: keys.to_vec(),
-                })
+                .map(|&(kind, help, keys)| Variant { kind, help, keys: keys.to_vec() })
                 .collect(),
             Variants::Stages => stages
                 .iter()
@@ -234,13 +230,7 @@ const fn key(
     help: &'static str,
     example: &'static str,
 ) -> Key {
-    Key {
-        name,
-        kind,
-        omitted,
-        help,
-        example,
-    }
+    Key { name, kind, omitted, help, example }
 }
 
 const fn integer(min: i64, max: i64) -> Kind {
@@ -270,23 +260,11 @@ pub static FILE: Section = Section {
             "What reports call the path.",
             "\"edge\"",
         ),
-        key(
-            "line",
-            Kind::Table(&LINE),
-            Omitted::Means("no line to keep up with"),
-            "",
-            "",
-        ),
+        key("line", Kind::Table(&LINE), Omitted::Means("no line to keep up with"), "", ""),
         key("source", Kind::Table(&SOURCE), REQUIRED, "", ""),
         key("stage", Kind::Tables(&STAGE), REQUIRED, "", ""),
         key("sink", Kind::Table(&SINK), Omitted::EmptySection, "", ""),
-        key(
-            "mapping",
-            Kind::Table(&MAPPING),
-            Omitted::Means("all stages on one strand"),
-            "",
-            "",
-        ),
+        key("mapping", Kind::Table(&MAPPING), Omitted::Means("all stages on one strand"), "", ""),
         key("run", Kind::Table(&RUN), Omitted::EmptySection, "", ""),
     ],
 };
@@ -303,13 +281,7 @@ static LINE: Section = Section {
             "Bits per second of one port; preamble, check sequence and gap count.",
             "\"10Gb/s\"",
         ),
-        key(
-            "ports",
-            integer(1, 1024),
-            number(1),
-            "Ports that feed the path.",
-            "",
-        ),
+        key("ports", integer(1, 1024), number(1), "Ports that feed the path.", ""),
     ],
 };
 
@@ -351,13 +323,7 @@ static SOURCE: Section = Section {
                      \"imix\" is 60, 590 and 1514 at 7:4:1.",
                     "",
                 ),
-                key(
-                    "flows",
-                    integer(1, 1 << 20),
-                    number(1024),
-                    "Number of distinct flows.",
-                    "",
-                ),
+                key("flows", integer(1, 1 << 20), number(1024), "Number of distinct flows.", ""),
                 key(
                     "seed",
                     integer(0, i64::MAX),
@@ -369,13 +335,7 @@ static SOURCE: Section = Section {
             ],
         ),
     ]),
-    keys: &[key(
-        "kind",
-        Kind::Variant,
-        REQUIRED,
-        "Which kind of source.",
-        "\"capture\"",
-    )],
+    keys: &[key("kind", Kind::Variant, REQUIRED, "Which kind of source.", "\"capture\"")],
 };
 
 static STAGE: Section = Section {
@@ -383,13 +343,7 @@ static STAGE: Section = Section {
     help: "What is done to packets, one section per stage, in the order packets meet them.",
     variants: Variants::Stages,
     keys: &[
-        key(
-            "kind",
-            Kind::Variant,
-            REQUIRED,
-            "Which kind of stage.",
-            "\"parse\"",
-        ),
+        key("kind", Kind::Variant, REQUIRED, "Which kind of stage.", "\"parse\""),
         key(
             "name",
             Kind::StageName,
@@ -426,13 +380,7 @@ static SINK: Section = Section {
             ],
         ),
     ]),
-    keys: &[key(
-        "kind",
-        Kind::Variant,
-        text("null"),
-        "Which kind of sink.",
-        "",
-    )],
+    keys: &[key("kind", Kind::Variant, text("null"), "Which kind of sink.", "")],
 };
 
 static MAPPING: Section = Section {
@@ -482,13 +430,7 @@ static RUN: Section = Section {
     help: "How the path is run.",
     variants: Variants::None,
     keys: &[
-        key(
-            "time",
-            Kind::Duration,
-            text("2s"),
-            "How long packets are offered.",
-            "",
-        ),
+        key("time", Kind::Duration, text("2s"), "How long packets are offered.", ""),
         key(
             "packets",
             integer(1, i64::MAX),
@@ -503,19 +445,10 @@ static RUN: Section = Section {
             "How fast: \"max\", \"line\", \"capture\" (its own gaps), packets or bits per second.",
             "",
         ),
-        key(
-            "burst",
-            integer(1, 256),
-            number(32),
-            "Packets handed over at once.",
-            "",
-        ),
+        key("burst", integer(1, 256), number(32), "Packets handed over at once.", ""),
         key(
             "ring",
-            Kind::PowerOfTwo {
-                min: 2,
-                max: 65_536,
-            },
+            Kind::PowerOfTwo { min: 2, max: 65_536 },
             number(256),
             "Packets a ring between two strands holds.",
             "",

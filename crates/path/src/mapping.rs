@@ -74,21 +74,14 @@ impl fmt::Display for Refusal {
                 "segment {segment} must hold at least one stage and begin where the one before ends"
             ),
             Self::NotCovered { stage } => {
-                write!(
-                    f,
-                    "the segments must end with the last stage, not before stage {stage}"
-                )
+                write!(f, "the segments must end with the last stage, not before stage {stage}")
             }
             Self::NoReplica { segment } => write!(f, "segment {segment} needs at least 1 replica"),
-            Self::CpuCount { cpus, replicas, .. } => write!(
-                f,
-                "{cpus} processors for {replicas} replicas; name one for each, or none"
-            ),
+            Self::CpuCount { cpus, replicas, .. } => {
+                write!(f, "{cpus} processors for {replicas} replicas; name one for each, or none")
+            }
             Self::CpuTwice { cpu, .. } => {
-                write!(
-                    f,
-                    "processor {cpu} is named twice; a strand needs one of its own"
-                )
+                write!(f, "processor {cpu} is named twice; a strand needs one of its own")
             }
             Self::GlobalState { kind, .. } => write!(
                 f,
@@ -122,24 +115,15 @@ impl Mapping {
             let before = strands;
             strands += segment.replicas as usize;
             if before <= MAX_STRANDS && strands > MAX_STRANDS {
-                refusals.push(Refusal::TooManyStrands {
-                    segment: index,
-                    strands,
-                });
+                refusals.push(Refusal::TooManyStrands { segment: index, strands });
             }
             segment.check_replicas(index, stages, &mut refusals);
             segment.check_cpus(index, &mut cpus, &mut refusals);
         }
         if end != stages.len() {
-            refusals.push(Refusal::NotCovered {
-                stage: end.min(stages.len()),
-            });
+            refusals.push(Refusal::NotCovered { stage: end.min(stages.len()) });
         }
-        if refusals.is_empty() {
-            Ok(())
-        } else {
-            Err(refusals)
-        }
+        if refusals.is_empty() { Ok(()) } else { Err(refusals) }
     }
 }
 
@@ -149,16 +133,9 @@ impl Segment {
             refusals.push(Refusal::NoReplica { segment: index });
         }
         if self.replicas > 1 {
-            let held = stages
-                .iter()
-                .enumerate()
-                .filter(|(i, _)| self.stages.contains(i));
+            let held = stages.iter().enumerate().filter(|(i, _)| self.stages.contains(i));
             refusals.extend(held.filter(|(_, spec)| spec.state == State::Global).map(
-                |(stage, spec)| Refusal::GlobalState {
-                    segment: index,
-                    stage,
-                    kind: spec.kind,
-                },
+                |(stage, spec)| Refusal::GlobalState { segment: index, stage, kind: spec.kind },
             ));
         }
     }
@@ -166,19 +143,11 @@ impl Segment {
     fn check_cpus(&self, segment: usize, seen: &mut BTreeSet<u32>, refusals: &mut Vec<Refusal>) {
         let cpus = self.cpus.len();
         if cpus != 0 && cpus != self.replicas as usize {
-            refusals.push(Refusal::CpuCount {
-                segment,
-                cpus,
-                replicas: self.replicas,
-            });
+            refusals.push(Refusal::CpuCount { segment, cpus, replicas: self.replicas });
         }
         for (index, &cpu) in self.cpus.iter().enumerate() {
             if !seen.insert(cpu) {
-                refusals.push(Refusal::CpuTwice {
-                    segment,
-                    index,
-                    cpu,
-                });
+                refusals.push(Refusal::CpuTwice { segment, index, cpu });
             }
         }
     }
@@ -199,11 +168,7 @@ pub fn describe(mapping: &Mapping, stages: &[StageUse]) -> String {
             [first, .., last] if names.len() > SPELLED_OUT => format!("{first}…{last}"),
             _ => names.join("+"),
         };
-        if segment.replicas == 1 {
-            shown
-        } else {
-            format!("{shown} x{}", segment.replicas)
-        }
+        if segment.replicas == 1 { shown } else { format!("{shown} x{}", segment.replicas) }
     });
     segments.collect::<Vec<_>>().join(" | ")
 }

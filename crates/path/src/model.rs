@@ -128,13 +128,7 @@ pub struct Segment {
 impl Mapping {
     /// All of `stages` stages on one strand.
     pub fn merged(stages: usize) -> Self {
-        Self {
-            segments: vec![Segment {
-                stages: 0..stages,
-                replicas: 1,
-                cpus: Vec::new(),
-            }],
-        }
+        Self { segments: vec![Segment { stages: 0..stages, replicas: 1, cpus: Vec::new() }] }
     }
 
     /// Strands the mapping needs.

@@ -10,11 +10,8 @@ use crate::suggest;
 use linerate_record::units::{self, UnitError};
 
 /// The rates that are words.
-const WORDS: [(&str, Rate); 3] = [
-    ("max", Rate::Max),
-    ("line", Rate::Line),
-    ("capture", Rate::Capture),
-];
+const WORDS: [(&str, Rate); 3] =
+    [("max", Rate::Max), ("line", Rate::Line), ("capture", Rate::Capture)];
 
 /// The words of [`rate`].
 pub(crate) fn rate_words() -> [&'static str; 3] {
@@ -30,10 +27,7 @@ pub fn seconds(text: &str) -> Result<f64, String> {
     if seconds > 0.0 && seconds <= MAX_SECONDS {
         return Ok(seconds);
     }
-    Err(format!(
-        "{} must be above 0 and at most 30 days",
-        shown(text)
-    ))
+    Err(format!("{} must be above 0 and at most 30 days", shown(text)))
 }
 
 /// A rate of a line, such as `10Gb/s`, in bits per second; above 0.
@@ -41,9 +35,7 @@ pub fn seconds(text: &str) -> Result<f64, String> {
 /// # Errors
 /// What is wrong with the text.
 pub fn bit_rate(text: &str) -> Result<f64, String> {
-    units::parse_bit_rate(text)
-        .map(|rate| rate.0)
-        .map_err(sentence)
+    units::parse_bit_rate(text).map(|rate| rate.0).map_err(sentence)
 }
 
 /// How fast packets are offered: `max`, `line`, `capture`, or a figure such as `1.5Mpps` or `5Gb/s`.
@@ -85,9 +77,7 @@ mod tests {
         assert_eq!(rate("5Gb/s"), Ok(Rate::BitsPerSecond(5e9)));
         assert_eq!(bit_rate("10Gb/s"), Ok(1e10));
         assert_eq!(seconds("500ms"), Ok(0.5));
-        for text in [
-            "", "fast", "5", "5Mpp", "5Gb", "-1Mpps", "0pps", "nan", "1e999pps",
-        ] {
+        for text in ["", "fast", "5", "5Mpp", "5Gb", "-1Mpps", "0pps", "nan", "1e999pps"] {
             assert!(rate(text).is_err(), "{text}");
         }
         for text in ["", "0s", "31 d", "2", "1e30s", "-1s", "inf", "721h"] {

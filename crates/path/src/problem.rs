@@ -28,11 +28,7 @@ impl Problem {
         let start = char_boundary(text, at.start.max(byte_order_mark(text)));
         let line_start = line_start(text, start);
         let rest = &text[line_start..];
-        let line = rest
-            .split('\n')
-            .next()
-            .unwrap_or_default()
-            .trim_end_matches('\r');
+        let line = rest.split('\n').next().unwrap_or_default().trim_end_matches('\r');
         let marked = char_boundary(text, at.end).max(start);
         let column = text[line_start..start].chars().count() + 1;
         let left = (line.chars().count() + 1).saturating_sub(column);
@@ -48,10 +44,7 @@ impl Problem {
 
     /// The problem as a compiler prints it: place, message, help, the line, a mark beneath.
     pub fn display<'a>(&'a self, file: &'a str) -> impl fmt::Display + 'a {
-        Shown {
-            problem: self,
-            file,
-        }
+        Shown { problem: self, file }
     }
 }
 
@@ -75,26 +68,12 @@ struct Shown<'a> {
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Problem {
-            line,
-            column,
-            source_line,
-            width,
-            ..
-        } = self.problem;
+        let Problem { line, column, source_line, width, .. } = self.problem;
         writeln!(f, "{}:{}", self.file, self.problem)?;
         writeln!(f, "{line:>5} | {source_line}")?;
         // Tabs stay, so that the mark stands beneath whatever the width of a tab.
-        let indent = source_line
-            .chars()
-            .take(column - 1)
-            .map(|c| if c == '\t' { c } else { ' ' });
-        writeln!(
-            f,
-            "      | {}{}",
-            indent.collect::<String>(),
-            "^".repeat(*width)
-        )
+        let indent = source_line.chars().take(column - 1).map(|c| if c == '\t' { c } else { ' ' });
+        writeln!(f, "      | {}{}", indent.collect::<String>(), "^".repeat(*width))
     }
 }
 
@@ -109,12 +88,7 @@ impl Problems {
             (a.at.start, a.at.end, &a.message).cmp(&(b.at.start, b.at.end, &b.message))
         });
         mistakes.dedup();
-        Self(
-            mistakes
-                .into_iter()
-                .map(|m| Problem::at(text, &m.at, m.message, m.help))
-                .collect(),
-        )
+        Self(mistakes.into_iter().map(|m| Problem::at(text, &m.at, m.message, m.help)).collect())
     }
 
     /// The problems, by position.
@@ -124,10 +98,7 @@ impl Problems {
 
     /// All problems as [`Problem::display`] prints them.
     pub fn display<'a>(&'a self, file: &'a str) -> impl fmt::Display + 'a {
-        AllShown {
-            problems: self,
-            file,
-        }
+        AllShown { problems: self, file }
     }
 }
 
@@ -138,9 +109,7 @@ struct AllShown<'a> {
 
 impl fmt::Display for AllShown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.problems
-            .iter()
-            .try_for_each(|problem| write!(f, "{}", problem.display(self.file)))
+        self.problems.iter().try_for_each(|problem| write!(f, "{}", problem.display(self.file)))
     }
 }
 
@@ -167,11 +136,7 @@ pub(crate) struct Mistake {
 
 impl Mistake {
     pub(crate) fn new(at: &Range<usize>, message: impl Into<String>) -> Self {
-        Self {
-            at: at.clone(),
-            message: message.into(),
-            help: None,
-        }
+        Self { at: at.clone(), message: message.into(), help: None }
     }
 
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
@@ -183,38 +148,23 @@ impl Mistake {
 /// The offset at which the line of `offset` begins, a byte order mark left out.
 pub(crate) fn line_start(text: &str, offset: usize) -> usize {
     let start = text[..offset].rfind('\n').map_or(0, |newline| newline + 1);
-    if start == 0 {
-        byte_order_mark(text).min(offset)
-    } else {
-        start
-    }
+    if start == 0 { byte_order_mark(text).min(offset) } else { start }
 }
 
 /// Octets of the byte order mark the text begins with, if it does.
 fn byte_order_mark(text: &str) -> usize {
-    if text.starts_with('\u{feff}') {
-        '\u{feff}'.len_utf8()
-    } else {
-        0
-    }
+    if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 }
 }
 
 /// The last offset up to `offset` at which a character begins or the text ends.
 fn char_boundary(text: &str, offset: usize) -> usize {
     let within = offset.min(text.len());
-    (0..=within)
-        .rev()
-        .find(|&i| text.is_char_boundary(i))
-        .unwrap_or(0)
+    (0..=within).rev().find(|&i| text.is_char_boundary(i)).unwrap_or(0)
 }
 
 /// What a terminal may be sent in place of `c`.
 fn printable(c: char) -> char {
-    if c.is_control() && c != '\t' {
-        char::REPLACEMENT_CHARACTER
-    } else {
-        c
-    }
+    if c.is_control() && c != '\t' { char::REPLACEMENT_CHARACTER } else { c }
 }
 
 /// A text of the file as messages quote it.

@@ -25,12 +25,8 @@ pub(crate) fn nearest<'a>(
     if let Some((_, name)) = near {
         return Some(name);
     }
-    let mut begun = candidates
-        .into_iter()
-        .filter(|name| name.starts_with(&wanted));
-    begun
-        .next()
-        .filter(|_| longest >= 3 && begun.next().is_none())
+    let mut begun = candidates.into_iter().filter(|name| name.starts_with(&wanted));
+    begun.next().filter(|_| longest >= 3 && begun.next().is_none())
 }
 
 /// `did you mean 'x'?` where something is near, otherwise all there is.
@@ -54,14 +50,7 @@ mod tests {
 
     #[test]
     fn finds_what_was_meant_and_no_more() {
-        let keys = [
-            "rate",
-            "burst",
-            "ring",
-            "full_ring",
-            "buffer_octets",
-            "time",
-        ];
+        let keys = ["rate", "burst", "ring", "full_ring", "buffer_octets", "time"];
         for (written, meant) in [
             ("ratee", Some("rate")),
             ("Rate", Some("rate")),
@@ -77,10 +66,6 @@ mod tests {
             assert_eq!(nearest(written, keys), meant, "{written}");
         }
         assert_eq!(help("flows", ["wait", "drop"]), "valid: 'wait', 'drop'");
-        assert_eq!(
-            nearest("par", ["parse", "parity"]),
-            None,
-            "two candidates begin so"
-        );
+        assert_eq!(nearest("par", ["parse", "parity"]), None, "two candidates begin so");
     }
 }

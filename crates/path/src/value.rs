@@ -41,11 +41,7 @@ pub(crate) fn read(key: &Key, given: &Given<'_>) -> Result<Field, Vec<Mistake>> 
         Kind::Variant => Read::Value(Value::Text(text(key, given)?)),
         Kind::Table(_) | Kind::Tables(_) => return Err(vec![wrong_type(key, given)]),
     };
-    Ok(Field {
-        read,
-        at: Some(given.span()),
-        items: items(given),
-    })
+    Ok(Field { read, at: Some(given.span()), items: items(given) })
 }
 
 /// What a kind of value is called in messages and help.
@@ -96,11 +92,7 @@ fn found(value: &DeValue<'_>) -> &'static str {
 /// The complaint about a value of the wrong type.
 pub(crate) fn wrong_type(key: &Key, given: &Given<'_>) -> Mistake {
     let found = found(given.get_ref());
-    let message = format!(
-        "{} must be {}, not {found}",
-        key.shown(),
-        expected(&key.kind)
-    );
+    let message = format!("{} must be {}, not {found}", key.shown(), expected(&key.kind));
     with_example(key, Mistake::new(&given.span(), message))
 }
 
@@ -156,11 +148,8 @@ pub(crate) fn unknown_word<'a>(
     text: &str,
     words: impl IntoIterator<Item = &'a str>,
 ) -> Mistake {
-    Mistake::new(
-        &given.span(),
-        format!("{} cannot be {}", key.shown(), shown(text)),
-    )
-    .help(suggest::help(text, words))
+    Mistake::new(&given.span(), format!("{} cannot be {}", key.shown(), shown(text)))
+        .help(suggest::help(text, words))
 }
 
 fn label(key: &Key, given: &Given<'_>) -> Result<String, Vec<Mistake>> {
@@ -183,10 +172,7 @@ fn stage_name(key: &Key, given: &Given<'_>) -> Result<String, Vec<Mistake>> {
         return Ok(text);
     }
     let message = format!("{} must be {}", key.shown(), expected(&key.kind));
-    Err(vec![with_example(
-        key,
-        Mistake::new(&given.span(), message),
-    )])
+    Err(vec![with_example(key, Mistake::new(&given.span(), message))])
 }
 
 /// The entries of a list, each read by `entry`; all mistakes if there is one.
@@ -206,11 +192,7 @@ fn list<T>(
             Err(mistake) => mistakes.push(mistake),
         }
     }
-    if mistakes.is_empty() {
-        Ok(read)
-    } else {
-        Err(mistakes)
-    }
+    if mistakes.is_empty() { Ok(read) } else { Err(mistakes) }
 }
 
 /// The complaint about an entry of a list.
@@ -280,14 +262,10 @@ fn power_of_two(
     if below == number {
         return Ok(number);
     }
-    let near = [below, below * 2]
-        .into_iter()
-        .filter(|n| (min..=max).contains(n));
+    let near = [below, below * 2].into_iter().filter(|n| (min..=max).contains(n));
     let near: Vec<_> = near.map(|n| n.to_string()).collect();
     let message = format!("{} is {number}, which is not a power of two", key.shown());
-    Err(vec![
-        Mistake::new(&given.span(), message).help(format!("nearest: {}", near.join(" and "))),
-    ])
+    Err(vec![Mistake::new(&given.span(), message).help(format!("nearest: {}", near.join(" and ")))])
 }
 
 /// A text that `parse` turns into a quantity.
@@ -297,12 +275,7 @@ fn quantity<T>(
     parse: fn(&str) -> Result<T, String>,
 ) -> Result<T, Vec<Mistake>> {
     let text = text(key, given)?;
-    parse(&text).map_err(|why| {
-        vec![Mistake::new(
-            &given.span(),
-            format!("{}: {why}", key.shown()),
-        )]
-    })
+    parse(&text).map_err(|why| vec![Mistake::new(&given.span(), format!("{}: {why}", key.shown()))])
 }
 
 /// Frame sizes; whether they fit the buffers is checked with the whole.
@@ -312,11 +285,7 @@ fn sizes(key: &Key, given: &Given<'_>) -> Result<Vec<i64>, Vec<Mistake>> {
         let why = format!(
             "frames are counted without their 4 octets of check sequence, so the smallest has {min}"
         );
-        if mistake.help.is_none() {
-            mistake.help(why)
-        } else {
-            mistake
-        }
+        if mistake.help.is_none() { mistake.help(why) } else { mistake }
     };
     let read = match given.get_ref() {
         DeValue::String(text) if text == IMIX => Ok(IMIX_OCTETS.map(i64::from).to_vec()),

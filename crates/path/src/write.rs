@@ -23,10 +23,9 @@ pub fn with_mapping(
         refused(error.message(), error.span().unwrap_or_default())
     })?;
     let strands = Value::Array(strands(path, mapping));
-    for (name, key, value) in [
-        ("mapping", "strands", strands),
-        ("run", "burst", Value::from(i64::from(burst))),
-    ] {
+    for (name, key, value) in
+        [("mapping", "strands", strands), ("run", "burst", Value::from(i64::from(burst)))]
+    {
         let section = document.entry(name).or_insert_with(new_section);
         let section = section.as_table_like_mut();
         let section = section.ok_or_else(|| refused(&format!("'{name}' is no section"), 0..0))?;
@@ -91,16 +90,10 @@ fn strands(path: &Path, mapping: &Mapping) -> Array {
 fn strand(path: &Path, segment: &Segment) -> InlineTable {
     let stages = path.stages.get(segment.stages.clone()).unwrap_or_default();
     let mut table = InlineTable::new();
-    table.insert(
-        "stages",
-        stages.iter().map(|stage| stage.name.as_str()).collect(),
-    );
+    table.insert("stages", stages.iter().map(|stage| stage.name.as_str()).collect());
     table.insert("replicas", i64::from(segment.replicas).into());
     if !segment.cpus.is_empty() {
-        table.insert(
-            "cpus",
-            segment.cpus.iter().map(|&cpu| i64::from(cpu)).collect(),
-        );
+        table.insert("cpus", segment.cpus.iter().map(|&cpu| i64::from(cpu)).collect());
     }
     table
 }

@@ -61,24 +61,9 @@ pub fn candidates(
     baseline: &Mapping,
     burst: u32,
 ) -> Advice {
-    assert_eq!(
-        kinds.len(),
-        path.stages.len(),
-        "one specification per stage"
-    );
-    let search = Search {
-        path,
-        kinds,
-        costs,
-        env,
-        terms: Terms::point(costs, env, burst),
-        burst,
-    };
-    let mut list = List {
-        baseline,
-        mappings: Vec::new(),
-        ruled_out: Vec::new(),
-    };
+    assert_eq!(kinds.len(), path.stages.len(), "one specification per stage");
+    let search = Search { path, kinds, costs, env, terms: Terms::point(costs, env, burst), burst };
+    let mut list = List { baseline, mappings: Vec::new(), ruled_out: Vec::new() };
     search.merge_and_replicate(&mut list);
     search.split(&mut list);
     search.split_off_global(&mut list);
@@ -88,18 +73,10 @@ pub fn candidates(
 
     let proposal = |name: String, mapping: Mapping, burst: u32| {
         let prediction = predict(&mapping, burst, costs, env);
-        Proposal {
-            name,
-            mapping,
-            burst,
-            prediction,
-        }
+        Proposal { name, mapping, burst, prediction }
     };
-    let mut proposals: Vec<Proposal> = list
-        .mappings
-        .into_iter()
-        .map(|(name, m)| proposal(name, m, burst))
-        .collect();
+    let mut proposals: Vec<Proposal> =
+        list.mappings.into_iter().map(|(name, m)| proposal(name, m, burst)).collect();
     order(&mut proposals);
     let given = proposal("keep the mapping".to_owned(), unpinned(baseline), burst);
     let best = match proposals.first() {
@@ -107,20 +84,14 @@ pub fn candidates(
         _ => given,
     };
     for size in search.other_bursts(&best.mapping) {
-        let other = proposal(
-            format!("{}, bursts of {size}", best.name),
-            best.mapping.clone(),
-            size,
-        );
+        let other =
+            proposal(format!("{}, bursts of {size}", best.name), best.mapping.clone(), size);
         if rate(&other) > rate(&best) * (1.0 + MIN_BURST_GAIN) {
             proposals.push(other);
         }
     }
     order(&mut proposals);
-    Advice {
-        proposals,
-        ruled_out: list.ruled_out,
-    }
+    Advice { proposals, ruled_out: list.ruled_out }
 }
 
 fn rate(proposal: &Proposal) -> f64 {
@@ -173,11 +144,7 @@ impl Search<'_> {
     }
 
     fn max_replicas(&self, stages: Range<usize>) -> u32 {
-        if self.global(stages).is_some() {
-            1
-        } else {
-            self.env.cpus as u32
-        }
+        if self.global(stages).is_some() { 1 } else { self.env.cpus as u32 }
     }
 
     fn forbids(&self, stage: usize) -> String {
@@ -191,10 +158,7 @@ impl Search<'_> {
     fn one_cpu(&self, list: &mut List<'_>, name: &str) -> bool {
         let one = self.env.cpus < 2;
         if one {
-            list.rule_out(
-                name.to_owned(),
-                "it takes 2 processors; there is 1".to_owned(),
-            );
+            list.rule_out(name.to_owned(), "it takes 2 processors; there is 1".to_owned());
         }
         one
     }
@@ -207,10 +171,7 @@ impl Search<'_> {
         }
         if let Some(stage) = self.global(all.clone()) {
             let most = self.env.cpus;
-            list.rule_out(
-                format!("merge and replicate, x2 to x{most}"),
-                self.forbids(stage),
-            );
+            list.rule_out(format!("merge and replicate, x2 to x{most}"), self.forbids(stage));
             return;
         }
         for replicas in 2..=self.env.cpus as u32 {
@@ -225,16 +186,10 @@ impl Search<'_> {
         }
         let strands = self.env.cpus.min(self.stages());
         let load = |stages, replicas| self.terms.load(stages, replicas);
-        let cuts = minimax(self.stages(), strands, |_| 1, load)
-            .into_iter()
-            .enumerate()
-            .skip(1);
+        let cuts = minimax(self.stages(), strands, |_| 1, load).into_iter().enumerate().skip(1);
         for (index, parts) in cuts {
             let name = format!("split in {} at the balanced points", index + 1);
-            list.add(
-                name,
-                parts.unwrap_or_default().into_iter().map(whole).collect(),
-            );
+            list.add(name, parts.unwrap_or_default().into_iter().map(whole).collect());
         }
     }
 
@@ -248,10 +203,7 @@ impl Search<'_> {
         let last = (0..self.stages()).rfind(is_global).unwrap_or(first);
         let (before, behind) = (0..first, last + 1..self.stages());
         let free = self.env.cpus.saturating_sub(1) as u32;
-        let sides = [&before, &behind]
-            .into_iter()
-            .filter(|s| !s.is_empty())
-            .count() as u32;
+        let sides = [&before, &behind].into_iter().filter(|s| !s.is_empty()).count() as u32;
         if sides == 0 || free < sides {
             return;
         }
@@ -259,14 +211,9 @@ impl Search<'_> {
             true => 0.0,
             false => self.terms.load(stages.clone(), replicas),
         };
-        let spread = if before.is_empty() {
-            0..=0
-        } else {
-            1..=free + 1 - sides
-        };
-        let split = spread
-            .map(|r| (r, if behind.is_empty() { 0 } else { free - r }))
-            .min_by(|a, b| {
+        let spread = if before.is_empty() { 0..=0 } else { 1..=free + 1 - sides };
+        let split =
+            spread.map(|r| (r, if behind.is_empty() { 0 } else { free - r })).min_by(|a, b| {
                 let largest =
                     |s: &(u32, u32)| load(&before, s.0.max(1)).max(load(&behind, s.1.max(1)));
                 largest(a).total_cmp(&largest(b))
@@ -274,22 +221,10 @@ impl Search<'_> {
         let Some((replicas_before, replicas_behind)) = split else {
             return;
         };
-        let parts = [
-            (before, replicas_before),
-            (first..last + 1, 1),
-            (behind, replicas_behind),
-        ];
+        let parts = [(before, replicas_before), (first..last + 1, 1), (behind, replicas_behind)];
         let parts = parts.into_iter().filter(|(stages, _)| !stages.is_empty());
-        let name = format!(
-            "split off `{}` and replicate the rest",
-            self.path.stages[first].name
-        );
-        list.add(
-            name,
-            parts
-                .map(|(stages, replicas)| segment(stages, replicas))
-                .collect(),
-        );
+        let name = format!("split off `{}` and replicate the rest", self.path.stages[first].name);
+        list.add(name, parts.map(|(stages, replicas)| segment(stages, replicas)).collect());
     }
 
     /// More strands for the segment of the baseline that limits it in the model.
@@ -334,9 +269,7 @@ impl Search<'_> {
         let cuts = minimax(self.stages(), self.env.cpus, max_replicas, load);
         let rated = cuts.into_iter().flatten().map(|parts| {
             let strands = parts.iter().map(|p| p.replicas as usize).sum();
-            let loads = parts
-                .iter()
-                .map(|p| self.terms.load(p.atoms.clone(), p.replicas));
+            let loads = parts.iter().map(|p| self.terms.load(p.atoms.clone(), p.replicas));
             (self.terms.rate(loads.fold(0.0, f64::max), strands), parts)
         });
         let better = |best: (f64, Vec<Part>), next: (f64, Vec<Part>)| {
@@ -353,32 +286,19 @@ impl Search<'_> {
     /// burst being filled while another is emptied.
     fn other_bursts(&self, mapping: &Mapping) -> impl Iterator<Item = u32> {
         let rings = mapping.segments.len() > 1;
-        let room = if rings {
-            self.path.run.ring / 2
-        } else {
-            u32::MAX
-        };
+        let room = if rings { self.path.run.ring / 2 } else { u32::MAX };
         let burst = self.burst;
-        BURSTS
-            .into_iter()
-            .filter(move |&size| size != burst && size <= room)
+        BURSTS.into_iter().filter(move |&size| size != burst && size <= room)
     }
 
     fn names(&self, stages: Range<usize>) -> String {
-        let names: Vec<&str> = self.path.stages[stages]
-            .iter()
-            .map(|s| s.name.as_str())
-            .collect();
+        let names: Vec<&str> = self.path.stages[stages].iter().map(|s| s.name.as_str()).collect();
         names.join("+")
     }
 }
 
 fn segment(stages: Range<usize>, replicas: u32) -> Segment {
-    Segment {
-        stages,
-        replicas,
-        cpus: Vec::new(),
-    }
+    Segment { stages, replicas, cpus: Vec::new() }
 }
 
 fn whole(part: Part) -> Segment {
@@ -386,13 +306,8 @@ fn whole(part: Part) -> Segment {
 }
 
 fn unpinned(mapping: &Mapping) -> Mapping {
-    let segments = mapping
-        .segments
-        .iter()
-        .map(|s| segment(s.stages.clone(), s.replicas));
-    Mapping {
-        segments: segments.collect(),
-    }
+    let segments = mapping.segments.iter().map(|s| segment(s.stages.clone(), s.replicas));
+    Mapping { segments: segments.collect() }
 }
 
 /// `mapping` itself if it has no more than `cpus` strands; otherwise the mapping that comes from it
@@ -424,16 +339,11 @@ pub fn nearest_feasible(mapping: &Mapping, cpus: usize, costs: Option<&Costs>) -
     // Among equal loads the last, which has the most strands, is nearest to what was given.
     let best = cuts.into_iter().flatten().min_by(|a, b| {
         let strands = |parts: &Vec<Part>| parts.iter().map(|p| p.replicas).sum::<u32>();
-        largest(a)
-            .total_cmp(&largest(b))
-            .then(strands(b).cmp(&strands(a)))
+        largest(a).total_cmp(&largest(b)).then(strands(b).cmp(&strands(a)))
     });
     match best {
         Some(parts) => Mapping {
-            segments: parts
-                .into_iter()
-                .map(|p| segment(stages_of(p.atoms), p.replicas))
-                .collect(),
+            segments: parts.into_iter().map(|p| segment(stages_of(p.atoms), p.replicas)).collect(),
         },
         // One strand is always feasible, so this is a mapping without segments.
         None => mapping.clone(),
@@ -442,17 +352,8 @@ pub fn nearest_feasible(mapping: &Mapping, cpus: usize, costs: Option<&Costs>) -
 
 /// Ticks per packet of the path, rings left out.
 fn work(costs: &Costs, stages: Range<usize>) -> f64 {
-    let ends = [
-        (stages.start == 0, &costs.source),
-        (stages.end == costs.stages.len(), &costs.sink),
-    ];
-    let at_ends = ends
-        .iter()
-        .filter(|(here, _)| *here)
-        .map(|(_, end)| end.ticks.value);
-    costs.stages[stages]
-        .iter()
-        .map(|s| s.ticks.value)
-        .chain(at_ends)
-        .sum()
+    let ends =
+        [(stages.start == 0, &costs.source), (stages.end == costs.stages.len(), &costs.sink)];
+    let at_ends = ends.iter().filter(|(here, _)| *here).map(|(_, end)| end.ticks.value);
+    costs.stages[stages].iter().map(|s| s.ticks.value).chain(at_ends).sum()
 }

@@ -94,10 +94,8 @@ impl Costs {
     /// The costs of the stages of `path` in `run`, which used bursts of `burst` packets.
     pub fn from_run(run: &RunReport, path: &Path, burst: u32) -> Result<Self, CostsError> {
         let profile = Profile::new(run).ok_or(CostsError::NoPackets)?;
-        let stages = path
-            .stages
-            .iter()
-            .map(|s| stage_cost(&profile, &s.name, Which::Named(&s.name)));
+        let stages =
+            path.stages.iter().map(|s| stage_cost(&profile, &s.name, Which::Named(&s.name)));
         Ok(Self {
             source: stage_cost(&profile, "source", Which::Source)?,
             stages: stages.collect::<Result<_, _>>()?,
@@ -125,24 +123,14 @@ fn stage_cost(
     which: Which<'_>,
 ) -> Result<StageCost, CostsError> {
     let Some(total) = profile.stage(which) else {
-        return Err(CostsError::NotInRun {
-            stage: name.to_owned(),
-        });
+        return Err(CostsError::NotInRun { stage: name.to_owned() });
     };
     if let Some(reason) = total.unreadable {
-        return Err(CostsError::Unreadable {
-            stage: name.to_owned(),
-            reason,
-        });
+        return Err(CostsError::Unreadable { stage: name.to_owned(), reason });
     }
     // Packets under way when counting began can lift a share a little above 1.
     let reach = total.reach.min(1.0);
-    Ok(StageCost {
-        name: name.to_owned(),
-        ticks: total.ticks,
-        reach,
-        hot_ticks: None,
-    })
+    Ok(StageCost { name: name.to_owned(), ticks: total.ticks, reach, hot_ticks: None })
 }
 
 /// One stage, cold and hot.
@@ -203,8 +191,6 @@ impl MemoryCheck {
                 hot: hot_ticks,
             })
         });
-        Self {
-            stages: pairs.collect(),
-        }
+        Self { stages: pairs.collect() }
     }
 }

@@ -57,16 +57,10 @@ pub fn diagnose(run: &RunReport) -> Finding {
     if let Some(reason) = too_little_evidence(run) {
         return cannot_tell(&reason);
     }
-    let leaders: Vec<Leader<'_>> = profile
-        .segments
-        .iter()
-        .map(|s| leader(&profile, s))
-        .collect();
+    let leaders: Vec<Leader<'_>> = profile.segments.iter().map(|s| leader(&profile, s)).collect();
     let full = |l: &&Leader<'_>| l.segment.dropped_behind > STRAY_DROPS;
-    let mut saturated: Vec<&Leader<'_>> = leaders
-        .iter()
-        .filter(|l| l.busy >= SATURATED && !full(l))
-        .collect();
+    let mut saturated: Vec<&Leader<'_>> =
+        leaders.iter().filter(|l| l.busy >= SATURATED && !full(l)).collect();
     saturated.sort_by(|a, b| b.load_value().total_cmp(&a.load_value()));
     match saturated.as_slice() {
         [] => unsaturated(run, &leaders),
@@ -110,19 +104,9 @@ fn leader<'a>(profile: &Profile<'_>, segment: &'a Segment<'a>) -> Leader<'a> {
             .then(later)
     };
     // `Profile` makes no segment without a strand.
-    let strand = segment
-        .strands
-        .iter()
-        .max_by(by_busy)
-        .copied()
-        .unwrap_or(segment.strands[0]);
+    let strand = segment.strands.iter().max_by(by_busy).copied().unwrap_or(segment.strands[0]);
     let busy = running_share(&strand.time, strand.time.busy);
-    Leader {
-        segment,
-        strand,
-        busy,
-        load: profile.load(segment, strand),
-    }
+    Leader { segment, strand, busy, load: profile.load(segment, strand) }
 }
 
 /// `part` as a share of the time in which the strand ran.
@@ -195,16 +179,11 @@ fn unsaturated(run: &RunReport, leaders: &[Leader<'_>]) -> Finding {
         return cannot_tell("the run has no strand");
     };
     let share = percent(busiest.busy);
-    let blocked = run
-        .strands
-        .iter()
-        .map(|s| running_share(&s.time, s.time.blocked));
+    let blocked = run.strands.iter().map(|s| running_share(&s.time, s.time.blocked));
     let most_blocked = blocked.fold(0.0, f64::max);
     let first = &leaders[0].strand.time;
     let waits_for_source = running_share(first, first.starved) > 1.0 - SATURATED;
-    let dropping = leaders
-        .iter()
-        .any(|l| l.segment.dropped_behind > STRAY_DROPS);
+    let dropping = leaders.iter().any(|l| l.segment.dropped_behind > STRAY_DROPS);
     if !waits_for_source || most_blocked > STRAY_BLOCKED || dropping {
         return cannot_tell(&format!(
             "no strand works {} of its running time (strand {} comes nearest with {share}), and yet \
@@ -228,10 +207,7 @@ fn unsaturated(run: &RunReport, leaders: &[Leader<'_>]) -> Finding {
 
 fn limited(leader: &Leader<'_>, leaders: &[Leader<'_>]) -> Finding {
     let strand = leader.strand;
-    let timed = strand
-        .stages
-        .iter()
-        .filter_map(|s| Some((&s.name, stage_time(strand, s)?)));
+    let timed = strand.stages.iter().filter_map(|s| Some((&s.name, stage_time(strand, s)?)));
     let mut stages: Vec<(&String, Estimate)> = timed.collect();
     stages.sort_by(|a, b| b.1.value.total_cmp(&a.1.value));
     let whole = service_time(strand).map_or(f64::NAN, |t| t.value);
@@ -268,18 +244,12 @@ fn neighbours(leader: &Leader<'_>, leaders: &[Leader<'_>]) -> String {
     if let Some(before) = leaders.iter().rfind(|l| l.strand.segment < here) {
         let time = &before.strand.time;
         let blocked = percent(running_share(time, time.blocked));
-        text += &format!(
-            "; strand {} before it is blocked {blocked}",
-            before.strand.name
-        );
+        text += &format!("; strand {} before it is blocked {blocked}", before.strand.name);
     }
     if let Some(behind) = leaders.iter().find(|l| l.strand.segment > here) {
         let time = &behind.strand.time;
         let starved = percent(running_share(time, time.starved));
-        text += &format!(
-            "; strand {} behind it is starved {starved}",
-            behind.strand.name
-        );
+        text += &format!("; strand {} behind it is starved {starved}", behind.strand.name);
     }
     text
 }
@@ -287,11 +257,7 @@ fn neighbours(leader: &Leader<'_>, leaders: &[Leader<'_>]) -> String {
 /// Says so when the replicas of the bottleneck are not equally loaded.
 fn uneven(leader: &Leader<'_>) -> String {
     let busy = |s: &&&StrandReport| running_share(&s.time, s.time.busy);
-    let idlest = leader
-        .segment
-        .strands
-        .iter()
-        .min_by(|a, b| busy(a).total_cmp(&busy(b)));
+    let idlest = leader.segment.strands.iter().min_by(|a, b| busy(a).total_cmp(&busy(b)));
     match idlest {
         Some(idle) if leader.busy - busy(&idle) > UNEVEN => format!(
             "; the load is uneven: its replica {} is busy only {}",

@@ -116,9 +116,7 @@ pub struct Environment {
 impl Environment {
     fn share(&self, replicas: u32) -> f64 {
         let even = 1.0 / f64::from(replicas);
-        self.largest_share
-            .get(replicas as usize - 1)
-            .map_or(even, |s| s.clamp(even, 1.0))
+        self.largest_share.get(replicas as usize - 1).map_or(even, |s| s.clamp(even, 1.0))
     }
 }
 
@@ -143,17 +141,9 @@ pub fn predict(mapping: &Mapping, burst: u32, costs: &Costs, env: &Environment) 
     let point = Terms::point(costs, env, burst);
     let (value, bottleneck) = point.throughput(mapping);
     let slow = Case::contended(mapping, costs);
-    let at = |case| {
-        Terms::new(costs, env, burst, case, |e, _| e.value)
-            .throughput(mapping)
-            .0
-    };
+    let at = |case| Terms::new(costs, env, burst, case, |e, _| e.value).throughput(mapping).0;
     let memory_bound = at(Case::Hot) > at(slow) * (1.0 + model_error::DRIFT);
-    let ends = if memory_bound {
-        [slow, Case::Hot]
-    } else {
-        [Case::Measured; 2]
-    };
+    let ends = if memory_bound { [slow, Case::Hot] } else { [Case::Measured; 2] };
     let end = |case, q| quantile(&rates(mapping, burst, costs, env, case), q).unwrap_or(value);
     let low = end(ends[0], (1.0 - CONFIDENCE) / 2.0);
     let high = end(ends[1], (1.0 + CONFIDENCE) / 2.0);
@@ -164,11 +154,7 @@ pub fn predict(mapping: &Mapping, burst: u32, costs: &Costs, env: &Environment) 
         confidence: CONFIDENCE,
         n: u64::from(DRAWS),
     };
-    Prediction {
-        kpps,
-        bottleneck,
-        memory_bound,
-    }
+    Prediction { kpps, bottleneck, memory_bound }
 }
 
 /// Draws from the distribution of the predicted packets per second.
@@ -190,18 +176,11 @@ fn rates(mapping: &Mapping, burst: u32, costs: &Costs, env: &Environment, case: 
 fn model_sigma(mapping: &Mapping, other_burst: bool) -> f64 {
     let mechanisms = [
         (true, model_error::DRIFT),
-        (
-            mapping.segments.iter().any(|s| s.replicas > 1),
-            model_error::REPLICATION,
-        ),
+        (mapping.segments.iter().any(|s| s.replicas > 1), model_error::REPLICATION),
         (mapping.segments.len() > 1, model_error::PIPELINING),
         (other_burst, model_error::BURST),
     ];
-    let variance: f64 = mechanisms
-        .iter()
-        .filter(|(on, _)| *on)
-        .map(|(_, s)| s * s)
-        .sum();
+    let variance: f64 = mechanisms.iter().filter(|(on, _)| *on).map(|(_, s)| s * s).sum();
     variance.sqrt()
 }
 
@@ -228,11 +207,7 @@ enum Case {
 impl Case {
     /// The pessimistic case. The run already shows the contention of as many strands as it had.
     fn contended(mapping: &Mapping, costs: &Costs) -> Self {
-        if mapping.strands() > costs.strands {
-            Self::Contended
-        } else {
-            Self::Measured
-        }
+        if mapping.strands() > costs.strands { Self::Contended } else { Self::Measured }
     }
 
     /// Ticks of a stage; `pick` turns an estimate into a number and is called exactly once, so that

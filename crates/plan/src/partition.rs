@@ -51,12 +51,7 @@ pub(crate) fn minimax(
     load: impl Fn(Range<usize>, u32) -> f64,
 ) -> Vec<Option<Vec<Part>>> {
     let mut best: Vec<Vec<Option<Cell>>> = vec![vec![None; strands + 1]; atoms + 1];
-    best[0][0] = Some(Cell {
-        largest: 0.0,
-        squares: 0.0,
-        start: 0,
-        replicas: 0,
-    });
+    best[0][0] = Some(Cell { largest: 0.0, squares: 0.0, start: 0, replicas: 0 });
     for end in 1..=atoms {
         for start in 0..end {
             let most = (max_replicas(start..end) as usize).min(strands);
@@ -79,9 +74,7 @@ pub(crate) fn minimax(
             }
         }
     }
-    (1..=strands)
-        .map(|used| trace(&best, atoms, used))
-        .collect()
+    (1..=strands).map(|used| trace(&best, atoms, used)).collect()
 }
 
 /// The parts that led to the cell of all atoms on `used` strands.
@@ -90,10 +83,7 @@ fn trace(best: &[Vec<Option<Cell>>], atoms: usize, mut used: usize) -> Option<Ve
     let mut end = atoms;
     while end > 0 {
         let cell = best[end][used]?;
-        parts.push(Part {
-            atoms: cell.start..end,
-            replicas: cell.replicas as u32,
-        });
+        parts.push(Part { atoms: cell.start..end, replicas: cell.replicas as u32 });
         (end, used) = (cell.start, used - cell.replicas);
     }
     parts.reverse();

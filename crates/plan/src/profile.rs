@@ -43,11 +43,9 @@ impl<'a> Profile<'a> {
                 Some(last) if last.strands[0].segment == strand.segment => {
                     last.strands.push(strand)
                 }
-                _ => segments.push(Segment {
-                    strands: vec![strand],
-                    kept: 1.0,
-                    dropped_behind: 0.0,
-                }),
+                _ => {
+                    segments.push(Segment { strands: vec![strand], kept: 1.0, dropped_behind: 0.0 })
+                }
             }
         }
         let mut kept = 1.0;
@@ -131,18 +129,8 @@ pub(crate) struct StageTotal {
 
 impl Default for StageTotal {
     fn default() -> Self {
-        let nothing = Estimate {
-            value: 0.0,
-            low: 0.0,
-            high: 0.0,
-            confidence: CONFIDENCE,
-            n: 0,
-        };
-        Self {
-            reach: 0.0,
-            ticks: nothing,
-            unreadable: None,
-        }
+        let nothing = Estimate { value: 0.0, low: 0.0, high: 0.0, confidence: CONFIDENCE, n: 0 };
+        Self { reach: 0.0, ticks: nothing, unreadable: None }
     }
 }
 
@@ -154,21 +142,13 @@ impl Segment<'_> {
             packets += end.packets;
             drops += end.drops.values().sum::<u64>();
         }
-        if packets == 0 {
-            0.0
-        } else {
-            drops as f64 / packets as f64
-        }
+        if packets == 0 { 0.0 } else { drops as f64 / packets as f64 }
     }
 }
 
 /// The stages of a strand without its ends.
 pub(crate) fn inner(stages: &[StageReport]) -> &[StageReport] {
-    if stages.len() < 2 {
-        &[]
-    } else {
-        &stages[1..stages.len() - 1]
-    }
+    if stages.len() < 2 { &[] } else { &stages[1..stages.len() - 1] }
 }
 
 /// Packets a strand was given.
@@ -202,22 +182,10 @@ pub(crate) fn stage_time(strand: &StrandReport, stage: &StageReport) -> Option<E
 /// own. Each is a median over sampled windows of its own, and medians do not add up exactly;
 /// throughput follows the whole. The interval is that of the whole.
 fn closure(strand: &StrandReport) -> Estimate {
-    let parts = strand
-        .stages
-        .iter()
-        .map(|s| Some(stage_time(strand, s)?.value));
-    match (
-        estimate(&strand.ticks_per_packet),
-        parts.sum::<Option<f64>>(),
-    ) {
+    let parts = strand.stages.iter().map(|s| Some(stage_time(strand, s)?.value));
+    match (estimate(&strand.ticks_per_packet), parts.sum::<Option<f64>>()) {
         (Ok(whole), Some(sum)) if whole.value > 0.0 && sum > 0.0 => scaled(whole, 1.0 / sum),
-        _ => Estimate {
-            value: 1.0,
-            low: 1.0,
-            high: 1.0,
-            confidence: CONFIDENCE,
-            n: 0,
-        },
+        _ => Estimate { value: 1.0, low: 1.0, high: 1.0, confidence: CONFIDENCE, n: 0 },
     }
 }
 
@@ -229,42 +197,23 @@ fn product(a: Estimate, b: Estimate) -> Estimate {
     let value = a.value * b.value;
     let off = |a_end: f64, b_end: f64| (a_end / a.value - 1.0).hypot(b_end / b.value - 1.0);
     let (below, above) = (off(a.low, b.low), off(a.high, b.high));
-    Estimate {
-        value,
-        low: value * (1.0 - below),
-        high: value * (1.0 + above),
-        ..a
-    }
+    Estimate { value, low: value * (1.0 - below), high: value * (1.0 + above), ..a }
 }
 
 /// The number of a figure with an interval, or why there is none.
 pub(crate) fn estimate(figure: &Figure) -> Result<Estimate, String> {
     let Some(value) = figure.as_number() else {
-        return Err(figure
-            .reason
-            .clone()
-            .unwrap_or_else(|| "it is not a number".to_owned()));
+        return Err(figure.reason.clone().unwrap_or_else(|| "it is not a number".to_owned()));
     };
     let low = figure.low.unwrap_or(f64::NEG_INFINITY);
     let high = figure.high.unwrap_or(f64::INFINITY);
     let confidence = figure.confidence.unwrap_or(CONFIDENCE);
-    Ok(bounded(Estimate {
-        value,
-        low,
-        high,
-        confidence,
-        n: figure.n,
-    }))
+    Ok(bounded(Estimate { value, low, high, confidence, n: figure.n }))
 }
 
 /// `e` in a unit that is `1 / factor` times as large; `factor` is not negative.
 pub(crate) fn scaled(e: Estimate, factor: f64) -> Estimate {
-    Estimate {
-        value: e.value * factor,
-        low: e.low * factor,
-        high: e.high * factor,
-        ..e
-    }
+    Estimate { value: e.value * factor, low: e.low * factor, high: e.high * factor, ..e }
 }
 
 /// The sum. Ends are added, not squared: replicas run at the same time in the same noise, so their

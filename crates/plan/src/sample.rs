@@ -45,34 +45,18 @@ pub(crate) fn draw(e: &Estimate, z: f64) -> f64 {
     let e = bounded(*e);
     let reach = z / half_width(e.confidence);
     if e.low > 0.0 {
-        let ratio = if z > 0.0 {
-            e.high / e.value
-        } else {
-            e.value / e.low
-        };
+        let ratio = if z > 0.0 { e.high / e.value } else { e.value / e.low };
         return e.value * ratio.powf(reach);
     }
-    let side = if z > 0.0 {
-        e.high - e.value
-    } else {
-        e.value - e.low
-    };
+    let side = if z > 0.0 { e.high - e.value } else { e.value - e.low };
     (e.value + side * reach).max(0.0)
 }
 
 /// `e` with both ends finite and around the value.
 pub(crate) fn bounded(e: Estimate) -> Estimate {
     let spread = UNKNOWN_SPREAD * e.value.abs();
-    let low = if e.low.is_finite() {
-        e.low.min(e.value)
-    } else {
-        e.value - spread
-    };
-    let high = if e.high.is_finite() {
-        e.high.max(e.value)
-    } else {
-        e.value + spread
-    };
+    let low = if e.low.is_finite() { e.low.min(e.value) } else { e.value - spread };
+    let high = if e.high.is_finite() { e.high.max(e.value) } else { e.value + spread };
     Estimate { low, high, ..e }
 }
 
@@ -97,23 +81,14 @@ mod tests {
     fn half_widths_are_those_of_the_tables() {
         for (confidence, expected) in [(0.5, 0.6745), (0.9, 1.6449), (0.95, 1.9600), (0.99, 2.5758)]
         {
-            assert!(
-                (half_width(confidence) - expected).abs() < 5e-4,
-                "{confidence}"
-            );
+            assert!((half_width(confidence) - expected).abs() < 5e-4, "{confidence}");
         }
     }
 
     #[test]
     fn draws_have_the_median_and_the_interval_of_the_estimate() {
         for (value, low, high) in [(100.0, 90.0, 130.0), (2.0, -1.0, 4.0)] {
-            let e = Estimate {
-                value,
-                low,
-                high,
-                confidence: 0.9,
-                n: 9,
-            };
+            let e = Estimate { value, low, high, confidence: 0.9, n: 9 };
             let mut random = Random::new(7);
             let draws: Vec<f64> = (0..20_000).map(|_| draw(&e, random.normal())).collect();
             let tolerance = 0.02 * (high - low);
@@ -138,21 +113,9 @@ mod tests {
 
     #[test]
     fn a_point_stays_a_point() {
-        let e = Estimate {
-            value: 5.0,
-            low: 5.0,
-            high: 5.0,
-            confidence: 0.9,
-            n: 1,
-        };
+        let e = Estimate { value: 5.0, low: 5.0, high: 5.0, confidence: 0.9, n: 1 };
         assert_eq!(draw(&e, 3.0), 5.0);
-        let zero = Estimate {
-            value: 0.0,
-            low: 0.0,
-            high: 0.0,
-            confidence: 0.9,
-            n: 1,
-        };
+        let zero = Estimate { value: 0.0, low: 0.0, high: 0.0, confidence: 0.9, n: 1 };
         assert_eq!(draw(&zero, -3.0), 0.0);
     }
 }

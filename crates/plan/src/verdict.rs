@@ -53,10 +53,8 @@ pub fn choose(baseline: &[Option<f64>], contenders: &[Contender<'_>]) -> Verdict
     let worth_it: Vec<usize> = (0..contenders.len())
         .filter(|&i| speedups[i].is_some_and(|s| s.low > 1.0 + MIN_GAIN))
         .collect();
-    let best = worth_it
-        .iter()
-        .copied()
-        .max_by(|&a, &b| gain(a).total_cmp(&gain(b)).then(b.cmp(&a)));
+    let best =
+        worth_it.iter().copied().max_by(|&a, &b| gain(a).total_cmp(&gain(b)).then(b.cmp(&a)));
     let chosen = best.and_then(|best| {
         let as_good = |i: usize| {
             i == best
@@ -68,26 +66,16 @@ pub fn choose(baseline: &[Option<f64>], contenders: &[Contender<'_>]) -> Verdict
             (mapping.strands(), mapping.segments.len())
         };
         let simpler = |a: &usize, b: &usize| {
-            size(*a)
-                .cmp(&size(*b))
-                .then(gain(*b).total_cmp(&gain(*a)))
-                .then(a.cmp(b))
+            size(*a).cmp(&size(*b)).then(gain(*b).total_cmp(&gain(*a))).then(a.cmp(b))
         };
-        worth_it
-            .iter()
-            .copied()
-            .filter(|&i| as_good(i))
-            .min_by(simpler)
+        worth_it.iter().copied().filter(|&i| as_good(i)).min_by(simpler)
     });
     Verdict { chosen, speedups }
 }
 
 /// `above` over `under` in the rounds that have both.
 fn ratio(under: &[Option<f64>], above: &[Option<f64>]) -> Option<Estimate> {
-    let both = under
-        .iter()
-        .zip(above)
-        .filter_map(|(u, a)| Some(((*u)?, (*a)?)));
+    let both = under.iter().zip(above).filter_map(|(u, a)| Some(((*u)?, (*a)?)));
     let (under, above): (Vec<f64>, Vec<f64>) = both.filter(|(u, a)| *u > 0.0 && *a > 0.0).unzip();
     (!under.is_empty()).then(|| paired_ratio(&under, &above, CONFIDENCE))
 }
@@ -110,38 +98,21 @@ mod tests {
     use linerate_path::model::Segment;
 
     fn mapping(cuts: &[(usize, usize, u32)]) -> Mapping {
-        let segment = |&(from, to, replicas)| Segment {
-            stages: from..to,
-            replicas,
-            cpus: vec![],
-        };
-        Mapping {
-            segments: cuts.iter().map(segment).collect(),
-        }
+        let segment = |&(from, to, replicas)| Segment { stages: from..to, replicas, cpus: vec![] };
+        Mapping { segments: cuts.iter().map(segment).collect() }
     }
 
     /// Rounds with a common drift, so that medians overlap although every round is clear.
     fn rounds(level: f64) -> Vec<Option<f64>> {
-        [1.0, 0.7, 1.2, 0.9, 1.1, 0.8]
-            .iter()
-            .map(|d| Some(level * d))
-            .collect()
+        [1.0, 0.7, 1.2, 0.9, 1.1, 0.8].iter().map(|d| Some(level * d)).collect()
     }
 
     #[test]
     fn the_fastest_wins_whatever_the_rounds_drift() {
         let (two, split) = (mapping(&[(0, 4, 2)]), mapping(&[(0, 2, 1), (2, 4, 1)]));
         let (fast, slow) = (rounds(190.0), rounds(150.0));
-        let contenders = [
-            Contender {
-                mapping: &split,
-                kpps: &slow,
-            },
-            Contender {
-                mapping: &two,
-                kpps: &fast,
-            },
-        ];
+        let contenders =
+            [Contender { mapping: &split, kpps: &slow }, Contender { mapping: &two, kpps: &fast }];
         let verdict = choose(&rounds(100.0), &contenders);
         assert_eq!(verdict.chosen, Some(1));
         let speedup = verdict.speedups[1].unwrap();
@@ -151,31 +122,14 @@ mod tests {
     #[test]
     fn a_gain_below_the_threshold_or_unproven_keeps_the_baseline() {
         let two = mapping(&[(0, 4, 2)]);
-        for kpps in [
-            rounds(101.9),
-            rounds(190.0)[..4].to_vec(),
-            rounds(60.0),
-            vec![None; 6],
-        ] {
-            let verdict = choose(
-                &rounds(100.0),
-                &[Contender {
-                    mapping: &two,
-                    kpps: &kpps,
-                }],
-            );
+        for kpps in [rounds(101.9), rounds(190.0)[..4].to_vec(), rounds(60.0), vec![None; 6]] {
+            let verdict = choose(&rounds(100.0), &[Contender { mapping: &two, kpps: &kpps }]);
             assert_eq!(verdict.chosen, None, "{kpps:?}");
         }
         // One round in six without a gain: the interval of 90 % reaches down to it.
         let mut once = rounds(190.0);
         once[2] = Some(120.0);
-        let verdict = choose(
-            &rounds(100.0),
-            &[Contender {
-                mapping: &two,
-                kpps: &once,
-            }],
-        );
+        let verdict = choose(&rounds(100.0), &[Contender { mapping: &two, kpps: &once }]);
         assert_eq!(verdict.chosen, None);
     }
 
@@ -186,26 +140,13 @@ mod tests {
         let base = rounds(100.0);
         let close = |level: f64| -> Vec<Option<f64>> {
             let jitter = [1.02, 0.98, 1.01, 0.99, 1.03, 1.0];
-            rounds(level)
-                .iter()
-                .zip(jitter)
-                .map(|(r, j)| r.map(|r| r * j))
-                .collect()
+            rounds(level).iter().zip(jitter).map(|(r, j)| r.map(|r| r * j)).collect()
         };
         let (a, b, c) = (rounds(200.0), close(199.0), close(199.5));
         let contenders = [
-            Contender {
-                mapping: &three,
-                kpps: &a,
-            },
-            Contender {
-                mapping: &split,
-                kpps: &c,
-            },
-            Contender {
-                mapping: &two,
-                kpps: &b,
-            },
+            Contender { mapping: &three, kpps: &a },
+            Contender { mapping: &split, kpps: &c },
+            Contender { mapping: &two, kpps: &b },
         ];
         assert_eq!(choose(&base, &contenders).chosen, Some(2));
         assert_eq!(choose(&base, &contenders[..2]).chosen, Some(1));
@@ -217,16 +158,8 @@ mod tests {
         let fast = rounds(200.0);
         let mut slow = rounds(180.0);
         slow[0] = Some(210.0);
-        let contenders = [
-            Contender {
-                mapping: &three,
-                kpps: &fast,
-            },
-            Contender {
-                mapping: &two,
-                kpps: &slow,
-            },
-        ];
+        let contenders =
+            [Contender { mapping: &three, kpps: &fast }, Contender { mapping: &two, kpps: &slow }];
         assert_eq!(choose(&rounds(100.0), &contenders).chosen, Some(0));
     }
 
@@ -237,13 +170,7 @@ mod tests {
         (base[0], kpps[1]) = (None, Some(0.0));
         base.push(Some(100.0));
         kpps.push(Some(190.0));
-        let verdict = choose(
-            &base,
-            &[Contender {
-                mapping: &two,
-                kpps: &kpps,
-            }],
-        );
+        let verdict = choose(&base, &[Contender { mapping: &two, kpps: &kpps }]);
         assert_eq!(verdict.speedups[0].map(|s| s.n), Some(5));
         assert_eq!(verdict.chosen, Some(0));
     }

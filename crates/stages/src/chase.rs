@@ -2,9 +2,10 @@
 //! `chase`: follows a chain of loads through memory, each address known only when the load before
 //! it is done. With more memory than a cache holds it costs that cache's miss latency per load.
 //!
-//! The chain visits every 64-octet line of its memory once before it repeats, in random order: a
-//! cyclic permutation by Sattolo's algorithm (Fisher-Yates that never leaves an element where it
-//! is). It goes on from packet to packet. The order is the same in every replica and every run.
+//! The memory is one cycle through all its 64-octet lines in random order: a cyclic permutation by
+//! Sattolo's algorithm (Fisher-Yates that never leaves an element where it is), the same in every
+//! replica and every run. A packet enters it where the first octets of its frame say, as a table
+//! look-up does: equal packets load equal lines, so a source of few packets stays in a near cache.
 
 use crate::params::Reader;
 use linerate_dataplane::{Burst, Stage, StageKind, StageLedger};
@@ -37,7 +38,7 @@ pub(crate) const KIND: StageKind = StageKind {
     build: |params, _| {
         let params = Reader(params);
         let lines = params.integer::<usize>("kib")? * 1024 / size_of::<Line>();
-        Ok(Box::new(Chase { lines: cycle(lines), at: 0, loads: params.integer("loads")? }))
+        Ok(Box::new(Chase { lines: cycle(lines), loads: params.integer("loads")? }))
     },
     steer: crate::no_steering,
 };
@@ -50,7 +51,6 @@ struct Line {
 
 struct Chase {
     lines: Vec<Line>,
-    at: u32,
     loads: u32,
 }
 
@@ -68,14 +68,27 @@ fn cycle(lines: usize) -> Vec<Line> {
 
 impl Stage for Chase {
     fn process(&mut self, burst: &mut Burst<'_>, _: &mut StageLedger) {
-        for _ in 0..burst.len() {
-            let mut at = self.at;
+        for packet in burst.iter() {
+            let mut at = entry(packet.bytes()) % self.lines.len() as u64;
             for _ in 0..self.loads {
-                at = self.lines[at as usize].next;
+                at = u64::from(self.lines[at as usize].next);
             }
-            self.at = black_box(at);
+            black_box(at);
         }
     }
+}
+
+/// A number from the first 64 octets of a frame, which differ between the packets of a flow: lengths,
+/// identifications, sequence numbers.
+fn entry(frame: &[u8]) -> u64 {
+    let words = frame[..frame.len().min(64)].chunks(8).map(|chunk| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        u64::from_le_bytes(word)
+    });
+    // The multiplier of splitmix64 (Steele, Lea, Flood, 2014).
+    let mixed = words.fold(0_u64, |sum, word| (sum ^ word).wrapping_mul(0xBF58_476D_1CE4_E5B9));
+    mixed >> 32
 }
 
 #[cfg(test)]

@@ -22,19 +22,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("stages", &["record", "path", "dataplane"]),
     ("plan", &["record", "path"]),
     ("report", &["record"]),
-    (
-        "cli",
-        &[
-            "record",
-            "path",
-            "linux",
-            "machine",
-            "dataplane",
-            "stages",
-            "plan",
-            "report",
-        ],
-    ),
+    ("cli", &["record", "path", "linux", "machine", "dataplane", "stages", "plan", "report"]),
     ("xtask", &["record"]),
 ];
 
@@ -51,11 +39,7 @@ fn package(folder: &str) -> String {
 /// points to, renames it.
 fn resolve<'a>(key: &'a str, entry: &'a Value, shared: &'a Table) -> &'a str {
     let inherited = entry.get("workspace").and_then(Value::as_bool) == Some(true);
-    let entry = if inherited {
-        shared.get(key).unwrap_or(entry)
-    } else {
-        entry
-    };
+    let entry = if inherited { shared.get(key).unwrap_or(entry) } else { entry };
     entry.get("package").and_then(Value::as_str).unwrap_or(key)
 }
 
@@ -70,31 +54,21 @@ fn dependencies(section: &Table) -> impl Iterator<Item = (&str, &Value)> {
 
 /// The folders of this workspace that a manifest depends on, in whatever way.
 fn edges(manifest: &Table, shared: &Table) -> Vec<&'static str> {
-    let targets = manifest
-        .get("target")
-        .and_then(Value::as_table)
-        .into_iter()
-        .flatten();
+    let targets = manifest.get("target").and_then(Value::as_table).into_iter().flatten();
     let sections = targets.filter_map(|(_, section)| section.as_table());
     std::iter::once(manifest)
         .chain(sections)
         .flat_map(dependencies)
         .filter_map(|(key, entry)| {
             let wanted = resolve(key, entry, shared);
-            ARROWS
-                .iter()
-                .map(|(folder, _)| *folder)
-                .find(|folder| package(folder) == wanted)
+            ARROWS.iter().map(|(folder, _)| *folder).find(|folder| package(folder) == wanted)
         })
         .collect()
 }
 
 /// The edges from `folder` that no arrow allows, in words.
 fn forbidden(folder: &str, manifest: &Table, shared: &Table) -> Vec<String> {
-    let allowed = ARROWS
-        .iter()
-        .find(|(name, _)| *name == folder)
-        .map_or(&[][..], |row| row.1);
+    let allowed = ARROWS.iter().find(|(name, _)| *name == folder).map_or(&[][..], |row| row.1);
     edges(manifest, shared)
         .into_iter()
         .filter(|target| !allowed.contains(target))
@@ -115,23 +89,14 @@ fn read(file: &str) -> Table {
 
 /// The dependencies the workspace declares for its members.
 fn shared_dependencies() -> Table {
-    read("Cargo.toml")["workspace"]["dependencies"]
-        .as_table()
-        .expect("a table")
-        .clone()
+    read("Cargo.toml")["workspace"]["dependencies"].as_table().expect("a table").clone()
 }
 
 /// The manifest of each folder.
 fn manifests() -> BTreeMap<String, Table> {
     let crates = fs::read_dir(root().join("crates")).expect("crates/ can be read");
     let mut found: BTreeMap<String, Table> = crates
-        .map(|entry| {
-            entry
-                .expect("entries can be read")
-                .file_name()
-                .into_string()
-                .expect("UTF-8")
-        })
+        .map(|entry| entry.expect("entries can be read").file_name().into_string().expect("UTF-8"))
         .map(|folder| (folder.clone(), read(&format!("crates/{folder}/Cargo.toml"))))
         .collect();
     found.insert("xtask".to_owned(), read("xtask/Cargo.toml"));
@@ -141,10 +106,8 @@ fn manifests() -> BTreeMap<String, Table> {
 #[test]
 fn every_dependency_follows_an_arrow() {
     let shared = shared_dependencies();
-    let faults: Vec<String> = manifests()
-        .iter()
-        .flat_map(|(folder, m)| forbidden(folder, m, &shared))
-        .collect();
+    let faults: Vec<String> =
+        manifests().iter().flat_map(|(folder, m)| forbidden(folder, m, &shared)).collect();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
@@ -154,15 +117,9 @@ fn every_package_has_a_row_and_the_name_of_its_folder() {
     let folders: Vec<&str> = manifests.keys().map(String::as_str).collect();
     let mut rows: Vec<&str> = ARROWS.iter().map(|(folder, _)| *folder).collect();
     rows.sort_unstable();
-    assert_eq!(
-        folders, rows,
-        "folders with a manifest against rows of the table"
-    );
+    assert_eq!(folders, rows, "folders with a manifest against rows of the table");
     for (folder, manifest) in &manifests {
-        assert_eq!(
-            manifest["package"]["name"].as_str(),
-            Some(package(folder).as_str())
-        );
+        assert_eq!(manifest["package"]["name"].as_str(), Some(package(folder).as_str()));
     }
 }
 
@@ -171,10 +128,7 @@ fn rows_name_only_rows_above_them() {
     for (i, (folder, targets)) in ARROWS.iter().enumerate() {
         for target in *targets {
             let above = ARROWS[..i].iter().any(|(name, _)| name == target);
-            assert!(
-                above,
-                "`{folder}` names `{target}`, which does not stand above it"
-            );
+            assert!(above, "`{folder}` names `{target}`, which does not stand above it");
         }
     }
 }
@@ -182,11 +136,7 @@ fn rows_name_only_rows_above_them() {
 /// The rows of the first table below the heading `Arrows`: the words in backquotes, cell by cell.
 fn printed_rows(markdown: &str) -> Vec<(String, Vec<String>)> {
     let words = |cell: &str| -> Vec<String> {
-        cell.split('`')
-            .skip(1)
-            .step_by(2)
-            .map(str::to_owned)
-            .collect()
+        cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
     };
     markdown
         .lines()
@@ -207,10 +157,7 @@ fn architecture_prints_the_table() {
     let table: Vec<(String, Vec<String>)> = ARROWS
         .iter()
         .map(|(folder, targets)| {
-            (
-                (*folder).to_owned(),
-                targets.iter().map(|t| (*t).to_owned()).collect(),
-            )
+            ((*folder).to_owned(), targets.iter().map(|t| (*t).to_owned()).collect())
         })
         .collect();
     assert_eq!(printed_rows(&markdown), table);
@@ -232,15 +179,7 @@ fn a_forbidden_edge_is_found_wherever_it_stands() {
     ] {
         let manifest: Table = text.parse().expect("valid TOML");
         assert_eq!(forbidden("record", &manifest, &shared).len(), 1, "{text}");
-        assert_eq!(
-            forbidden("a folder without a row", &manifest, &shared).len(),
-            1,
-            "{text}"
-        );
-        assert_eq!(
-            forbidden("cli", &manifest, &shared),
-            Vec::<String>::new(),
-            "{text}"
-        );
+        assert_eq!(forbidden("a folder without a row", &manifest, &shared).len(), 1, "{text}");
+        assert_eq!(forbidden("cli", &manifest, &shared), Vec::<String>::new(), "{text}");
     }
 }

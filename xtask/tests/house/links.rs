@@ -16,12 +16,7 @@ fn targets(markdown: &str) -> Vec<&str> {
             continue;
         }
         for prose in line.split('`').step_by(2) {
-            found.extend(
-                prose
-                    .split("](")
-                    .skip(1)
-                    .filter_map(|rest| rest.split(')').next()),
-            );
+            found.extend(prose.split("](").skip(1).filter_map(|rest| rest.split(')').next()));
         }
         if line.starts_with('[')
             && let Some((_, target)) = line.split_once("]: ")
@@ -36,15 +31,10 @@ fn targets(markdown: &str) -> Vec<&str> {
 fn dead<'a>(folder: &Path, markdown: &'a str) -> Vec<&'a str> {
     let leads_nowhere = |target: &&str| {
         let file = target.split('#').next().unwrap_or("");
-        let elsewhere = ["https://", "http://", "mailto:"]
-            .iter()
-            .any(|s| target.starts_with(s));
+        let elsewhere = ["https://", "http://", "mailto:"].iter().any(|s| target.starts_with(s));
         !elsewhere && !file.is_empty() && !folder.join(file).exists()
     };
-    targets(markdown)
-        .into_iter()
-        .filter(leads_nowhere)
-        .collect()
+    targets(markdown).into_iter().filter(leads_nowhere).collect()
 }
 
 #[test]
@@ -54,11 +44,7 @@ fn relative_links_lead_to_files() {
         let path = root().join(&file.path);
         let folder = path.parent().expect("a file has a folder");
         let path = &file.path;
-        faults.extend(
-            dead(folder, &file.text)
-                .iter()
-                .map(|t| format!("{path}: no file {t}")),
-        );
+        faults.extend(dead(folder, &file.text).iter().map(|t| format!("{path}: no file {t}")));
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
@@ -67,8 +53,5 @@ fn relative_links_lead_to_files() {
 fn a_dead_link_is_found() {
     let text = "[a](Cargo.toml) [b](gone.md#part) and [c](#here) [d](https://example.org/x)\n\
                 `[e](code.md)` [f](gone-too.md)\n```\n[g](fenced.md)\n```\n[h]: gone-three.md\n";
-    assert_eq!(
-        dead(root(), text),
-        ["gone.md#part", "gone-too.md", "gone-three.md"]
-    );
+    assert_eq!(dead(root(), text), ["gone.md#part", "gone-too.md", "gone-three.md"]);
 }

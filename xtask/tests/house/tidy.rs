@@ -18,92 +18,35 @@ const MAX_COLUMNS: usize = 100;
 
 /// Text that no file may contain, and what to write instead.
 const TEXT_BANS: &[(&str, &str)] = &[
-    (
-        concat!("../", "shared"),
-        "state the fact itself, with its public source",
-    ),
-    (
-        concat!("/wo", "rk/"),
-        "a path from the root of the repository",
-    ),
-    (
-        concat!("/ho", "me/"),
-        "a path from the root of the repository",
-    ),
-    (
-        concat!("/ro", "ot/"),
-        "a path from the root of the repository",
-    ),
-    (
-        concat!("crates", ".io"),
-        "the name of the package; clients know where to fetch it",
-    ),
-    (
-        concat!("pypi", ".org"),
-        "the name of the package; clients know where to fetch it",
-    ),
-    (
-        concat!("pythonhosted", ".org"),
-        "the name of the package; clients know where to fetch it",
-    ),
-    (
-        concat!("debian", ".org"),
-        "the name of the package; clients know where to fetch it",
-    ),
-    (
-        concat!("npmjs", ".org"),
-        "the name of the package; clients know where to fetch it",
-    ),
+    (concat!("../", "shared"), "state the fact itself, with its public source"),
+    (concat!("/wo", "rk/"), "a path from the root of the repository"),
+    (concat!("/ho", "me/"), "a path from the root of the repository"),
+    (concat!("/ro", "ot/"), "a path from the root of the repository"),
+    (concat!("crates", ".io"), "the name of the package; clients know where to fetch it"),
+    (concat!("pypi", ".org"), "the name of the package; clients know where to fetch it"),
+    (concat!("pythonhosted", ".org"), "the name of the package; clients know where to fetch it"),
+    (concat!("debian", ".org"), "the name of the package; clients know where to fetch it"),
+    (concat!("npmjs", ".org"), "the name of the package; clients know where to fetch it"),
     (concat!("FIX", "ME"), "an issue, or the repair itself"),
 ];
 
 /// Text that no Rust file may contain, and what to write instead.
 const RUST_BANS: &[(&str, &str)] = &[
-    (
-        concat!("to", "do!("),
-        "the code, or an error that says what is not supported",
-    ),
-    (
-        concat!("unimple", "mented!("),
-        "the code, or an error that says what is not supported",
-    ),
-    (
-        concat!("#[ig", "nore"),
-        "a test that runs, or prints `SKIP: reason` and returns",
-    ),
+    (concat!("to", "do!("), "the code, or an error that says what is not supported"),
+    (concat!("unimple", "mented!("), "the code, or an error that says what is not supported"),
+    (concat!("#[ig", "nore"), "a test that runs, or prints `SKIP: reason` and returns"),
     (concat!("db", "g!("), "nothing, or a figure in the record"),
 ];
 
 /// Ends of paths that pure crates may not use, and what to do instead.
 const PURE_BANS: &[(&[&str], &str)] = &[
-    (
-        &["std", "fs"],
-        "take the text as an argument; `cli` reads and writes files",
-    ),
-    (
-        &["std", "net"],
-        "core::net for addresses; sockets belong to `linux`",
-    ),
-    (
-        &["std", "env"],
-        "take the value as an argument; `cli` reads the environment",
-    ),
-    (
-        &["std", "process"],
-        "return an error; `cli` starts and ends processes",
-    ),
-    (
-        &["time", "Instant"],
-        "take the time as an argument; `machine` reads clocks",
-    ),
-    (
-        &["time", "SystemTime"],
-        "take the time as an argument; `cli` reads the calendar",
-    ),
-    (
-        &["io", "stdin"],
-        "take the text as an argument; `cli` reads it",
-    ),
+    (&["std", "fs"], "take the text as an argument; `cli` reads and writes files"),
+    (&["std", "net"], "core::net for addresses; sockets belong to `linux`"),
+    (&["std", "env"], "take the value as an argument; `cli` reads the environment"),
+    (&["std", "process"], "return an error; `cli` starts and ends processes"),
+    (&["time", "Instant"], "take the time as an argument; `machine` reads clocks"),
+    (&["time", "SystemTime"], "take the time as an argument; `cli` reads the calendar"),
+    (&["io", "stdin"], "take the text as an argument; `cli` reads it"),
     (&["io", "stdout"], "return the text; `cli` prints it"),
     (&["io", "stderr"], "return a warning; `cli` prints it"),
     (&["print!"], "return the text; `cli` prints it"),
@@ -131,10 +74,7 @@ fn paths(stream: TokenStream, prefix: &[String], found: &mut Vec<Written>) {
     for token in stream {
         if let TokenTree::Ident(ident) = &token {
             if !(extends || colons == 2) {
-                found.push(Written {
-                    line,
-                    segments: std::mem::take(&mut segments),
-                });
+                found.push(Written { line, segments: std::mem::take(&mut segments) });
             }
             line = ident.span().start().line;
             segments.push(ident.to_string());
@@ -147,10 +87,7 @@ fn paths(stream: TokenStream, prefix: &[String], found: &mut Vec<Written>) {
                 continue;
             }
             TokenTree::Punct(p) if p.as_char() == '!' && !extends => {
-                segments
-                    .last_mut()
-                    .expect("an identifier came first")
-                    .push('!');
+                segments.last_mut().expect("an identifier came first").push('!');
             }
             TokenTree::Group(group) => {
                 let in_use = colons == 2 && group.delimiter() == Delimiter::Brace;
@@ -158,20 +95,14 @@ fn paths(stream: TokenStream, prefix: &[String], found: &mut Vec<Written>) {
             }
             _ => {}
         }
-        found.push(Written {
-            line,
-            segments: std::mem::replace(&mut segments, prefix.to_vec()),
-        });
+        found.push(Written { line, segments: std::mem::replace(&mut segments, prefix.to_vec()) });
         (extends, colons) = (true, 0);
     }
     found.push(Written { line, segments });
 }
 
 fn written_paths(file: &File) -> Vec<Written> {
-    let stream = file
-        .text
-        .parse()
-        .unwrap_or_else(|e| panic!("{}: {e}", file.path));
+    let stream = file.text.parse().unwrap_or_else(|e| panic!("{}: {e}", file.path));
     let mut found = Vec::new();
     paths(stream, &[], &mut found);
     found
@@ -203,9 +134,7 @@ fn purity(file: &File) -> Vec<String> {
 
 /// Whether the file is the root of a library or binary.
 fn is_crate_root(path: &str) -> bool {
-    ["src/lib.rs", "src/main.rs"]
-        .iter()
-        .any(|root| path.ends_with(root))
+    ["src/lib.rs", "src/main.rs"].iter().any(|root| path.ends_with(root))
         || path.contains("/src/bin/")
 }
 
@@ -215,15 +144,10 @@ fn safety(file: &File) -> Vec<String> {
         faults
             .push("1: no `#![forbid(unsafe_code)]` at the root of a crate without need".to_owned());
     }
-    let marked = written_paths(file)
-        .into_iter()
-        .filter(|p| p.segments == ["unsafe"]);
+    let marked = written_paths(file).into_iter().filter(|p| p.segments == ["unsafe"]);
     faults.extend(marked.map(|path| {
         let crates = UNSAFE_CRATES.join(", ");
-        format!(
-            "{}: `unsafe`; put it behind a safe function of {crates}",
-            path.line
-        )
+        format!("{}: `unsafe`; put it behind a safe function of {crates}", path.line)
     }));
     faults
 }
@@ -244,10 +168,8 @@ fn width(file: &File) -> Vec<String> {
 
 /// Whether the file is source: something a person writes and a machine reads.
 fn is_source(file: &File) -> bool {
-    matches!(
-        file.extension(),
-        "rs" | "toml" | "sh" | "py" | "c" | "h" | "S"
-    ) || file.text.starts_with("#!/")
+    matches!(file.extension(), "rs" | "toml" | "sh" | "py" | "c" | "h" | "S")
+        || file.text.starts_with("#!/")
 }
 
 /// Everything that is wrong with a file.
@@ -266,10 +188,7 @@ fn faults(file: &File) -> Vec<String> {
             faults.extend(purity(file));
         }
     }
-    faults
-        .iter()
-        .map(|fault| format!("{}:{fault}", file.path))
-        .collect()
+    faults.iter().map(|fault| format!("{}:{fault}", file.path)).collect()
 }
 
 #[test]
@@ -281,48 +200,27 @@ fn the_tree_is_tidy() {
 /// The faults of a made-up file with a proper head.
 fn faults_of(path: &str, body: &str) -> Vec<String> {
     let text = format!("// {SPDX}\n{body}");
-    faults(&File {
-        path: path.to_owned(),
-        text,
-    })
+    faults(&File { path: path.to_owned(), text })
 }
 
 #[test]
 fn clean_text_passes() {
     let body = "//! Says unsafe, std::fs::read and println!() in prose only.\n\
                 #![forbid(unsafe_code)]\nconst A: &str = \"std::fs unsafe { }\";\n";
-    assert_eq!(
-        faults_of("crates/record/src/lib.rs", body),
-        Vec::<String>::new()
-    );
+    assert_eq!(faults_of("crates/record/src/lib.rs", body), Vec::<String>::new());
     let body = "use std::fs;\nfn f() { unsafe { g() } }\n";
-    assert_eq!(
-        faults_of("crates/linux/src/lib.rs", body),
-        Vec::<String>::new()
-    );
+    assert_eq!(faults_of("crates/linux/src/lib.rs", body), Vec::<String>::new());
 }
 
 #[test]
 fn every_banned_text_is_found() {
     for (ban, instead) in TEXT_BANS {
         let faults = faults_of("docs/method.md", &format!("see {ban}x\n"));
-        assert_eq!(
-            faults,
-            [format!(
-                "docs/method.md:2: `{ban}`; write instead: {instead}"
-            )]
-        );
+        assert_eq!(faults, [format!("docs/method.md:2: `{ban}`; write instead: {instead}")]);
     }
     for (ban, _) in RUST_BANS {
-        assert_eq!(
-            faults_of("crates/linux/src/a.rs", &format!("// {ban}\n")).len(),
-            1,
-            "{ban}"
-        );
-        assert_eq!(
-            faults_of("docs/method.md", &format!("{ban}\n")),
-            Vec::<String>::new()
-        );
+        assert_eq!(faults_of("crates/linux/src/a.rs", &format!("// {ban}\n")).len(), 1, "{ban}");
+        assert_eq!(faults_of("docs/method.md", &format!("{ban}\n")), Vec::<String>::new());
     }
 }
 
@@ -342,73 +240,30 @@ fn impurity_is_found_however_it_is_written() {
     ] {
         let faults = faults_of("crates/plan/src/a.rs", body);
         assert!(!faults.is_empty(), "{body}");
-        assert!(
-            faults
-                .iter()
-                .all(|f| f.starts_with("crates/plan/src/a.rs:2: ")),
-            "{faults:?}"
-        );
-        assert_eq!(
-            faults_of("crates/plan/tests/a.rs", body),
-            Vec::<String>::new(),
-            "{body}"
-        );
-        assert_eq!(
-            faults_of("crates/cli/src/a.rs", body),
-            Vec::<String>::new(),
-            "{body}"
-        );
+        assert!(faults.iter().all(|f| f.starts_with("crates/plan/src/a.rs:2: ")), "{faults:?}");
+        assert_eq!(faults_of("crates/plan/tests/a.rs", body), Vec::<String>::new(), "{body}");
+        assert_eq!(faults_of("crates/cli/src/a.rs", body), Vec::<String>::new(), "{body}");
     }
 }
 
 #[test]
 fn unsafe_code_is_found_outside_its_crates() {
-    for body in [
-        "fn f() { unsafe { g() } }",
-        "unsafe impl Send for A {}",
-        "unsafe fn f() {}",
-    ] {
+    for body in ["fn f() { unsafe { g() } }", "unsafe impl Send for A {}", "unsafe fn f() {}"] {
         assert_eq!(faults_of("crates/stages/src/a.rs", body).len(), 1, "{body}");
         assert_eq!(faults_of("crates/cli/tests/a.rs", body).len(), 1, "{body}");
-        assert_eq!(
-            faults_of("crates/dataplane/src/a.rs", body),
-            Vec::<String>::new(),
-            "{body}"
-        );
+        assert_eq!(faults_of("crates/dataplane/src/a.rs", body), Vec::<String>::new(), "{body}");
     }
-    assert_eq!(
-        faults_of("crates/stages/src/lib.rs", "fn f() {}\n").len(),
-        1,
-        "no forbid"
-    );
-    assert_eq!(
-        faults_of("xtask/src/main.rs", "fn f() {}\n").len(),
-        1,
-        "no forbid"
-    );
+    assert_eq!(faults_of("crates/stages/src/lib.rs", "fn f() {}\n").len(), 1, "no forbid");
+    assert_eq!(faults_of("xtask/src/main.rs", "fn f() {}\n").len(), 1, "no forbid");
 }
 
 #[test]
 fn missing_licences_and_long_lines_are_found() {
-    for path in [
-        "crates/linux/src/a.rs",
-        "examples/a.toml",
-        "native/a.c",
-        "tools/a.sh",
-    ] {
-        let file = File {
-            path: path.to_owned(),
-            text: "\n\n\n".to_owned(),
-        };
+    for path in ["crates/linux/src/a.rs", "examples/a.toml", "native/a.c", "tools/a.sh"] {
+        let file = File { path: path.to_owned(), text: "\n\n\n".to_owned() };
         assert_eq!(faults(&file).len(), 1, "{path}");
     }
     let long = "x".repeat(MAX_COLUMNS - 3);
-    assert_eq!(
-        faults_of("crates/linux/src/a.rs", &format!("// {long}x\n")).len(),
-        1
-    );
-    assert_eq!(
-        faults_of("crates/linux/src/a.rs", &format!("// {long}\n")),
-        Vec::<String>::new()
-    );
+    assert_eq!(faults_of("crates/linux/src/a.rs", &format!("// {long}x\n")).len(), 1);
+    assert_eq!(faults_of("crates/linux/src/a.rs", &format!("// {long}\n")), Vec::<String>::new());
 }

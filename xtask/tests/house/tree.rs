@@ -14,10 +14,7 @@ pub(crate) struct File {
 impl File {
     /// What stands behind the last dot of the name, or nothing.
     pub(crate) fn extension(&self) -> &str {
-        Path::new(&self.path)
-            .extension()
-            .and_then(|e| e.to_str())
-            .unwrap_or("")
+        Path::new(&self.path).extension().and_then(|e| e.to_str()).unwrap_or("")
     }
 
     /// The folder under `crates/` the file lies in, or the top folder.
@@ -32,19 +29,14 @@ impl File {
 
 /// The root of the repository.
 pub(crate) fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .expect("xtask lies in the root")
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the root")
 }
 
 /// Every text file but those git and cargo keep for themselves.
 pub(crate) fn files() -> Vec<File> {
     let mut files = Vec::new();
     collect(root(), &mut files);
-    assert!(
-        files.iter().any(|f| f.path == "xtask/src/main.rs"),
-        "the walk misses this package"
-    );
+    assert!(files.iter().any(|f| f.path == "xtask/src/main.rs"), "the walk misses this package");
     files
 }
 
@@ -62,10 +54,7 @@ fn collect(folder: &Path, files: &mut Vec<File>) {
             && let Ok(text) = fs::read_to_string(&path)
         {
             let path = path.strip_prefix(root()).expect("below the root");
-            files.push(File {
-                path: path.to_str().expect("UTF-8 names").to_owned(),
-                text,
-            });
+            files.push(File { path: path.to_str().expect("UTF-8 names").to_owned(), text });
         }
     }
 }

@@ -3,8 +3,8 @@
 
 use linerate_dataplane::traffic::Traffic;
 use linerate_dataplane::{
-    BuildContext, BuildError, Burst, Job, Outcome, RunError, Stage, StageKind, StageLedger, Steer,
-    Verdict, Watch, generator::Generator, run,
+    BuildError, Burst, Job, Outcome, RunError, Stage, StageKind, StageLedger, Steer, Verdict,
+    Watch, generator::Generator, run, stage,
 };
 use linerate_path::model::{
     FullRing, Mapping, Params, Path, Rate, RunLength, RunOptions, Segment, Sink, Source, StageUse,
@@ -46,9 +46,7 @@ impl Stage for Number {
     fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
         burst.sift(ledger, |packet, ledger| {
             let number = &mut self.next[usize::from(packet.meta().bucket)];
-            let front = packet
-                .push_front(4, ledger)
-                .expect("headroom for one number");
+            let front = packet.push_front(4, ledger).expect("headroom for one number");
             front.copy_from_slice(&number.to_be_bytes());
             *number += 1;
             Verdict::Pass
@@ -94,10 +92,7 @@ struct Fail {
 impl Stage for Fail {
     fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
         burst.sift(ledger, |packet, _| {
-            assert!(
-                packet.meta().position as i64 != self.position,
-                "broken on purpose"
-            );
+            assert!(packet.meta().position as i64 != self.position, "broken on purpose");
             Verdict::Pass
         });
     }
@@ -114,45 +109,23 @@ fn number(params: &Params, name: &str) -> i64 {
     }
 }
 
-type Build = fn(&Params, &BuildContext) -> Result<Box<dyn Stage>, BuildError>;
-
-fn kind(kind: &'static str, build: Build) -> StageKind {
-    StageKind {
-        spec: StageSpec { kind, ..SPEC },
-        build,
-        steer: no_steering,
-    }
+fn kind(kind: &'static str, build: stage::Build) -> StageKind {
+    StageKind { spec: StageSpec { kind, ..SPEC }, build, steer: no_steering }
 }
 
 pub(crate) fn kinds() -> Vec<StageKind> {
     vec![
         kind("drop", |_, _| Ok(Box::new(DropSeventh))),
-        kind("number", |_, _| {
-            Ok(Box::new(Number {
-                next: [0; linerate_dataplane::BUCKETS],
-            }))
-        }),
+        kind("number", |_, _| Ok(Box::new(Number { next: [0; linerate_dataplane::BUCKETS] }))),
         kind("trim", |_, _| Ok(Box::new(Trim))),
-        kind("spin", |params, _| {
-            Ok(Box::new(Spin {
-                turns: number(params, "turns"),
-            }))
-        }),
-        kind("fail", |params, _| {
-            Ok(Box::new(Fail {
-                position: number(params, "position"),
-            }))
-        }),
+        kind("spin", |params, _| Ok(Box::new(Spin { turns: number(params, "turns") }))),
+        kind("fail", |params, _| Ok(Box::new(Fail { position: number(params, "position") }))),
     ]
 }
 
 pub(crate) fn stage(kind: &str, param: &str, value: i64) -> StageUse {
     let params = [(param.to_owned(), Value::Integer(value))].into();
-    StageUse {
-        name: kind.to_owned(),
-        kind: kind.to_owned(),
-        params,
-    }
+    StageUse { name: kind.to_owned(), kind: kind.to_owned(), params }
 }
 
 pub(crate) const OPTIONS: RunOptions = RunOptions {
@@ -167,18 +140,10 @@ pub(crate) fn path(stages: Vec<StageUse>) -> Path {
     Path {
         name: "test".to_owned(),
         line: None,
-        source: Source::Generator {
-            sizes: vec![60, 300],
-            flows: 500,
-            seed: 1,
-            buffer_octets: 512,
-        },
+        source: Source::Generator { sizes: vec![60, 300], flows: 500, seed: 1, buffer_octets: 512 },
         mapping: Mapping::merged(stages.len()),
         stages,
-        sink: Sink::Capture {
-            file: String::new(),
-            packets: u64::MAX,
-        },
+        sink: Sink::Capture { file: String::new(), packets: u64::MAX },
         run: OPTIONS,
     }
 }
@@ -189,23 +154,13 @@ pub(crate) fn mapping(segments: &[(usize, u32)]) -> Mapping {
     let segments = segments.iter().map(|&(stages, replicas)| {
         let from = first;
         first += stages;
-        Segment {
-            stages: from..first,
-            replicas,
-            cpus: Vec::new(),
-        }
+        Segment { stages: from..first, replicas, cpus: Vec::new() }
     });
-    Mapping {
-        segments: segments.collect(),
-    }
+    Mapping { segments: segments.collect() }
 }
 
 pub(crate) fn traffic() -> Traffic {
-    let generator = Generator {
-        sizes: &[60, 300],
-        flows: 500,
-        seed: 1,
-    };
+    let generator = Generator { sizes: &[60, 300], flows: 500, seed: 1 };
     Traffic::generate(generator, 512, &[]).expect("a generator makes frames")
 }
 
@@ -227,11 +182,5 @@ pub(crate) fn run_on_one(
         confine: None,
         audit: true,
     };
-    run(
-        &job,
-        &Watch {
-            stop: &AtomicBool::new(false),
-            progress: &|_| {},
-        },
-    )
+    run(&job, &Watch { stop: &AtomicBool::new(false), progress: &|_| {} })
 }

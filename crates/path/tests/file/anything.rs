@@ -32,11 +32,7 @@ fn answers(text: &str) -> Result<(), TestCaseError> {
         before = (problem.line, problem.column);
     }
     let shown = problems.display("a.toml").to_string();
-    prop_assert!(
-        !shown.contains(|c: char| c.is_control() && c != '\n' && c != '\t'),
-        "{}",
-        shown
-    );
+    prop_assert!(!shown.contains(|c: char| c.is_control() && c != '\n' && c != '\t'), "{}", shown);
     Ok(())
 }
 
@@ -133,10 +129,7 @@ proptest! {
 #[test]
 fn deep_nesting_gets_an_answer() {
     for open in ["[", "{a=", "[{a="] {
-        assert!(
-            read(&format!("x = {}", open.repeat(50_000)), STEM, KINDS).is_err(),
-            "{open}"
-        );
+        assert!(read(&format!("x = {}", open.repeat(50_000)), STEM, KINDS).is_err(), "{open}");
     }
     assert!(read(&format!("{}x = 1", "a.".repeat(50_000)), STEM, KINDS).is_err());
 }

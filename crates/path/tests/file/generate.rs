@@ -9,21 +9,12 @@ use proptest::test_runner::RngSeed;
 
 /// So many cases, the same in every run.
 pub(crate) fn cases(cases: u32) -> ProptestConfig {
-    ProptestConfig {
-        cases,
-        rng_seed: RngSeed::Fixed(2),
-        ..ProptestConfig::default()
-    }
+    ProptestConfig { cases, rng_seed: RngSeed::Fixed(2), ..ProptestConfig::default() }
 }
 
 /// Specifications of stages by their kinds.
 pub(crate) fn specs<'a>(kinds: impl IntoIterator<Item = &'a str>) -> Vec<StageSpec> {
-    let spec = |kind| {
-        *KINDS
-            .iter()
-            .find(|spec| spec.kind == kind)
-            .expect("a kind of the tests")
-    };
+    let spec = |kind| *KINDS.iter().find(|spec| spec.kind == kind).expect("a kind of the tests");
     kinds.into_iter().map(spec).collect()
 }
 
@@ -39,22 +30,12 @@ pub(crate) fn mapping(stages: Vec<StageSpec>) -> impl Strategy<Value = Mapping> 
             if end < stages.len() && !cuts[end - 1] {
                 continue;
             }
-            let global = stages[start..end]
-                .iter()
-                .any(|spec| spec.state == State::Global);
+            let global = stages[start..end].iter().any(|spec| spec.state == State::Global);
             let (wanted, pinned) = replicas[start];
             let replicas = if global { 1 } else { wanted };
-            let cpus = if pinned {
-                (cpu..cpu + replicas).collect()
-            } else {
-                Vec::new()
-            };
+            let cpus = if pinned { (cpu..cpu + replicas).collect() } else { Vec::new() };
             cpu += replicas;
-            segments.push(Segment {
-                stages: start..end,
-                replicas,
-                cpus,
-            });
+            segments.push(Segment { stages: start..end, replicas, cpus });
             start = end;
         }
         Mapping { segments }
@@ -84,23 +65,14 @@ const SOURCES: &[&str] = &[
 
 const LINES: &[&str] = &["", "[line]\nrate = \"10Gb/s\" # c-rate\nports = 2\n"];
 
-const SINKS: &[&str] = &[
-    "",
-    "[sink]\n",
-    "[sink]\nkind = \"capture\"\nfile = \"out.pcap\"\n",
-];
+const SINKS: &[&str] = &["", "[sink]\n", "[sink]\nkind = \"capture\"\nfile = \"out.pcap\"\n"];
 
 /// Sections that stand at the top, before the first head: run and mapping in other forms.
-const RUN_ABOVE: &[&str] = &[
-    "run.time = '1s' # c-time\nrun.ring = 512\n",
-    "run = { packets = 100, burst = 7 } # c-run\n",
-];
+const RUN_ABOVE: &[&str] =
+    &["run.time = '1s' # c-time\nrun.ring = 512\n", "run = { packets = 100, burst = 7 } # c-run\n"];
 
-const RUN_BELOW: &[&str] = &[
-    "",
-    "[run]\n",
-    "[run]\n# c-burst-before\nburst   =  8   # c-burst\nrate = \"2Mpps\"\n",
-];
+const RUN_BELOW: &[&str] =
+    &["", "[run]\n", "[run]\n# c-burst-before\nburst   =  8   # c-burst\nrate = \"2Mpps\"\n"];
 
 /// How the mapping is written: `{}` stands for the tables, `[[…]]` is built apart.
 const MAPPING_ABOVE: &str = "mapping = { strands = [{}] } # c-mapping\n";
@@ -111,29 +83,18 @@ const MAPPINGS_BELOW: &[&str] = &[
 
 fn inline(mapping: &Mapping, names: &[String], separator: &str) -> String {
     let strand = |segment: &Segment| {
-        let Segment {
-            stages,
-            replicas,
-            cpus,
-        } = segment;
+        let Segment { stages, replicas, cpus } = segment;
         format!(
             "{{ stages = {:?}, replicas = {replicas}, cpus = {cpus:?} }}",
             &names[stages.clone()]
         )
     };
-    mapping
-        .segments
-        .iter()
-        .map(strand)
-        .collect::<Vec<_>>()
-        .join(separator)
+    mapping.segments.iter().map(strand).collect::<Vec<_>>().join(separator)
 }
 
 fn tables(mapping: &Mapping, names: &[String]) -> String {
     let strand = |segment: &Segment| {
-        let Segment {
-            stages, replicas, ..
-        } = segment;
+        let Segment { stages, replicas, .. } = segment;
         let stages = &names[stages.clone()];
         format!("[[mapping.strands]]\nstages = {stages:?}\nreplicas = {replicas}\n")
     };
@@ -153,22 +114,16 @@ struct Form {
 
 fn form() -> impl Strategy<Value = Form> {
     let pick = prop::sample::select::<&'static str>;
-    (
-        pick(SOURCES),
-        pick(LINES),
-        pick(SINKS),
-        0..5_usize,
-        0..5_usize,
-        any::<bool>(),
-    )
-        .prop_map(|(source, line, sink, run, mapping, line_feed_only)| Form {
+    (pick(SOURCES), pick(LINES), pick(SINKS), 0..5_usize, 0..5_usize, any::<bool>()).prop_map(
+        |(source, line, sink, run, mapping, line_feed_only)| Form {
             source,
             line,
             sink,
             run,
             mapping,
             line_feed_only,
-        })
+        },
+    )
 }
 
 /// A valid file.
@@ -176,35 +131,20 @@ pub(crate) fn file() -> impl Strategy<Value = File> {
     let stages = prop::collection::vec(prop::sample::select(STAGES), 0..5);
     (form(), stages)
         .prop_flat_map(|(form, stages)| {
-            let kinds: Vec<_> = std::iter::once("parse")
-                .chain(stages.iter().map(|(kind, _)| *kind))
-                .collect();
-            (
-                Just(form),
-                Just(stages),
-                Just(kinds.clone()),
-                mapping(specs(kinds)),
-            )
+            let kinds: Vec<_> =
+                std::iter::once("parse").chain(stages.iter().map(|(kind, _)| *kind)).collect();
+            (Just(form), Just(stages), Just(kinds.clone()), mapping(specs(kinds)))
         })
         .prop_map(|(form, stages, kinds, mapping)| {
             let text = written(&form, &stages, &mapping);
-            let text = if form.line_feed_only {
-                text
-            } else {
-                text.replace('\n', "\r\n")
-            };
+            let text = if form.line_feed_only { text } else { text.replace('\n', "\r\n") };
             File { text, kinds }
         })
 }
 
 fn written(form: &Form, stages: &[(&str, &str)], mapping: &Mapping) -> String {
     let names: Vec<String> = std::iter::once("parse".to_owned())
-        .chain(
-            stages
-                .iter()
-                .enumerate()
-                .map(|(i, (kind, _))| format!("{kind}-{i}")),
-        )
+        .chain(stages.iter().enumerate().map(|(i, (kind, _))| format!("{kind}-{i}")))
         .collect();
     let mut text = "# c-top\nname = 'edge' # c-name\n".to_owned();
     text += RUN_ABOVE.get(form.run).unwrap_or(&"");
@@ -219,11 +159,7 @@ fn written(form: &Form, stages: &[(&str, &str)], mapping: &Mapping) -> String {
             &format!("[[stage]] # c-stage-{name}\nkind = \"{kind}\"\nname = '{name}'\n{params}\n");
     }
     text += form.sink;
-    if let Some(below) = form
-        .mapping
-        .checked_sub(1)
-        .and_then(|i| MAPPINGS_BELOW.get(i))
-    {
+    if let Some(below) = form.mapping.checked_sub(1).and_then(|i| MAPPINGS_BELOW.get(i)) {
         text += &below.replace("{}", &inline(mapping, &names, ",\n  "));
     } else if form.mapping == 3 {
         text += "# c-before-strands\n";

@@ -4,12 +4,7 @@
 use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
 
 const fn param(name: &'static str, kind: ParamKind, default: Default) -> ParamSpec {
-    ParamSpec {
-        name,
-        kind,
-        default,
-        help: "A parameter.",
-    }
+    ParamSpec { name, kind, default, help: "A parameter." }
 }
 
 const fn stage(
@@ -31,21 +26,12 @@ const fn stage(
 
 pub(crate) const KINDS: &[StageSpec] = &[
     stage("parse", &[], false, State::None),
-    stage(
-        "verify",
-        &[param("l4", ParamKind::Bool, Default::Bool(true))],
-        true,
-        State::None,
-    ),
+    stage("verify", &[param("l4", ParamKind::Bool, Default::Bool(true))], true, State::None),
     stage(
         "filter",
         &[
             param("rules", ParamKind::Texts, Default::EmptyTexts),
-            param(
-                "otherwise",
-                ParamKind::Word(&["pass", "drop"]),
-                Default::Text("pass"),
-            ),
+            param("otherwise", ParamKind::Word(&["pass", "drop"]), Default::Text("pass")),
         ],
         true,
         State::None,
@@ -54,14 +40,7 @@ pub(crate) const KINDS: &[StageSpec] = &[
         "nat44",
         &[
             param("outside", ParamKind::Text, Default::Required),
-            param(
-                "flows",
-                ParamKind::Integer {
-                    min: 1,
-                    max: 65_536,
-                },
-                Default::Integer(4096),
-            ),
+            param("flows", ParamKind::Integer { min: 1, max: 65_536 }, Default::Integer(4096)),
         ],
         true,
         State::PerFlow,

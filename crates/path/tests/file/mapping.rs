@@ -20,21 +20,12 @@ fn stages() -> Vec<StageUse> {
 }
 
 fn segment(stages: Range<usize>, replicas: u32, cpus: &[u32]) -> Segment {
-    Segment {
-        stages,
-        replicas,
-        cpus: cpus.to_vec(),
-    }
+    Segment { stages, replicas, cpus: cpus.to_vec() }
 }
 
 /// What `describe` says, read back with the rules it states.
 fn undescribed(text: &str, stages: &[StageUse]) -> Mapping {
-    let index = |name: &str| {
-        stages
-            .iter()
-            .position(|s| s.name == name)
-            .expect("a known name")
-    };
+    let index = |name: &str| stages.iter().position(|s| s.name == name).expect("a known name");
     let segment = |part: &str| {
         let (names, replicas) = match part.split_once(" x") {
             Some((names, replicas)) => (names, replicas.parse().expect("a number")),
@@ -42,29 +33,15 @@ fn undescribed(text: &str, stages: &[StageUse]) -> Mapping {
         };
         let first = names.split(['+', '…']).next().expect("a first name");
         let last = names.split(['+', '…']).next_back().expect("a last name");
-        Segment {
-            stages: index(first)..index(last) + 1,
-            replicas,
-            cpus: Vec::new(),
-        }
+        Segment { stages: index(first)..index(last) + 1, replicas, cpus: Vec::new() }
     };
-    Mapping {
-        segments: text.split(" | ").map(segment).collect(),
-    }
+    Mapping { segments: text.split(" | ").map(segment).collect() }
 }
 
 /// Whether the mapping can be run, by the rules as a person would tick them off.
 fn runs(mapping: &Mapping) -> bool {
-    let in_order: Vec<usize> = mapping
-        .segments
-        .iter()
-        .flat_map(|s| s.stages.clone())
-        .collect();
-    let cpus: Vec<u32> = mapping
-        .segments
-        .iter()
-        .flat_map(|s| s.cpus.clone())
-        .collect();
+    let in_order: Vec<usize> = mapping.segments.iter().flat_map(|s| s.stages.clone()).collect();
+    let cpus: Vec<u32> = mapping.segments.iter().flat_map(|s| s.cpus.clone()).collect();
     in_order.iter().copied().eq(0..KINDS.len())
         && mapping.segments.iter().all(|s| {
             !s.stages.is_empty()
@@ -78,20 +55,11 @@ fn runs(mapping: &Mapping) -> bool {
 
 fn any_mapping() -> impl Strategy<Value = Mapping> {
     let replicas = prop_oneof![8 => 0_u32..3, 1 => 30_u32..70];
-    let segment = (
-        0..7_usize,
-        0..7_usize,
-        replicas,
-        prop::collection::vec(0_u32..6, 0..3),
-    );
+    let segment = (0..7_usize, 0..7_usize, replicas, prop::collection::vec(0_u32..6, 0..3));
     prop::collection::vec(segment, 0..4).prop_map(|segments| Mapping {
         segments: segments
             .into_iter()
-            .map(|(start, end, replicas, cpus)| Segment {
-                stages: start..end,
-                replicas,
-                cpus,
-            })
+            .map(|(start, end, replicas, cpus)| Segment { stages: start..end, replicas, cpus })
             .collect(),
     })
 }
@@ -135,22 +103,14 @@ proptest! {
 #[test]
 fn describes_in_one_line() {
     let mapping = Mapping {
-        segments: vec![
-            segment(0..2, 1, &[]),
-            segment(2..5, 2, &[]),
-            segment(5..6, 1, &[]),
-        ],
+        segments: vec![segment(0..2, 1, &[]), segment(2..5, 2, &[]), segment(5..6, 1, &[])],
     };
     assert_eq!(
         describe(&mapping, &stages()),
         "parse0+verify1 | filter2+nat443+verify4 x2 | count5"
     );
     assert_eq!(describe(&Mapping::merged(6), &stages()), "parse0…count5");
-    assert_eq!(
-        describe(&Mapping::merged(9), &stages()),
-        "",
-        "a mapping of another path"
-    );
+    assert_eq!(describe(&Mapping::merged(9), &stages()), "", "a mapping of another path");
 }
 
 #[test]
@@ -161,52 +121,18 @@ fn says_why() {
             vec![segment(0..3, 1, &[]), segment(4..6, 1, &[])],
             Refusal::NotConsecutive { segment: 1 },
         ),
-        (
-            vec![segment(0..5, 1, &[])],
-            Refusal::NotCovered { stage: 5 },
-        ),
-        (
-            vec![segment(0..7, 1, &[])],
-            Refusal::NotCovered { stage: 6 },
-        ),
-        (
-            vec![segment(0..6, 0, &[])],
-            Refusal::NoReplica { segment: 0 },
-        ),
-        (
-            vec![segment(0..6, 1, &[1, 2])],
-            Refusal::CpuCount {
-                segment: 0,
-                cpus: 2,
-                replicas: 1,
-            },
-        ),
+        (vec![segment(0..5, 1, &[])], Refusal::NotCovered { stage: 5 }),
+        (vec![segment(0..7, 1, &[])], Refusal::NotCovered { stage: 6 }),
+        (vec![segment(0..6, 0, &[])], Refusal::NoReplica { segment: 0 }),
+        (vec![segment(0..6, 1, &[1, 2])], Refusal::CpuCount { segment: 0, cpus: 2, replicas: 1 }),
         (
             vec![segment(0..1, 2, &[1, 2]), segment(1..6, 1, &[2])],
-            Refusal::CpuTwice {
-                segment: 1,
-                index: 0,
-                cpu: 2,
-            },
+            Refusal::CpuTwice { segment: 1, index: 0, cpu: 2 },
         ),
+        (vec![segment(0..6, 2, &[])], Refusal::GlobalState { segment: 0, stage: 5, kind: "count" }),
         (
-            vec![segment(0..6, 2, &[])],
-            Refusal::GlobalState {
-                segment: 0,
-                stage: 5,
-                kind: "count",
-            },
-        ),
-        (
-            vec![
-                segment(0..1, 33, &[]),
-                segment(1..2, 33, &[]),
-                segment(2..6, 1, &[]),
-            ],
-            Refusal::TooManyStrands {
-                segment: 1,
-                strands: 66,
-            },
+            vec![segment(0..1, 33, &[]), segment(1..2, 33, &[]), segment(2..6, 1, &[])],
+            Refusal::TooManyStrands { segment: 1, strands: 66 },
         ),
     ] {
         assert_eq!(refused(segments), Err(vec![refusal]));

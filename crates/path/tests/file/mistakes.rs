@@ -63,10 +63,7 @@ fn syntax() {
         ("[source\n", "1:8: unclosed table, expected `]`"),
         ("a = [1,\n", "1:8: unclosed array, expected `]`"),
         ("[run]\n[run]\n", "2:2: 'run' is given twice"),
-        (
-            "[stage]\n[[stage]]\n",
-            "2:3: 'stage' is given twice; write each as [[stage]]",
-        ),
+        ("[stage]\n[[stage]]\n", "2:3: 'stage' is given twice; write each as [[stage]]"),
     ] {
         assert_eq!(said(text), expected);
     }
@@ -100,34 +97,16 @@ fn missing_quotes() {
 
 /// Texts and the one problem of each.
 const SECTIONS_AND_KEYS: &[(&str, &str)] = &[
-    (
-        "[lines]\nrate = 3\n",
-        "4:2: unknown section [lines]; did you mean [line]?",
-    ),
-    (
-        "[[stages]]\n",
-        "4:3: unknown key 'stages' at the top of the file; did you mean [[stage]]?",
-    ),
-    (
-        "[stag]\n",
-        "4:2: unknown section [stag]; did you mean [[stage]]?",
-    ),
-    (
-        "bust = 3\n",
-        "4:1: unknown key 'bust' in [[stage]] of kind 'parse'; valid: 'kind', 'name'",
-    ),
-    (
-        "burst = 3\n",
-        "4:1: unknown key 'burst' in [[stage]] of kind 'parse'; it belongs in [run]",
-    ),
+    ("[lines]\nrate = 3\n", "4:2: unknown section [lines]; did you mean [line]?"),
+    ("[[stages]]\n", "4:3: unknown key 'stages' at the top of the file; did you mean [[stage]]?"),
+    ("[stag]\n", "4:2: unknown section [stag]; did you mean [[stage]]?"),
+    ("bust = 3\n", "4:1: unknown key 'bust' in [[stage]] of kind 'parse'; valid: 'kind', 'name'"),
+    ("burst = 3\n", "4:1: unknown key 'burst' in [[stage]] of kind 'parse'; it belongs in [run]"),
     (
         "rules = []\n",
         "4:1: unknown key 'rules' in [[stage]] of kind 'parse'; it belongs to kind 'filter'",
     ),
-    (
-        "[line]\n",
-        "4:1: 'rate' is missing in [line]; example: rate = \"10Gb/s\"",
-    ),
+    ("[line]\n", "4:1: 'rate' is missing in [line]; example: rate = \"10Gb/s\""),
     ("[[run]]\n", "4:1: [run] must be a section, not a list"),
     (
         "[run]\nfull-ring = 'drop'\n",
@@ -138,10 +117,7 @@ const SECTIONS_AND_KEYS: &[(&str, &str)] = &[
         "5:1: unknown key 'pace' in [run]; valid: 'time', 'packets', 'rate', 'burst', 'ring', \
              'full_ring'",
     ),
-    (
-        "[sink]\nkind = 'file'\n",
-        "5:8: 'kind' cannot be 'file'; valid: 'null', 'capture'",
-    ),
+    ("[sink]\nkind = 'file'\n", "5:8: 'kind' cannot be 'file'; valid: 'null', 'capture'"),
     (
         "[sink]\nkind = 'capture'\n",
         "4:1: 'file' is missing in [sink]; example: file = \"out.pcap\"",
@@ -189,18 +165,9 @@ fn source() {
     let smallest =
         "frames are counted without their 4 octets of check sequence, so the smallest has 60";
     sources(&[
-        (
-            "",
-            "1:1: 'kind' is missing in [source]; example: kind = \"capture\"",
-        ),
-        (
-            "kind = 'pcap'",
-            "2:8: 'kind' cannot be 'pcap'; valid: 'capture', 'generator'",
-        ),
-        (
-            "kind = 'capture'",
-            "1:1: 'file' is missing in [source]; example: file = \"edge.pcapng\"",
-        ),
+        ("", "1:1: 'kind' is missing in [source]; example: kind = \"capture\""),
+        ("kind = 'pcap'", "2:8: 'kind' cannot be 'pcap'; valid: 'capture', 'generator'"),
+        ("kind = 'capture'", "1:1: 'file' is missing in [source]; example: file = \"edge.pcapng\""),
         (
             "kind = 'capture'\nfile = 'a'\nflows = 1",
             "4:1: unknown key 'flows' in [source] of kind 'capture'; it belongs to kind 'generator'",
@@ -231,23 +198,14 @@ fn source() {
             "kind = 'generator'\nsizes = []",
             "3:9: 'sizes' must not be empty; example: sizes = \"imix\"",
         ),
-        (
-            "kind = 'generator'\nsizes = 'mix'",
-            "3:9: 'sizes' cannot be 'mix'; did you mean 'imix'?",
-        ),
+        ("kind = 'generator'\nsizes = 'mix'", "3:9: 'sizes' cannot be 'mix'; did you mean 'imix'?"),
         (
             "kind = 'generator'\nsizes = 1.5",
             "3:9: 'sizes' must be a number of octets, a list of them, or 'imix', not a number with a \
              fraction; example: sizes = \"imix\"",
         ),
-        (
-            "kind = 'generator'\nflows = 0",
-            "3:9: 'flows' is 0; it must be from 1 to 1048576",
-        ),
-        (
-            "kind = 'generator'\nseed = -1",
-            "3:8: 'seed' is -1; it must be at least 0",
-        ),
+        ("kind = 'generator'\nflows = 0", "3:9: 'flows' is 0; it must be from 1 to 1048576"),
+        ("kind = 'generator'\nseed = -1", "3:8: 'seed' is -1; it must be at least 0"),
         (
             "kind = 'generator'\nseed = 99999999999999999999",
             "3:8: 'seed' is 99999999999999999999; it must be from 0 to 9223372036854775807",
@@ -258,10 +216,7 @@ fn source() {
 #[test]
 fn stages() {
     after_good(&[
-        (
-            "[[stage]]\n",
-            "4:1: 'kind' is missing in [[stage]]; example: kind = \"parse\"",
-        ),
+        ("[[stage]]\n", "4:1: 'kind' is missing in [[stage]]; example: kind = \"parse\""),
         (
             "[[stage]]\nkind = 'xyz'\n",
             "5:8: 'kind' cannot be 'xyz'; valid: 'parse', 'verify', 'filter', 'nat44', 'count'",
@@ -405,10 +360,7 @@ const RUN: &[(&str, &str)] = &[
         "[run]\npackets = 3\ntime = '1s'\n",
         "6:8: 'time' and 'packets' both say when the run ends; keep one of them",
     ),
-    (
-        "[run]\ntime = '0s'\n",
-        "5:8: 'time': '0s' must be above 0 and at most 30 days",
-    ),
+    ("[run]\ntime = '0s'\n", "5:8: 'time': '0s' must be above 0 and at most 30 days"),
     (
         "[run]\ntime = 2\n",
         "5:8: 'time' must be a time with its unit, not a whole number; example: time = \"2s\"",
@@ -427,10 +379,7 @@ const RUN: &[(&str, &str)] = &[
         "5:8: 'rate': 'lin' is not a rate; did you mean 'line'? (or write packets like \
              '1.5Mpps', bits like '5Gb/s')",
     ),
-    (
-        "[run]\nburst = 257\n",
-        "5:9: 'burst' is 257; it must be from 1 to 256",
-    ),
+    ("[run]\nburst = 257\n", "5:9: 'burst' is 257; it must be from 1 to 256"),
     (
         "[run]\nburst = '32'\n",
         "5:9: 'burst' must be a whole number from 1 to 256, not a text; example: burst = 32",
@@ -443,18 +392,9 @@ const RUN: &[(&str, &str)] = &[
         "[run]\nring = 40000\n",
         "5:8: 'ring' is 40000, which is not a power of two; nearest: 32768 and 65536",
     ),
-    (
-        "[run]\nring = 1\n",
-        "5:8: 'ring' is 1; it must be from 2 to 65536",
-    ),
-    (
-        "[run]\nfull_ring = 'dropp'\n",
-        "5:13: 'full_ring' cannot be 'dropp'; did you mean 'drop'?",
-    ),
-    (
-        "[line]\nrate = '10Gbps'\nports = 0\n",
-        "6:9: 'ports' is 0; it must be from 1 to 1024",
-    ),
+    ("[run]\nring = 1\n", "5:8: 'ring' is 1; it must be from 2 to 65536"),
+    ("[run]\nfull_ring = 'dropp'\n", "5:13: 'full_ring' cannot be 'dropp'; did you mean 'drop'?"),
+    ("[line]\nrate = '10Gbps'\nports = 0\n", "6:9: 'ports' is 0; it must be from 1 to 1024"),
 ];
 
 #[test]
@@ -463,10 +403,7 @@ fn run() {
     let unit = said(&format!(
         "{GOOD}[run]\nrate = '5Mpp'\ntime = '2 parsecs'\n[line]\nrate = '10 gigs'\n"
     ));
-    let starts: Vec<_> = unit
-        .lines()
-        .map(|line| line.split("; ").next().unwrap_or(""))
-        .collect();
+    let starts: Vec<_> = unit.lines().map(|line| line.split("; ").next().unwrap_or("")).collect();
     assert_eq!(
         starts,
         [

@@ -20,12 +20,9 @@ fn json_of_value(value: &Toml) -> Value {
         Toml::Boolean(flag) => (*flag.value()).into(),
         Toml::Datetime(time) => time.value().to_string().into(),
         Toml::Array(array) => array.iter().map(json_of_value).collect(),
-        Toml::InlineTable(table) => Value::Object(
-            table
-                .iter()
-                .map(|(k, v)| (k.to_owned(), json_of_value(v)))
-                .collect(),
-        ),
+        Toml::InlineTable(table) => {
+            Value::Object(table.iter().map(|(k, v)| (k.to_owned(), json_of_value(v))).collect())
+        }
     }
 }
 
@@ -34,10 +31,9 @@ fn json_of_table<'a>(entries: impl Iterator<Item = (&'a str, &'a Item)>) -> Valu
         let value = match item {
             Item::Value(value) => json_of_value(value),
             Item::Table(table) => json_of_table(table.iter()),
-            Item::ArrayOfTables(tables) => tables
-                .iter()
-                .map(|table| json_of_table(table.iter()))
-                .collect(),
+            Item::ArrayOfTables(tables) => {
+                tables.iter().map(|table| json_of_table(table.iter())).collect()
+            }
             Item::None => Value::Null,
         };
         (key.to_owned(), value)
@@ -103,12 +99,7 @@ fn the_schema_refuses_what_is_refused() {
         assert!(read(&text, STEM, KINDS).is_err(), "{wrong}");
         assert!(!obeys(&json_of(&text), &schema), "{wrong}");
     }
-    for source in [
-        "",
-        "kind = 'capture'",
-        "kind = 'generator'\nsizes = [59]",
-        "kind = 3",
-    ] {
+    for source in ["", "kind = 'capture'", "kind = 'generator'\nsizes = [59]", "kind = 3"] {
         let text = format!("stage = [{{ kind = 'parse' }}]\n[source]\n{source}\n");
         assert!(read(&text, STEM, KINDS).is_err(), "{source}");
         assert!(!obeys(&json_of(&text), &schema), "{source}");
@@ -127,12 +118,7 @@ fn blocks(language: &str) -> Vec<String> {
 /// The kinds of stage the example of the reference uses, with the parameters it uses.
 fn example_kinds() -> Vec<StageSpec> {
     const fn param(name: &'static str, kind: ParamKind, default: Default) -> ParamSpec {
-        ParamSpec {
-            name,
-            kind,
-            default,
-            help: "A parameter.",
-        }
+        ParamSpec { name, kind, default, help: "A parameter." }
     }
     const L4: &[ParamSpec] = &[param("l4", ParamKind::Bool, Default::Bool(true))];
     const RULES: &[ParamSpec] = &[param("rules", ParamKind::Texts, Default::EmptyTexts)];
@@ -144,21 +130,10 @@ fn example_kinds() -> Vec<StageSpec> {
         param("source_mac", ParamKind::Text, Default::Required),
         param("next_hop_mac", ParamKind::Text, Default::Text("")),
     ];
-    let kinds: [(&'static str, &'static [ParamSpec]); 5] = [
-        ("parse", &[]),
-        ("verify", L4),
-        ("filter", RULES),
-        ("nat44", NAT44),
-        ("forward", FORWARD),
-    ];
+    let kinds: [(&'static str, &'static [ParamSpec]); 5] =
+        [("parse", &[]), ("verify", L4), ("filter", RULES), ("nat44", NAT44), ("forward", FORWARD)];
     let parse = KINDS[0];
-    kinds
-        .map(|(kind, params)| StageSpec {
-            kind,
-            params,
-            ..parse
-        })
-        .to_vec()
+    kinds.map(|(kind, params)| StageSpec { kind, params, ..parse }).to_vec()
 }
 
 #[test]

@@ -21,11 +21,7 @@ fn described(text: &str) -> Described {
 #[test]
 fn the_shortest_file_has_every_default() {
     let path = described("[source]\nkind = 'generator'\n[[stage]]\nkind = 'parse'\n").path;
-    let parse = StageUse {
-        name: "parse".to_owned(),
-        kind: "parse".to_owned(),
-        params: [].into(),
-    };
+    let parse = StageUse { name: "parse".to_owned(), kind: "parse".to_owned(), params: [].into() };
     let run = RunOptions {
         length: RunLength::Seconds(2.0),
         rate: Rate::Max,
@@ -92,38 +88,17 @@ full_ring = "drop"
 fn a_full_file_means_what_it_says() {
     let path = described(FULL).path;
     assert_eq!(path.name, "edge");
-    assert_eq!(
-        path.line,
-        Some(Line {
-            bits_per_second: 1e10,
-            ports: 2
-        })
-    );
+    assert_eq!(path.line, Some(Line { bits_per_second: 1e10, ports: 2 }));
     assert_eq!(
         path.source,
-        Source::Capture {
-            file: "edge.pcapng".to_owned(),
-            buffer_octets: 9000
-        }
+        Source::Capture { file: "edge.pcapng".to_owned(), buffer_octets: 9000 }
     );
-    assert_eq!(
-        path.sink,
-        Sink::Capture {
-            file: "out.pcap".to_owned(),
-            packets: 10
-        }
-    );
-    let names: Vec<_> = path
-        .stages
-        .iter()
-        .map(|stage| stage.name.as_str())
-        .collect();
+    assert_eq!(path.sink, Sink::Capture { file: "out.pcap".to_owned(), packets: 10 });
+    let names: Vec<_> = path.stages.iter().map(|stage| stage.name.as_str()).collect();
     assert_eq!(names, ["parse", "guard", "nat44", "count"]);
     let rules = Value::Texts(vec!["drop udp".to_owned(), "pass any".to_owned()]);
-    let guard = [
-        ("rules".to_owned(), rules),
-        ("otherwise".to_owned(), Value::Text("pass".to_owned())),
-    ];
+    let guard =
+        [("rules".to_owned(), rules), ("otherwise".to_owned(), Value::Text("pass".to_owned()))];
     assert_eq!(path.stages[1].params, guard.into());
     let nat44 = [
         ("outside".to_owned(), Value::Text("192.0.2.1".to_owned())),
@@ -131,21 +106,9 @@ fn a_full_file_means_what_it_says() {
     ];
     assert_eq!(path.stages[2].params, nat44.into());
     let segments = vec![
-        Segment {
-            stages: 0..1,
-            replicas: 1,
-            cpus: vec![3],
-        },
-        Segment {
-            stages: 1..3,
-            replicas: 2,
-            cpus: vec![5, 4],
-        },
-        Segment {
-            stages: 3..4,
-            replicas: 1,
-            cpus: vec![],
-        },
+        Segment { stages: 0..1, replicas: 1, cpus: vec![3] },
+        Segment { stages: 1..3, replicas: 2, cpus: vec![5, 4] },
+        Segment { stages: 3..4, replicas: 1, cpus: vec![] },
     ];
     assert_eq!(path.mapping, Mapping { segments });
     let run = RunOptions {
@@ -160,11 +123,9 @@ fn a_full_file_means_what_it_says() {
 
 #[test]
 fn the_generator_takes_sizes_in_three_forms() {
-    for (written, meant) in [
-        ("60", vec![60]),
-        ("[60, 1514]", vec![60, 1514]),
-        ("'imix'", IMIX_OCTETS.to_vec()),
-    ] {
+    for (written, meant) in
+        [("60", vec![60]), ("[60, 1514]", vec![60, 1514]), ("'imix'", IMIX_OCTETS.to_vec())]
+    {
         let text =
             format!("[source]\nkind = 'generator'\nsizes = {written}\n[[stage]]\nkind = 'parse'\n");
         let Source::Generator { sizes, .. } = described(&text).path.source else {
@@ -185,11 +146,7 @@ fn a_stages_own_refusal_is_shown_where_its_parameter_stands() {
     };
     assert_eq!(place(1, "rules", Some(1)), (15, 22), "the entry");
     assert_eq!(place(1, "rules", None), (15, 9), "the parameter");
-    assert_eq!(
-        place(1, "rules", Some(9)),
-        (15, 9),
-        "an entry that is not there"
-    );
+    assert_eq!(place(1, "rules", Some(9)), (15, 9), "an entry that is not there");
     assert_eq!(place(2, "flows", None), (16, 1), "a default: the stage");
     let file = described.problem_at_key("source", "file", "cannot be read");
     assert_eq!(file.to_string(), "8:8: cannot be read");

@@ -13,50 +13,31 @@ pub(crate) fn obeys(value: &Value, schema: &Value) -> bool {
         "const" => value == rule,
         "enum" => entries(rule).contains(value),
         "type" => has_type(value, rule),
-        "oneOf" => {
-            entries(rule)
-                .iter()
-                .filter(|schema| obeys(value, schema))
-                .count()
-                == 1
-        }
+        "oneOf" => entries(rule).iter().filter(|schema| obeys(value, schema)).count() == 1,
         "minimum" => value.as_i64().is_none_or(|n| n >= whole(rule)),
         "maximum" => value.as_i64().is_none_or(|n| n <= whole(rule)),
-        "minLength" => value
-            .as_str()
-            .is_none_or(|s| s.chars().count() as i64 >= whole(rule)),
+        "minLength" => value.as_str().is_none_or(|s| s.chars().count() as i64 >= whole(rule)),
         "pattern" => value.as_str().is_none_or(|s| is_name(s, rule)),
-        "items" => value
-            .as_array()
-            .is_none_or(|list| list.iter().all(|v| obeys(v, rule))),
-        "minItems" => value
-            .as_array()
-            .is_none_or(|list| list.len() as i64 >= whole(rule)),
-        "maxItems" => value
-            .as_array()
-            .is_none_or(|list| list.len() as i64 <= whole(rule)),
+        "items" => value.as_array().is_none_or(|list| list.iter().all(|v| obeys(v, rule))),
+        "minItems" => value.as_array().is_none_or(|list| list.len() as i64 >= whole(rule)),
+        "maxItems" => value.as_array().is_none_or(|list| list.len() as i64 <= whole(rule)),
         "uniqueItems" => value
             .as_array()
             .is_none_or(|list| (1..list.len()).all(|i| !list[..i].contains(&list[i]))),
-        "required" => entries(rule)
-            .iter()
-            .all(|key| value.get(key.as_str().expect("a key")).is_some()),
+        "required" => {
+            entries(rule).iter().all(|key| value.get(key.as_str().expect("a key")).is_some())
+        }
         "properties" => {
             let schema_of = |key: &str| rule.get(key);
             let table = value.as_object();
             table.is_none_or(|t| {
-                t.iter()
-                    .all(|(key, v)| schema_of(key).is_none_or(|schema| obeys(v, schema)))
+                t.iter().all(|(key, v)| schema_of(key).is_none_or(|schema| obeys(v, schema)))
             })
         }
         "additionalProperties" => {
             assert_eq!(rule, &Value::Bool(false), "tables are closed");
-            let known = rules
-                .get("properties")
-                .expect("a closed table lists its keys");
-            value
-                .as_object()
-                .is_none_or(|t| t.keys().all(|key| known.get(key).is_some()))
+            let known = rules.get("properties").expect("a closed table lists its keys");
+            value.as_object().is_none_or(|t| t.keys().all(|key| known.get(key).is_some()))
         }
         other => panic!("the keyword '{other}' needs a line here"),
     })
@@ -84,8 +65,5 @@ fn has_type(value: &Value, rule: &Value) -> bool {
 /// The one pattern there is.
 fn is_name(text: &str, pattern: &Value) -> bool {
     assert_eq!(pattern, "^[A-Za-z0-9_-]+$");
-    !text.is_empty()
-        && text
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
 }

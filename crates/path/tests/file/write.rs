@@ -10,9 +10,7 @@ use proptest::prelude::*;
 
 /// The comments of the text, in order; those within a list of strands left out.
 fn comments(text: &str) -> Vec<&str> {
-    text.lines()
-        .filter_map(|line| line.find("# c-").map(|at| &line[at..]))
-        .collect()
+    text.lines().filter_map(|line| line.find("# c-").map(|at| &line[at..])).collect()
 }
 
 proptest! {
@@ -68,17 +66,9 @@ burst = 16  # small
 fn refuses_what_is_no_path() {
     let text = "[source]\nkind = 'generator'\n[[stage]]\nkind = 'parse'\n";
     let path = read(text, STEM, KINDS).expect("the file is valid").path;
-    for (other, place) in [
-        ("x = ", "1:5"),
-        ("mapping = 3\n", "1:1"),
-        ("run = []\n", "1:1"),
-    ] {
+    for (other, place) in [("x = ", "1:5"), ("mapping = 3\n", "1:1"), ("run = []\n", "1:1")] {
         let refused = with_mapping(other, &path, &path.mapping, 32).expect_err(other);
         let problem = refused.iter().next().expect("there is a reason");
-        assert_eq!(
-            format!("{}:{}", problem.line, problem.column),
-            place,
-            "{other}"
-        );
+        assert_eq!(format!("{}:{}", problem.line, problem.column), place, "{other}");
     }
 }

@@ -39,24 +39,11 @@ impl Case {
         let report = run(&world, &Mapping::merged(stages), 0.0, 1);
         let costs = Costs::from_run(&report, &world.path(), BURST).expect("costs");
         let env = environment(&world, cpus, 0.0, dice);
-        Self {
-            world,
-            kinds,
-            costs,
-            env,
-            baseline,
-        }
+        Self { world, kinds, costs, env, baseline }
     }
 
     fn advice(&self) -> Advice {
-        candidates(
-            &self.world.path(),
-            &self.kinds,
-            &self.costs,
-            &self.env,
-            &self.baseline,
-            BURST,
-        )
+        candidates(&self.world.path(), &self.kinds, &self.costs, &self.env, &self.baseline, BURST)
     }
 
     fn kpps(&self, mapping: &Mapping) -> f64 {
@@ -65,10 +52,7 @@ impl Case {
 }
 
 fn violates(segment: &Segment, kinds: &[StageSpec]) -> bool {
-    segment.replicas > 1
-        && kinds[segment.stages.clone()]
-            .iter()
-            .any(|k| k.state == State::Global)
+    segment.replicas > 1 && kinds[segment.stages.clone()].iter().any(|k| k.state == State::Global)
 }
 
 /// Every way to cut `stages` stages and to spread at most `strands` strands over the parts.
@@ -100,13 +84,9 @@ fn the_best_advice_is_the_best_of_all_mappings() {
         let best = allowed.map(|m| case.kpps(&m)).fold(0.0, f64::max);
         let advice = case.advice();
         let advised = advice.proposals.iter().filter(|p| p.burst == BURST);
-        let advised = advised
-            .map(|p| p.prediction.kpps.value)
-            .fold(case.kpps(&case.baseline), f64::max);
-        assert!(
-            (advised / best - 1.0).abs() < 1e-12,
-            "case {number}: {advised} of {best}"
-        );
+        let advised =
+            advised.map(|p| p.prediction.kpps.value).fold(case.kpps(&case.baseline), f64::max);
+        assert!((advised / best - 1.0).abs() < 1e-12, "case {number}: {advised} of {best}");
     }
 }
 
@@ -122,15 +102,10 @@ fn the_balanced_split_is_the_best_of_all_cuts() {
             let is_cut = |m: &Mapping| m.segments.len() == strands && m.strands() == strands;
             let advice = case.advice();
             let advised = advice.proposals.iter().map(|p| (&p.mapping, p.burst));
-            let advised = advised
-                .filter(|(m, b)| is_cut(m) && *b == BURST)
-                .map(|(m, _)| m);
+            let advised = advised.filter(|(m, b)| is_cut(m) && *b == BURST).map(|(m, _)| m);
             let with_baseline = advised.chain(Some(&case.baseline).filter(|m| is_cut(m)));
             let found = with_baseline.map(|m| case.kpps(m)).fold(0.0, f64::max);
-            assert!(
-                (found / best - 1.0).abs() < 1e-12,
-                "case {number}: {found} of {best}"
-            );
+            assert!((found / best - 1.0).abs() < 1e-12, "case {number}: {found} of {best}");
         }
     }
 }
@@ -146,30 +121,16 @@ fn proposals_are_allowed_ordered_and_distinct() {
             let segments = &proposal.mapping.segments;
             let covered: Vec<usize> = segments.iter().flat_map(|s| s.stages.clone()).collect();
             assert!(covered.iter().copied().eq(0..case.kinds.len()), "{context}");
-            assert!(
-                segments
-                    .iter()
-                    .all(|s| s.replicas > 0 && !s.stages.is_empty()),
-                "{context}"
-            );
-            assert!(
-                !segments.iter().any(|s| violates(s, &case.kinds)),
-                "{context}"
-            );
+            assert!(segments.iter().all(|s| s.replicas > 0 && !s.stages.is_empty()), "{context}");
+            assert!(!segments.iter().any(|s| violates(s, &case.kinds)), "{context}");
             assert!(proposal.mapping.strands() <= case.env.cpus, "{context}");
-            assert!(
-                (&proposal.mapping, proposal.burst) != (&case.baseline, BURST),
-                "{context}"
-            );
+            assert!((&proposal.mapping, proposal.burst) != (&case.baseline, BURST), "{context}");
             let same = |other: &linerate_plan::candidates::Proposal| {
                 (&other.mapping, other.burst) == (&proposal.mapping, proposal.burst)
             };
             assert_eq!(proposals.iter().filter(|p| same(p)).count(), 1, "{context}");
             if let Some(next) = proposals.get(index + 1) {
-                assert!(
-                    next.prediction.kpps.value <= proposal.prediction.kpps.value,
-                    "{context}"
-                );
+                assert!(next.prediction.kpps.value <= proposal.prediction.kpps.value, "{context}");
             }
         }
     }
@@ -186,25 +147,16 @@ fn merge_and_replicate_is_proposed_or_ruled_out_by_name() {
         let global = case.kinds.iter().position(|k| k.state == State::Global);
         for replicas in 2..=4 {
             let wanted = mapping(&[(case.kinds.len(), replicas)]);
-            let there = advice
-                .proposals
-                .iter()
-                .any(|p| p.mapping == wanted && p.burst == BURST);
+            let there = advice.proposals.iter().any(|p| p.mapping == wanted && p.burst == BURST);
             assert_eq!(there, global.is_none(), "case {number}");
         }
-        let rule = advice
-            .ruled_out
-            .iter()
-            .find(|r| r.name.starts_with("merge and replicate"));
+        let rule = advice.ruled_out.iter().find(|r| r.name.starts_with("merge and replicate"));
         match global {
             None => proposed += 1,
             Some(stage) => {
                 ruled_out += 1;
                 let reason = &rule.expect("a rule").reason;
-                assert!(
-                    reason.starts_with(&format!("`stage{stage}` keeps one state")),
-                    "{reason}"
-                );
+                assert!(reason.starts_with(&format!("`stage{stage}` keeps one state")), "{reason}");
             }
         }
         assert_eq!(rule.is_some(), global.is_some(), "case {number}");
@@ -218,10 +170,7 @@ fn the_global_stage_is_split_off() {
     case.baseline = Mapping::merged(4);
     let wanted = mapping(&[(3, 3), (1, 1)]);
     let advice = case.advice();
-    assert!(
-        advice.proposals.iter().any(|p| p.mapping == wanted),
-        "{advice:?}"
-    );
+    assert!(advice.proposals.iter().any(|p| p.mapping == wanted), "{advice:?}");
 }
 
 #[test]
@@ -241,20 +190,9 @@ fn bursts_are_proposed_only_where_they_gain_and_fit() {
     case.env.burst_ticks = crate::sim::around(2000.0, 0.0, 30);
     let mut path = case.world.path();
     path.run.ring = 256;
-    let advice = candidates(
-        &path,
-        &case.kinds,
-        &case.costs,
-        &case.env,
-        &case.baseline,
-        BURST,
-    );
+    let advice = candidates(&path, &case.kinds, &case.costs, &case.env, &case.baseline, BURST);
     let best = &advice.proposals[0];
-    assert_eq!(
-        (best.mapping.segments.len(), best.burst),
-        (2, 128),
-        "{best:?}"
-    );
+    assert_eq!((best.mapping.segments.len(), best.burst), (2, 128), "{best:?}");
 }
 
 #[test]
@@ -263,12 +201,7 @@ fn one_processor_leaves_only_the_merge() {
     case.baseline = Mapping::merged(case.kinds.len());
     let advice = case.advice();
     assert_eq!(advice.proposals, []);
-    assert!(
-        advice
-            .ruled_out
-            .iter()
-            .all(|r| r.reason == "it takes 2 processors; there is 1")
-    );
+    assert!(advice.ruled_out.iter().all(|r| r.reason == "it takes 2 processors; there is 1"));
     assert!(!advice.ruled_out.is_empty());
 }
 
@@ -286,15 +219,10 @@ fn the_nearest_feasible_mapping_loses_least() {
         }
         let cost = |m: &Mapping| largest_work(m, &case.costs);
         let coarser = all_mappings(given.segments.len(), cpus).into_iter();
-        let best = coarser
-            .filter_map(|parts| merged(&given, &parts))
-            .map(|m| cost(&m));
+        let best = coarser.filter_map(|parts| merged(&given, &parts)).map(|m| cost(&m));
         let best = best.fold(f64::INFINITY, f64::min);
         assert!(near.strands() <= cpus, "case {number}");
-        assert!(
-            (cost(&near) / best - 1.0).abs() < 1e-12,
-            "case {number}: {given:?} -> {near:?}"
-        );
+        assert!((cost(&near) / best - 1.0).abs() < 1e-12, "case {number}: {given:?} -> {near:?}");
         let again = nearest_feasible(&given, cpus, Some(&case.costs));
         assert_eq!(near, again);
     }
@@ -303,20 +231,11 @@ fn the_nearest_feasible_mapping_loses_least() {
 #[test]
 fn without_costs_every_stage_counts_the_same() {
     let given = mapping(&[(1, 1), (1, 1), (2, 1), (4, 1)]);
-    assert_eq!(
-        nearest_feasible(&given, 2, None),
-        mapping(&[(4, 1), (4, 1)])
-    );
-    assert_eq!(
-        nearest_feasible(&given, 3, None),
-        mapping(&[(2, 1), (2, 1), (4, 1)])
-    );
+    assert_eq!(nearest_feasible(&given, 2, None), mapping(&[(4, 1), (4, 1)]));
+    assert_eq!(nearest_feasible(&given, 3, None), mapping(&[(2, 1), (2, 1), (4, 1)]));
     assert_eq!(nearest_feasible(&given, 0, None), Mapping::merged(8));
     let replicated = mapping(&[(2, 8), (1, 1)]);
-    assert_eq!(
-        nearest_feasible(&replicated, 3, None),
-        mapping(&[(2, 2), (1, 1)])
-    );
+    assert_eq!(nearest_feasible(&replicated, 3, None), mapping(&[(2, 2), (1, 1)]));
 }
 
 /// `given` with its segments joined as `parts` says, unless a part has more replicas than its
@@ -337,20 +256,9 @@ fn merged(given: &Mapping, parts: &[(usize, u32)]) -> Option<Mapping> {
 /// The largest work of a strand, rings left out.
 fn largest_work(mapping: &Mapping, costs: &Costs) -> f64 {
     let work = |s: &Segment| {
-        let mut sum: f64 = costs.stages[s.stages.clone()]
-            .iter()
-            .map(|c| c.ticks.value)
-            .sum();
-        sum += if s.stages.start == 0 {
-            costs.source.ticks.value
-        } else {
-            0.0
-        };
-        sum += if s.stages.end == costs.stages.len() {
-            costs.sink.ticks.value
-        } else {
-            0.0
-        };
+        let mut sum: f64 = costs.stages[s.stages.clone()].iter().map(|c| c.ticks.value).sum();
+        sum += if s.stages.start == 0 { costs.source.ticks.value } else { 0.0 };
+        sum += if s.stages.end == costs.stages.len() { costs.sink.ticks.value } else { 0.0 };
         sum / f64::from(s.replicas)
     };
     mapping.segments.iter().map(work).fold(0.0, f64::max)

@@ -17,16 +17,10 @@ impl Truth {
     fn of(world: &World, mapping: &Mapping) -> Self {
         let sum = |parts: &Vec<f64>| parts.iter().sum::<f64>();
         let leader = |strands: Vec<Vec<f64>>| {
-            strands
-                .into_iter()
-                .max_by(|a, b| sum(a).total_cmp(&sum(b)))
-                .expect("a strand")
+            strands.into_iter().max_by(|a, b| sum(a).total_cmp(&sum(b))).expect("a strand")
         };
         let parts: Vec<Vec<f64>> = world.true_ticks(mapping).into_iter().map(leader).collect();
-        Self {
-            loads: parts.iter().map(sum).collect(),
-            parts,
-        }
+        Self { loads: parts.iter().map(sum).collect(), parts }
     }
 
     fn bottleneck(&self) -> usize {
@@ -43,9 +37,7 @@ fn largest(values: &[f64]) -> usize {
 fn margin(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(|a, b| b.total_cmp(a));
-    sorted
-        .get(1)
-        .map_or(f64::INFINITY, |second| sorted[0] / second)
+    sorted.get(1).map_or(f64::INFINITY, |second| sorted[0] / second)
 }
 
 fn part_name(mapping: &Mapping, segment: usize, part: usize) -> String {
@@ -61,10 +53,7 @@ fn part_name(mapping: &Mapping, segment: usize, part: usize) -> String {
 }
 
 fn segment_of(run: &RunReport, strand: Option<&str>) -> Option<usize> {
-    run.strands
-        .iter()
-        .find(|s| Some(s.name.as_str()) == strand)
-        .map(|s| s.segment as usize)
+    run.strands.iter().find(|s| Some(s.name.as_str()) == strand).map(|s| s.segment as usize)
 }
 
 #[test]
@@ -80,10 +69,7 @@ fn names_the_true_bottleneck_or_refuses() {
         let finding = diagnose(&report);
         let at = truth.bottleneck();
         let stage = part_name(&mapping, at, largest(&truth.parts[at]));
-        let context = format!(
-            "case {case}: {mapping:?} {:?}: {}",
-            truth.loads, finding.sentence
-        );
+        let context = format!("case {case}: {mapping:?} {:?}: {}", truth.loads, finding.sentence);
         assert_ne!(finding.limit, Limit::Offered, "{context}");
         if margin(&truth.loads) > 1.10 && margin(&truth.parts[at]) > 1.10 {
             clear += 1;
@@ -98,10 +84,7 @@ fn names_the_true_bottleneck_or_refuses() {
         }
     }
     assert!(clear >= 120, "only {clear} clear cases");
-    assert!(
-        right * 100 >= clear * 95,
-        "{right} of {clear} clear cases right"
-    );
+    assert!(right * 100 >= clear * 95, "{right} of {clear} clear cases right");
 }
 
 #[test]
@@ -115,12 +98,7 @@ fn a_slow_source_is_told_from_a_slow_path() {
         let slowest = truth.loads[truth.bottleneck()] / world.capture.len() as f64;
         world.period = slowest / dice.between(0.3, 0.85);
         let finding = diagnose(&run(&world, &mapping, 0.01, case));
-        assert_eq!(
-            finding.limit,
-            Limit::Offered,
-            "case {case}: {}",
-            finding.sentence
-        );
+        assert_eq!(finding.limit, Limit::Offered, "case {case}: {}", finding.sentence);
         assert_eq!((finding.bottleneck, finding.strand), (None, None));
     }
 }
@@ -141,12 +119,7 @@ fn a_ring_that_drops_points_behind_it() {
         let report = run(&world, &mapping, 0.01, case);
         let finding = diagnose(&report);
         let found = segment_of(&report, finding.strand.as_deref());
-        assert_eq!(
-            found,
-            Some(truth.bottleneck()),
-            "case {case}: {}",
-            finding.sentence
-        );
+        assert_eq!(found, Some(truth.bottleneck()), "case {case}: {}", finding.sentence);
     }
     assert!(clear >= 30, "only {clear} clear cases");
 }
@@ -197,24 +170,14 @@ fn too_little_evidence_is_refused_with_the_reason() {
 
     // The strand behind loses its processor so often that it never waits.
     let mut taken = good.clone();
-    taken.strands[0].time = linerate_record::run::TimeShares {
-        busy: 0.5,
-        blocked: 0.5,
-        ..Default::default()
-    };
-    taken.strands[1].time = linerate_record::run::TimeShares {
-        busy: 0.4,
-        lost: 0.6,
-        ..Default::default()
-    };
+    taken.strands[0].time =
+        linerate_record::run::TimeShares { busy: 0.5, blocked: 0.5, ..Default::default() };
+    taken.strands[1].time =
+        linerate_record::run::TimeShares { busy: 0.4, lost: 0.6, ..Default::default() };
     assert_refused(&taken, "processor time was taken away (60.0 %");
 
     let mut empty = good;
-    empty
-        .strands
-        .iter_mut()
-        .flat_map(|s| &mut s.stages)
-        .for_each(|s| s.packets = 0);
+    empty.strands.iter_mut().flat_map(|s| &mut s.stages).for_each(|s| s.packets = 0);
     assert_refused(&empty, "no packet got through");
 }
 

@@ -36,11 +36,7 @@ fn compute_bound_mappings_are_predicted_within_two_percent() {
         let stages = 1 + dice.below(6);
         let mut world = World::random(&mut dice, stages);
         let two_cpus = case % 2 == 0;
-        world.slowdown = if two_cpus {
-            dice.between(1.0, 1.4)
-        } else {
-            1.0
-        };
+        world.slowdown = if two_cpus { dice.between(1.0, 1.4) } else { 1.0 };
         let cpus = if two_cpus { 2 } else { 4 };
         let measured = random_mapping(&mut dice, stages, cpus);
         let target = random_mapping(&mut dice, stages, cpus);
@@ -50,24 +46,15 @@ fn compute_bound_mappings_are_predicted_within_two_percent() {
         let predicted = predict(&target, BURST, &costs, &env).kpps.value;
         let simulated = processed_kpps(&run(&world, &target, 0.0, case));
         let error = predicted / simulated - 1.0;
-        assert!(
-            error.abs() < 0.02,
-            "case {case}: {error:+.4}, {measured:?} -> {target:?}"
-        );
+        assert!(error.abs() < 0.02, "case {case}: {error:+.4}, {measured:?} -> {target:?}");
     }
 }
 
 /// Packets per second of a mapping straight from the world's parameters.
 fn true_rate(world: &World, mapping: &Mapping) -> f64 {
     let strands = world.true_ticks(mapping).into_iter().flatten();
-    let largest = strands
-        .map(|parts| parts.iter().sum::<f64>())
-        .fold(0.0, f64::max);
-    let slowdown = if mapping.strands() > 1 {
-        world.slowdown
-    } else {
-        1.0
-    };
+    let largest = strands.map(|parts| parts.iter().sum::<f64>()).fold(0.0, f64::max);
+    let slowdown = if mapping.strands() > 1 { world.slowdown } else { 1.0 };
     TICKS_PER_SECOND * world.capture.len() as f64 / (largest * slowdown)
 }
 
@@ -84,20 +71,13 @@ fn intervals_hold_the_truth_under_noisy_inputs() {
         let env = environment(&world, 2, 0.05, &mut dice);
         let target = random_mapping(&mut dice, stages, 2);
         // The machine itself departs from the formula by as much as the model says it may.
-        let departure = if target.segments.len() > 1 {
-            0.06
-        } else {
-            0.03
-        };
+        let departure = if target.segments.len() > 1 { 0.06 } else { 0.03 };
         let truth = true_rate(&world, &target) / 1e3 * (departure * dice.normal()).exp();
         let kpps = predict(&target, BURST, &costs, &env).kpps;
         held += u32::from((kpps.low..=kpps.high).contains(&truth));
         width += (kpps.high - kpps.low) / kpps.value / trials as f64;
     }
-    assert!(
-        held * 100 >= 85 * trials as u32,
-        "{held} of {trials} intervals hold the truth"
-    );
+    assert!(held * 100 >= 85 * trials as u32, "{held} of {trials} intervals hold the truth");
     assert!(width < 0.35, "a mean width of {width:.2} says nothing");
 }
 
@@ -111,18 +91,10 @@ fn a_memory_bound_stage_makes_the_prediction_a_range() {
     let merged = Mapping::merged(3);
     let (normal_run, hot_run) = (run(&world, &merged, 0.0, 1), run(&hot, &merged, 0.0, 1));
     let check = MemoryCheck::compare(&normal_run, &hot_run);
-    let bound: Vec<&str> = check
-        .stages
-        .iter()
-        .filter(|s| s.is_memory_bound())
-        .map(|s| s.name.as_str())
-        .collect();
+    let bound: Vec<&str> =
+        check.stages.iter().filter(|s| s.is_memory_bound()).map(|s| s.name.as_str()).collect();
     assert_eq!(bound, ["stage1"]);
-    assert_eq!(
-        check.stages.len(),
-        5,
-        "every stage and both ends are compared"
-    );
+    assert_eq!(check.stages.len(), 5, "every stage and both ends are compared");
 
     let mut costs = Costs::from_run(&normal_run, &world.path(), BURST).expect("costs");
     let env = environment(&world, 2, 0.0, &mut Dice(1));
@@ -172,27 +144,15 @@ fn what_is_missing_is_named() {
     let mut other = world.path();
     other.stages[1].name = "nat".to_owned();
     let missing = Costs::from_run(&report, &other, BURST);
-    assert_eq!(
-        missing,
-        Err(CostsError::NotInRun {
-            stage: "nat".to_owned()
-        })
-    );
+    assert_eq!(missing, Err(CostsError::NotInRun { stage: "nat".to_owned() }));
 
     let mut blank = report.clone();
     blank.strands[0].stages[2].ticks_per_packet =
         Figure::absent("ticks/packet", Tier::Sw, "windows", "all windows were lost");
     let unreadable = Costs::from_run(&blank, &world.path(), BURST).expect_err("no time");
-    assert!(
-        unreadable
-            .to_string()
-            .contains("`stage1` is missing (all windows were lost)")
-    );
+    assert!(unreadable.to_string().contains("`stage1` is missing (all windows were lost)"));
 
     let mut silent = report;
     silent.strands[0].stages[0].packets = 0;
-    assert_eq!(
-        Costs::from_run(&silent, &world.path(), BURST),
-        Err(CostsError::NoPackets)
-    );
+    assert_eq!(Costs::from_run(&silent, &world.path(), BURST), Err(CostsError::NoPackets));
 }

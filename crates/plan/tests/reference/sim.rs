@@ -29,10 +29,8 @@ pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
     pub(crate) fn below(&mut self, bound: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % bound
     }
 
@@ -96,20 +94,11 @@ impl World {
     }
 
     pub(crate) fn path(&self) -> Path {
-        let stage = |i| StageUse {
-            name: name(i),
-            kind: name(i),
-            params: Params::new(),
-        };
+        let stage = |i| StageUse { name: name(i), kind: name(i), params: Params::new() };
         Path {
             name: "simulated".to_owned(),
             line: None,
-            source: Source::Generator {
-                sizes: vec![60],
-                flows: 16,
-                seed: 1,
-                buffer_octets: 64,
-            },
+            source: Source::Generator { sizes: vec![60], flows: 16, seed: 1, buffer_octets: 64 },
             stages: (0..self.stages.len()).map(stage).collect(),
             sink: Sink::Null,
             mapping: Mapping::merged(self.stages.len()),
@@ -127,39 +116,23 @@ impl World {
     pub(crate) fn largest_share(&self, up_to: usize) -> Vec<f64> {
         let share = |replicas: usize| {
             let mut packets = vec![0; replicas];
-            self.capture
-                .iter()
-                .for_each(|(flow, _)| packets[flow % replicas] += 1);
+            self.capture.iter().for_each(|(flow, _)| packets[flow % replicas] += 1);
             packets.into_iter().max().unwrap_or(0) as f64 / self.capture.len() as f64
         };
         (1..=up_to).map(share).collect()
     }
 
     fn survives(&self, packet: usize, stage: usize) -> bool {
-        self.capture[packet]
-            .1
-            .is_none_or(|dropper| dropper >= stage)
+        self.capture[packet].1.is_none_or(|dropper| dropper >= stage)
     }
 
     /// The parts are head, stages, tail.
     fn parts(&self, stages: &Segment, packet: usize) -> Parts {
         let range = stages.stages.clone();
-        let head = if range.start == 0 {
-            self.source
-        } else {
-            self.consumer
-        };
-        let tail = if range.end == self.stages.len() {
-            self.sink
-        } else {
-            self.producer
-        };
+        let head = if range.start == 0 { self.source } else { self.consumer };
+        let tail = if range.end == self.stages.len() { self.sink } else { self.producer };
         let mut parts = vec![Some(head)];
-        parts.extend(
-            range
-                .clone()
-                .map(|s| self.survives(packet, s).then_some(self.stages[s])),
-        );
+        parts.extend(range.clone().map(|s| self.survives(packet, s).then_some(self.stages[s])));
         parts.push(self.survives(packet, range.end).then_some(tail));
         parts
     }
@@ -172,9 +145,7 @@ impl World {
                 if self.survives(packet, s.stages.start) {
                     let own = &mut ticks[flow % s.replicas as usize];
                     let parts = self.parts(s, packet);
-                    own.iter_mut()
-                        .zip(parts)
-                        .for_each(|(sum, t)| *sum += t.unwrap_or(0.0));
+                    own.iter_mut().zip(parts).for_each(|(sum, t)| *sum += t.unwrap_or(0.0));
                 }
             }
             ticks
@@ -190,11 +161,7 @@ pub(crate) fn name(stage: usize) -> String {
 /// One specification per stage; those in `global` keep one state for all packets.
 pub(crate) fn kinds(stages: usize, global: &[usize]) -> Vec<StageSpec> {
     let state = |i| {
-        if global.contains(&i) {
-            State::Global
-        } else {
-            State::PerFlow
-        }
+        if global.contains(&i) { State::Global } else { State::PerFlow }
     };
     let spec = |i| StageSpec {
         kind: "stage",
@@ -213,26 +180,16 @@ pub(crate) fn mapping(parts: &[(usize, u32)]) -> Mapping {
     let segment = |&(stages, replicas): &(usize, u32)| {
         let range = start..start + stages;
         start += stages;
-        Segment {
-            stages: range,
-            replicas,
-            cpus: Vec::new(),
-        }
+        Segment { stages: range, replicas, cpus: Vec::new() }
     };
-    Mapping {
-        segments: parts.iter().map(segment).collect(),
-    }
+    Mapping { segments: parts.iter().map(segment).collect() }
 }
 
 /// Any mapping of `stages` stages on at most `cpus` strands.
 pub(crate) fn random_mapping(dice: &mut Dice, stages: usize, cpus: usize) -> Mapping {
     let (mut parts, mut left, mut free) = (Vec::new(), stages, cpus);
     while left > 0 {
-        let take = if free == 1 {
-            left
-        } else {
-            1 + dice.below(left)
-        };
+        let take = if free == 1 { left } else { 1 + dice.below(left) };
         let most = if take == left { free } else { free - 1 };
         let replicas = 1 + dice.below(most).min(dice.below(most));
         parts.push((take, replicas as u32));
@@ -282,10 +239,7 @@ impl<'a> Simulation<'a> {
         let mut end = 0;
         for (index, segment) in mapping.segments.iter().enumerate() {
             end += segment.replicas as usize;
-            let next = mapping
-                .segments
-                .get(index + 1)
-                .map_or(0, |s| s.replicas as usize);
+            let next = mapping.segments.get(index + 1).map_or(0, |s| s.replicas as usize);
             for replica in 0..segment.replicas {
                 let parts = segment.stages.len() + 2;
                 strands.push(SimStrand {
@@ -306,11 +260,7 @@ impl<'a> Simulation<'a> {
         }
         let packets = 0..world.capture.len();
         let parts = |s| packets.clone().map(|p| world.parts(s, p)).collect();
-        let speed = if strands.len() > 1 {
-            world.slowdown
-        } else {
-            1.0
-        };
+        let speed = if strands.len() > 1 { world.slowdown } else { 1.0 };
         Self {
             world,
             parts: mapping.segments.iter().map(parts).collect(),
@@ -387,12 +337,7 @@ impl<'a> Simulation<'a> {
                 total += ticks * wobble * self.speed;
             }
         }
-        self.enter(
-            index,
-            State3::Busy {
-                until: self.now + total,
-            },
-        );
+        self.enter(index, State3::Busy { until: self.now + total });
         true
     }
 
@@ -463,26 +408,16 @@ pub(crate) fn run(world: &World, mapping: &Mapping, noise: f64, seed: u64) -> Ru
         throughput_kpps: Figure::exact("kpps", kpps, Tier::Sim, "simulated"),
         processed_kpps: Figure::exact("kpps", kpps, Tier::Sim, "simulated"),
         line_rate_kpps: None,
-        strands: sim
-            .strands
-            .iter()
-            .map(|s| strand_report(s, noise, &mut dice))
-            .collect(),
+        strands: sim.strands.iter().map(|s| strand_report(s, noise, &mut dice)).collect(),
         rings: Vec::new(),
-        latency: Latency {
-            p50: none(),
-            p99: none(),
-            p999: none(),
-        },
+        latency: Latency { p50: none(), p99: none(), p999: none() },
         rejected: BTreeMap::new(),
         interrupted: false,
     }
 }
 
 pub(crate) fn processed_kpps(run: &RunReport) -> f64 {
-    run.processed_kpps
-        .as_number()
-        .expect("simulated rates are numbers")
+    run.processed_kpps.as_number().expect("simulated rates are numbers")
 }
 
 fn strand_report(strand: &SimStrand<'_>, noise: f64, dice: &mut Dice) -> StrandReport {
@@ -518,22 +453,13 @@ fn strand_report(strand: &SimStrand<'_>, noise: f64, dice: &mut Dice) -> StrandR
         segment: strand.index,
         replica: strand.replica,
         stages,
-        time: TimeShares {
-            busy,
-            starved,
-            blocked,
-            lost: 0.0,
-            unaccounted: 0.0,
-        },
+        time: TimeShares { busy, starved, blocked, lost: 0.0, unaccounted: 0.0 },
         run_delay_ns: None,
         lost_ns: 0,
         ticks_per_packet: per_packet(sum, strand.given[0], noise, dice),
         empty_polls: 0,
         burst_sizes: Vec::new(),
-        windows: WindowCount {
-            total: 100,
-            lost_to_preemption: 3,
-        },
+        windows: WindowCount { total: 100, lost_to_preemption: 3 },
         involuntary_switches: 0,
     }
 }
@@ -548,22 +474,11 @@ fn per_packet(ticks: f64, packets: u64, noise: f64, dice: &mut Dice) -> Figure {
         return Figure::absent("ticks/packet", Tier::Sim, "simulated", "no packets");
     }
     let value = ticks / packets as f64 * (1.0 + noise * dice.normal());
-    Figure::number(
-        "ticks/packet",
-        around(value, noise, 30),
-        Tier::Sim,
-        "simulated",
-    )
+    Figure::number("ticks/packet", around(value, noise, 30), Tier::Sim, "simulated")
 }
 
 /// An estimate whose interval of 90 % fits a relative error of `noise` standard deviation.
 pub(crate) fn around(value: f64, noise: f64, n: u64) -> Estimate {
     let half = 1.645 * noise * value.abs();
-    Estimate {
-        value,
-        low: value - half,
-        high: value + half,
-        confidence: 0.9,
-        n,
-    }
+    Estimate { value, low: value - half, high: value + half, confidence: 0.9, n }
 }

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where results go: stdout for people or scripts, a file for the record.
+
+use crate::args::{Common, Goal};
+use crate::failure::Failure;
+use linerate_path::model::Path;
+use linerate_record::Record;
+use linerate_report::Style;
+use std::fs;
+use std::io::{ErrorKind, IsTerminal, Write};
+
+/// What the exit status says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// Done.
+    Done,
+    /// Done, and the answer is no.
+    No,
+}
+
+/// Prints a text to stdout. A reader that has gone away is no failure.
+pub(crate) fn print(text: &str) -> Result<Answer, Failure> {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::new(format!("cannot write the result: {error}")))
+        }
+        _ => Ok(Answer::Done),
+    }
+}
+
+/// How to print for whoever reads stdout.
+pub(crate) fn style() -> Style {
+    let terminal = std::io::stdout().is_terminal();
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    Style { color: terminal && !no_color && !dumb, width: 100 }
+}
+
+/// Writes the record where it was asked for, prints the result, and the warnings on stderr.
+pub(crate) fn emit(common: &Common, record: &Record, text: &str) -> Result<Answer, Failure> {
+    let json = record.to_json_pretty().map_err(Failure::new)?;
+    if let Some(file) = &common.record {
+        fs::write(file, &json)
+            .map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))?;
+    }
+    if !common.quiet && !record.warnings.is_empty() {
+        eprint!(
+            "{}",
+            linerate_report::warnings(&record.warnings, &Style { color: false, ..style() })
+        );
+    }
+    print(if common.json { &json } else { text })
+}
+
+/// Whether `kpps` reaches the goal of the command line, if it has one.
+pub(crate) fn reaches(
+    common: &Common,
+    path: &Path,
+    mean_octets: f64,
+    kpps: Option<f64>,
+) -> Result<Answer, Failure> {
+    let wanted = match (common.goal, path.line) {
+        (None, _) => return Ok(Answer::Done),
+        (Some(Goal::PacketsPerSecond(packets)), _) => packets / 1e3,
+        (Some(Goal::Line), Some(line)) => line.packets_per_second(mean_octets) / 1e3,
+        (Some(Goal::Line), None) => {
+            return Err(Failure::new(
+                "--goal line needs the rate of the line: add [line] rate = \"10Gb/s\" to the path",
+            ));
+        }
+    };
+    let kpps = kpps.ok_or_else(|| Failure::new("cannot tell whether the goal is met: no rate"))?;
+    Ok(if kpps >= wanted { Answer::Done } else { Answer::No })
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The figures of a record that people and scripts quote.
+
+use linerate_record::run::RunReport;
+use linerate_record::stats::Estimate;
+use linerate_record::tune::Finding;
+use linerate_record::{Figure, Provenance, Tier, Warning};
+use std::collections::BTreeMap;
+
+/// Where this program's records come from.
+pub(crate) fn provenance() -> Provenance {
+    let arguments: Vec<String> = std::env::args().map(|word| quoted(&word)).collect();
+    linerate_machine::provenance::provenance(
+        concat!("linerate ", env!("CARGO_PKG_VERSION")),
+        option_env!("LINERATE_COMMIT"),
+        env!("LINERATE_COMPILER"),
+        &arguments.join(" "),
+    )
+}
+
+/// A word as a shell reads it back.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=,:@%".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+/// The estimate behind a figure.
+pub(crate) fn estimate(figure: &Figure) -> Option<Estimate> {
+    let value = figure.as_number()?;
+    Some(Estimate {
+        value,
+        low: figure.low.unwrap_or(value),
+        high: figure.high.unwrap_or(value),
+        confidence: figure.confidence.unwrap_or(0.95),
+        n: figure.n,
+    })
+}
+
+/// What one run shows, by name.
+pub(crate) fn of_run(run: &RunReport, finding: &Finding) -> BTreeMap<String, Figure> {
+    let mut figures = BTreeMap::from([
+        ("throughput_kpps".to_owned(), run.throughput_kpps.clone()),
+        ("processed_kpps".to_owned(), run.processed_kpps.clone()),
+        ("line_rate_kpps".to_owned(), line_rate(run)),
+        ("latency_p50_ns".to_owned(), run.latency.p50.clone()),
+        ("latency_p99_ns".to_owned(), run.latency.p99.clone()),
+        ("latency_p999_ns".to_owned(), run.latency.p999.clone()),
+    ]);
+    figures.extend(costs(run));
+    figures.extend(of_finding(finding));
+    figures
+}
+
+/// Bottleneck and finding, by name.
+pub(crate) fn of_finding(finding: &Finding) -> BTreeMap<String, Figure> {
+    const METHOD: &str = "shares of time and service times of the strands";
+    let bottleneck = match &finding.bottleneck {
+        Some(stage) => Figure::text(stage, Tier::Sw, METHOD),
+        None => Figure::absent("text", Tier::Sw, METHOD, &finding.sentence),
+    };
+    let sentence = Figure::text(&finding.sentence, Tier::Sw, METHOD);
+    BTreeMap::from([("bottleneck".to_owned(), bottleneck), ("finding".to_owned(), sentence)])
+}
+
+/// The rate of the line, by the sizes of the packets offered.
+pub(crate) fn line_rate(run: &RunReport) -> Figure {
+    const METHOD: &str = "line rate over mean wire size";
+    match run.line_rate_kpps {
+        Some(kpps) => Figure::exact("kpps", kpps, Tier::Model, METHOD),
+        None => Figure::absent("kpps", Tier::Model, METHOD, "the path has no [line]"),
+    }
+}
+
+/// Work per packet over all strands, in ticks and in cycles.
+pub(crate) fn costs(run: &RunReport) -> BTreeMap<String, Figure> {
+    let (ticks, cycles) = match run.strands.as_slice() {
+        [only] => (only.ticks_per_packet.clone(), strand_cycles(run)),
+        _ => (busy_ticks(run), strand_cycles(run)),
+    };
+    BTreeMap::from([
+        ("ticks_per_packet".to_owned(), ticks),
+        ("cycles_per_packet".to_owned(), cycles),
+    ])
+}
+
+fn source_kpps(run: &RunReport) -> f64 {
+    let first = run.strands.iter().filter(|strand| strand.segment == 0);
+    first.map(|strand| strand.stages[0].kpps).sum()
+}
+
+fn busy_ticks(run: &RunReport) -> Figure {
+    const METHOD: &str = "busy ticks of all strands over packets taken";
+    let busy: f64 = run.strands.iter().map(|strand| strand.time.busy).sum();
+    match source_kpps(run) {
+        kpps if kpps > 0.0 => {
+            let ticks = busy * run.ticks_per_second / (kpps * 1e3);
+            Figure::exact("ticks/packet", ticks, Tier::Sw, METHOD)
+        }
+        _ => Figure::absent("ticks/packet", Tier::Sw, METHOD, "no packet was taken"),
+    }
+}
+
+/// Cycles of every stage on every strand, weighed by the packets it was given.
+fn strand_cycles(run: &RunReport) -> Figure {
+    const METHOD: &str = "cycles of each stage, weighed by its packets";
+    let kpps = source_kpps(run);
+    let mut sum = 0.0;
+    for stage in run.strands.iter().flat_map(|s| &s.stages).filter(|stage| stage.kpps > 0.0) {
+        match stage.cycles_per_packet.as_number() {
+            Some(cycles) => sum += cycles * stage.kpps,
+            None => {
+                let reason = stage.cycles_per_packet.reason.as_deref().unwrap_or("unknown");
+                return Figure::absent("cycles/packet", Tier::Sw, METHOD, reason);
+            }
+        }
+    }
+    if kpps == 0.0 {
+        return Figure::absent("cycles/packet", Tier::Sw, METHOD, "no packet was taken");
+    }
+    Figure::exact("cycles/packet", sum / kpps, Tier::Sw, METHOD)
+}
+
+/// Windows below this share of clean ones are worth a warning.
+const PREEMPTED_SHARE: f64 = 0.1;
+
+/// Fewer clean windows on some strand than this are worth a warning.
+const WINDOWS_FEW: u64 = 50;
+
+/// Why to doubt a run of `frames` different packets.
+pub(crate) fn warnings(run: &RunReport, provenance: &Provenance, frames: u64) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let cpus = provenance.cpus.len() as u32;
+    if let Some(load) = provenance.load_1min.filter(|load| *load > 0.5 * f64::from(cpus)) {
+        warnings.push(Warning::NotIdle { load_1min: load, cpus });
+    }
+    if provenance.emulated == Some(true) {
+        warnings.push(Warning::Emulated);
+    }
+    let windows = run.strands.iter().map(|strand| strand.windows);
+    let share = windows.clone().filter(|w| w.total > 0);
+    let worst = share.map(|w| w.lost_to_preemption as f64 / w.total as f64).fold(0.0, f64::max);
+    if worst > PREEMPTED_SHARE {
+        warnings.push(Warning::PreemptedWindows { share: worst });
+    }
+    let kept = windows.map(|w| w.total - w.lost_to_preemption).min().unwrap_or(0);
+    if kept < WINDOWS_FEW {
+        warnings.push(Warning::FewWindows { kept });
+    }
+    let rejected: u64 = run.rejected.values().sum();
+    if rejected > 0 {
+        warnings.push(Warning::RejectedPackets { rejected, of: rejected + frames });
+    }
+    warnings
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Reads the description of a path and prepares its traffic.
+
+use crate::args::Common;
+use crate::failure::Failure;
+use linerate_dataplane::generator::Generator;
+use linerate_dataplane::traffic::Traffic;
+use linerate_dataplane::{RunError, steering};
+use linerate_path::check::{Described, read};
+use linerate_path::model::{Path, Rate, RunLength, Source};
+use linerate_path::problem::Problem;
+use linerate_stages::{KINDS, specs};
+use std::fs;
+use std::path::Path as FilePath;
+
+/// A path that is ready to run.
+pub(crate) struct Loaded {
+    /// The file's text.
+    pub(crate) text: String,
+    /// The path, with what the command line changes.
+    pub(crate) path: Path,
+    /// Its packets.
+    pub(crate) traffic: Traffic,
+}
+
+/// Reads and checks everything `common` names.
+pub(crate) fn load(common: &Common) -> Result<Loaded, Failure> {
+    let file = &common.path;
+    let shown = file.display().to_string();
+    let text = fs::read_to_string(file)
+        .map_err(|error| Failure::new(format!("cannot read the packet path {shown}: {error}")))?;
+    let stem = file.file_stem().map_or("path".into(), |stem| stem.to_string_lossy());
+    let described =
+        read(&text, &stem, &specs()).map_err(|problems| Failure::new(problems.display(&shown)))?;
+    let at = |problem: Problem| Failure::new(problem.display(&shown));
+    let steers = steering(&described.path, KINDS).map_err(|error| match error {
+        RunError::Stage { stage, error } => {
+            at(described.problem_at(stage, error.param, error.index, &error.message))
+        }
+        other => Failure::new(other),
+    })?;
+    check_stages(&described).map_err(at)?;
+    let traffic = match &described.path.source {
+        Source::Capture { file: capture, buffer_octets } => {
+            let place = file.parent().unwrap_or(FilePath::new("")).join(capture);
+            let problem = |message: &str| at(described.problem_at_key("source", "file", message));
+            let octets = fs::read(&place)
+                .map_err(|error| problem(&format!("cannot read {}: {error}", place.display())))?;
+            Traffic::from_capture(&octets, *buffer_octets, &steers)
+                .map_err(|error| problem(&format!("{}: {error}", place.display())))?
+        }
+        Source::Generator { sizes, flows, seed, buffer_octets } => {
+            let generator = Generator { sizes, flows: *flows, seed: *seed };
+            Traffic::generate(generator, *buffer_octets, &steers).map_err(|error| {
+                at(described.problem_at_key("source", "kind", &error.to_string()))
+            })?
+        }
+    };
+    let mut path = described.path;
+    override_options(&mut path, common)?;
+    Ok(Loaded { text, path, traffic })
+}
+
+/// Makes every stage once, so that a refusal is reported where the parameter stands.
+fn check_stages(described: &Described) -> Result<(), Problem> {
+    let context = linerate_dataplane::BuildContext { replica: 0, replicas: 1 };
+    for (index, used) in described.path.stages.iter().enumerate() {
+        let Some(kind) = linerate_stages::kind(&used.kind) else {
+            continue;
+        };
+        (kind.build)(&used.params, &context).map_err(|error| {
+            described.problem_at(index, error.param, error.index, &error.message)
+        })?;
+    }
+    Ok(())
+}
+
+fn override_options(path: &mut Path, common: &Common) -> Result<(), Failure> {
+    if let Some(seconds) = common.time {
+        path.run.length = RunLength::Seconds(seconds);
+    }
+    if let Some(rate) = common.rate {
+        path.run.rate = rate;
+    }
+    match (path.run.rate, path.line, &path.source) {
+        (Rate::Line, None, _) => Err(Failure::new(
+            "--rate line needs the rate of the line: add [line] rate = \"10Gb/s\" to the path",
+        )),
+        (Rate::Capture, _, Source::Generator { .. }) => Err(Failure::new(
+            "--rate capture needs a capture as the source; a generator has no times of its own",
+        )),
+        _ => Ok(()),
+    }
+}

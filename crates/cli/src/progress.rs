@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a person at a terminal sees while a command works.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::IsTerminal;
+
+const STEPS: u64 = 1_000;
+
+/// A bar over the whole of a command's work. On anything but a terminal it shows nothing.
+pub(crate) struct Progress {
+    bar: ProgressBar,
+}
+
+impl Progress {
+    /// A bar at its start.
+    pub(crate) fn new(quiet: bool) -> Self {
+        let shown = !quiet && std::io::stderr().is_terminal();
+        let target =
+            if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(STEPS), target);
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}") {
+            bar.set_style(style);
+        }
+        Self { bar }
+    }
+
+    /// Names the step at work.
+    pub(crate) fn step(&self, name: &str) {
+        self.bar.set_message(name.to_owned());
+    }
+
+    /// Shows that this share of everything is done, 0 to 1.
+    pub(crate) fn at(&self, share: f64) {
+        self.bar.set_position((share.clamp(0.0, 1.0) * STEPS as f64) as u64);
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `linerate run`: one mapping as given.
+
+use crate::args::{Common, RunArgs};
+use crate::emit::{self, Answer};
+use crate::failure::Failure;
+use crate::figures;
+use crate::load::{Loaded, load};
+use crate::processors::{assign, processors};
+use crate::progress::Progress;
+use linerate_dataplane::capture::PcapWriter;
+use linerate_dataplane::{Job, Kept, RunError, Watch};
+use linerate_path::mapping::describe;
+use linerate_path::model::Sink;
+use linerate_plan::diagnose::diagnose;
+use linerate_record::run::RunReport;
+use linerate_record::{Body, Record, Warning};
+use linerate_stages::KINDS;
+use std::fs::File;
+use std::io::BufWriter;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Runs a path and prints its profile.
+pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
+    let common = &args.common;
+    let loaded = load(common)?;
+    let cpus = processors(common)?;
+    let path = &loaded.path;
+    let strands = assign(path, &path.mapping, &cpus, args.oversubscribe)?;
+    if args.check {
+        return emit::print(&checked(&loaded));
+    }
+    let provenance = figures::provenance();
+    let stop = stop_on_interrupt()?;
+    let progress = Progress::new(common.quiet);
+    progress.step(&describe(&path.mapping, &path.stages));
+    let job = Job {
+        path,
+        kinds: KINDS,
+        traffic: &loaded.traffic,
+        mapping: &path.mapping,
+        cpus: &strands,
+        options: path.run,
+        oversubscribe: path.mapping.strands() > cpus.len(),
+        confine: None,
+        audit: args.audit,
+    };
+    let watch = Watch { stop: &stop, progress: &|share| progress.at(share) };
+    let result = linerate_dataplane::run(&job, &watch);
+    progress.clear();
+    let mut warnings = Vec::new();
+    if job.oversubscribe {
+        let (strands, cpus) = (strands.len() as u32, cpus.len() as u32);
+        warnings.push(Warning::Oversubscribed { strands, cpus });
+    }
+    let frames = loaded.traffic.len();
+    let outcome = match result {
+        Ok(outcome) => outcome,
+        Err(error) => return Err(failed(common, error, provenance, warnings, frames)),
+    };
+    write_kept(&path.sink, &outcome.kept)?;
+    let record = record(outcome.report, provenance, warnings, frames);
+    let kpps = record.figures["processed_kpps"].as_number();
+    let text = text_of(&record);
+    emit::emit(common, &record, &text)?;
+    emit::reaches(common, path, loaded.traffic.mean_octets(), kpps)
+}
+
+/// A flag that Ctrl-C sets. A second Ctrl-C ends the program.
+pub(crate) fn stop_on_interrupt() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        let cannot = |error| Failure::new(format!("cannot listen to signal {signal}: {error}"));
+        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))
+            .map_err(cannot)?;
+        signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(cannot)?;
+    }
+    Ok(stop)
+}
+
+fn record(
+    report: RunReport,
+    provenance: linerate_record::Provenance,
+    mut warnings: Vec<Warning>,
+    frames: usize,
+) -> Record {
+    warnings.extend(figures::warnings(&report, &provenance, frames as u64));
+    let figures = figures::of_run(&report, &diagnose(&report));
+    Record { provenance, figures, warnings, body: Body::Run(Box::new(report)) }
+}
+
+fn text_of(record: &Record) -> String {
+    let Body::Run(report) = &record.body else { return String::new() };
+    let finding = diagnose(report);
+    format!("{}\n{}\n", linerate_report::run(report, &emit::style()), finding.sentence)
+}
+
+/// Prints the profile that a broken stage left behind, and says what broke.
+fn failed(
+    common: &Common,
+    error: RunError,
+    provenance: linerate_record::Provenance,
+    warnings: Vec<Warning>,
+    frames: usize,
+) -> Failure {
+    let message = error.to_string();
+    if let RunError::Panicked { report, .. } = error {
+        let record = record(*report, provenance, warnings, frames);
+        if let Err(failure) = emit::emit(common, &record, &text_of(&record)) {
+            return Failure::new(format!("{message}; and {failure}"));
+        }
+    }
+    Failure::new(message)
+}
+
+fn checked(loaded: &Loaded) -> String {
+    let (path, traffic) = (&loaded.path, &loaded.traffic);
+    let mut text = format!(
+        "{}: {} stages, {} strands: {}\n{} packets of {:.1} octets on average\n",
+        path.name,
+        path.stages.len(),
+        path.mapping.strands(),
+        describe(&path.mapping, &path.stages),
+        traffic.len(),
+        traffic.mean_octets(),
+    );
+    for (cause, packets) in traffic.rejected() {
+        text += &format!("left out: {packets} {cause}\n");
+    }
+    text
+}
+
+/// Writes what the sinks kept to the file of the path.
+fn write_kept(sink: &Sink, kept: &Kept) -> Result<(), Failure> {
+    let Sink::Capture { file, .. } = sink else { return Ok(()) };
+    let write = || -> std::io::Result<()> {
+        let mut writer = PcapWriter::new(BufWriter::new(File::create(file)?))?;
+        for (_, time_ns, frame) in kept.iter() {
+            writer.write(time_ns, frame)?;
+        }
+        let buffered = writer.finish()?;
+        buffered.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()
+    };
+    write().map_err(|error| Failure::new(format!("cannot write the capture {file}: {error}")))
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `linerate schema`: the JSON schemas of what is read and written.
+
+use crate::args::{Format, SchemaArgs};
+use crate::failure::Failure;
+
+/// The schema of a format.
+pub(crate) fn schema(args: &SchemaArgs) -> Result<String, Failure> {
+    match args.format {
+        Format::Record => Ok(linerate_record::schema_json()),
+        Format::Path => {
+            let schema = linerate_path::schema::schema(&linerate_stages::specs());
+            serde_json::to_string_pretty(&schema).map(|json| json + "\n").map_err(Failure::new)
+        }
+    }
+}

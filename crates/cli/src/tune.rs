@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `linerate tune`: measure, explain, predict, try, keep the best.
+//!
+//! ```text
+//! baseline   <- the mapping of the file, or the nearest that fits the processors: one long run
+//! finding    <- diagnose(baseline)
+//! costs      <- of the stages, from the baseline; memory-bound ones found by a confined run
+//! machine    <- interference, ring, burst (calibrate)
+//! candidates <- search the mappings, predict each; the predictions are stored now
+//! rounds     <- ROUNDS times: baseline and the best CONTENDERS, in random order
+//! verdict    <- keep the best candidate that clearly beats the baseline, or the baseline
+//! tuned      <- one long run of what is kept
+//! ```
+
+use crate::args::TuneArgs;
+use crate::calibrate;
+use crate::emit::{self, Answer};
+use crate::failure::Failure;
+use crate::figures;
+use crate::load::{Loaded, load};
+use crate::processors::{assign, processors};
+use crate::progress::Progress;
+use crate::run::stop_on_interrupt;
+use linerate_dataplane::traffic::Traffic;
+use linerate_dataplane::{Job, Watch};
+use linerate_path::mapping::describe;
+use linerate_path::model::{Mapping, Path, RunLength, RunOptions, Sink};
+use linerate_path::spec::StageSpec;
+use linerate_plan::candidates::{Proposal, candidates, nearest_feasible};
+use linerate_plan::costs::Costs;
+use linerate_plan::diagnose::diagnose;
+use linerate_plan::verdict::{Contender, Verdict, choose, gap_to_line, prediction_error};
+use linerate_record::run::RunReport;
+use linerate_record::stats::{Estimate, median_interval};
+use linerate_record::tune::{Candidate, Finding, Limit, RuledOut, TuneReport};
+use linerate_record::{Body, Figure, Record, Tier, Warning};
+use linerate_stages::KINDS;
+use std::cell::Cell;
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Rounds in which the baseline and the contenders take turns. The verdict needs five with a clean
+/// rate for an interval; the others are in hand for a busy machine.
+const ROUNDS: u32 = 8;
+
+/// Candidates that are tried, best prediction first.
+const CONTENDERS: usize = 3;
+
+/// Length of one run in a round, in seconds.
+const ROUND_SECONDS: f64 = 0.25;
+
+/// Confidence of the intervals of rates over rounds.
+const CONFIDENCE: f64 = 0.90;
+
+/// Longest single measurement: what is asked for beyond that goes into no tuning.
+const LONG_SECONDS_MAX: f64 = 10.0;
+
+/// Runs mappings on the processors at hand.
+pub(crate) struct Bench<'a> {
+    /// The path at hand.
+    pub(crate) path: &'a Path,
+    /// Its packets.
+    pub(crate) traffic: &'a Traffic,
+    /// The processors, best first.
+    pub(crate) cpus: &'a [u32],
+    stop: &'a AtomicBool,
+    progress: &'a Progress,
+    /// Seconds of measuring done, and all that are planned.
+    done: Cell<f64>,
+    planned: f64,
+}
+
+impl Bench<'_> {
+    /// Runs `mapping` of `path` for so many seconds; with `confine` the source repeats that many
+    /// packets.
+    pub(crate) fn run(
+        &self,
+        path: &Path,
+        mapping: &Mapping,
+        burst: u32,
+        seconds: f64,
+        confine: Option<usize>,
+    ) -> Result<RunReport, Failure> {
+        let cpus = assign(path, mapping, self.cpus, false)?;
+        let job = Job {
+            path,
+            kinds: KINDS,
+            traffic: self.traffic,
+            mapping,
+            cpus: &cpus,
+            options: RunOptions { burst, length: RunLength::Seconds(seconds), ..path.run },
+            oversubscribe: false,
+            confine,
+            audit: false,
+        };
+        let before = self.done.get();
+        let at = |share: f64| self.progress.at((before + share * seconds) / self.planned);
+        let watch = Watch { stop: self.stop, progress: &at };
+        let outcome = linerate_dataplane::run(&job, &watch).map_err(Failure::new)?;
+        self.done.set(before + seconds);
+        Ok(outcome.report)
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// Tunes a path and prints what came of it.
+pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
+    let common = &args.common;
+    let mut loaded = load(common)?;
+    // A capture would be written by every run; it is for `run`.
+    loaded.path.sink = Sink::Null;
+    let cpus = processors(common)?;
+    let provenance = figures::provenance();
+    let stop = stop_on_interrupt()?;
+    let progress = Progress::new(common.quiet);
+    let long = long_seconds(&loaded.path);
+    let runs = f64::from(ROUNDS) * (1 + CONTENDERS) as f64;
+    let bench = Bench {
+        path: &loaded.path,
+        traffic: &loaded.traffic,
+        cpus: &cpus,
+        stop: &stop,
+        progress: &progress,
+        done: Cell::new(0.0),
+        planned: 2.0 * long
+            + calibrate::RUNS as f64 * calibrate::RUN_SECONDS
+            + runs * ROUND_SECONDS,
+    };
+    let tuned = Tuning::new(&bench, long)?.go();
+    progress.clear();
+    let (report, mapping) = tuned?;
+    let mut warnings = mapping_warnings(&loaded.path, cpus.len());
+    let frames = loaded.traffic.len() as u64;
+    warnings.extend(figures::warnings(&report.tuned, &provenance, frames));
+    let figures = tune_figures(&report);
+    let kpps = figures["tuned_kpps"].as_number();
+    let body = Body::Tune(Box::new(report));
+    let record = Record { provenance, figures, warnings, body };
+    let text = match &record.body {
+        Body::Tune(report) => linerate_report::tune(report, &emit::style()),
+        Body::Run(_) => String::new(),
+    };
+    if let Some((mapping, burst)) = &mapping {
+        write_out(args, &loaded, mapping, *burst)?;
+    }
+    emit::emit(common, &record, &text)?;
+    if stop.load(Ordering::Relaxed) {
+        return Err(Failure::new("interrupted: what was measured until then stands above"));
+    }
+    emit::reaches(common, &loaded.path, loaded.traffic.mean_octets(), kpps)
+}
+
+/// Writes the path with the mapping to keep, where the command line asks for it.
+fn write_out(
+    args: &TuneArgs,
+    loaded: &Loaded,
+    mapping: &Mapping,
+    burst: u32,
+) -> Result<(), Failure> {
+    let Some(file) = &args.out else { return Ok(()) };
+    let text = linerate_path::write::with_mapping(&loaded.text, &loaded.path, mapping, burst)
+        .map_err(|problems| {
+            Failure::new(problems.display(&args.common.path.display().to_string()))
+        })?;
+    fs::write(file, text)
+        .map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))
+}
+
+fn long_seconds(path: &Path) -> f64 {
+    match path.run.length {
+        RunLength::Seconds(seconds) => seconds.min(LONG_SECONDS_MAX),
+        RunLength::Packets(_) => 2.0,
+    }
+}
+
+fn mapping_warnings(path: &Path, cpus: usize) -> Vec<Warning> {
+    let wanted = path.mapping.strands();
+    let few = Warning::FewCpus { wanted: wanted as u32, available: cpus as u32 };
+    if wanted > cpus { vec![few] } else { Vec::new() }
+}
+
+/// One pass through the chain.
+struct Tuning<'a> {
+    bench: &'a Bench<'a>,
+    long: f64,
+    specs: Vec<StageSpec>,
+    baseline_mapping: Mapping,
+    baseline: RunReport,
+    finding: Finding,
+}
+
+/// A mapping to keep, with its burst.
+type Kept = Option<(Mapping, u32)>;
+
+impl<'a> Tuning<'a> {
+    /// Measures the baseline and explains it.
+    fn new(bench: &'a Bench<'a>, long: f64) -> Result<Self, Failure> {
+        let path = bench.path;
+        let specs = path.stages.iter().filter_map(|s| linerate_stages::kind(&s.kind));
+        let specs = specs.map(|kind| kind.spec).collect();
+        let baseline_mapping = nearest_feasible(&path.mapping, bench.cpus.len(), None);
+        bench.progress.step("baseline");
+        let baseline = bench.run(path, &baseline_mapping, path.run.burst, long, None)?;
+        let finding = diagnose(&baseline);
+        Ok(Self { bench, long, specs, baseline_mapping, baseline, finding })
+    }
+
+    /// The rest of the chain: the report, and the mapping to keep if it is another.
+    fn go(self) -> Result<(TuneReport, Kept), Failure> {
+        let path = self.bench.path;
+        if self.finding.limit == Limit::Offered || self.bench.is_stopped() {
+            return Ok((self.unchanged(Vec::new(), Vec::new()), None));
+        }
+        self.bench.progress.step("calibrating");
+        let mut costs = Costs::from_run(&self.baseline, path, path.run.burst)
+            .map_err(|error| Failure::new(format!("cannot tell what the stages cost: {error}")))?;
+        calibrate::check_memory(self.bench, &self.baseline_mapping, &self.baseline, &mut costs);
+        let machine = calibrate::environment(self.bench, &self.baseline_mapping, &costs);
+        let burst = path.run.burst;
+        let advice = candidates(path, &self.specs, &costs, &machine, &self.baseline_mapping, burst);
+        let mut stored: Vec<Candidate> =
+            advice.proposals.iter().map(|proposal| self.stored(proposal)).collect();
+        let contenders = contenders(&advice.proposals);
+        let rates = self.rounds(&contenders)?;
+        if self.bench.is_stopped() {
+            return Ok((self.unchanged(stored, advice.ruled_out), None));
+        }
+        let verdict = verdict(&contenders, &rates);
+        for (index, contender) in contenders.iter().enumerate() {
+            let candidate = &mut stored[contender.index];
+            candidate.measured_kpps = Some(rate_figure(&rates[index + 1]));
+            candidate.speedup = verdict.speedups[index].map(speedup_figure);
+        }
+        self.bench.progress.step("the mapping to keep");
+        let kept = verdict.chosen.map(|index| contenders[index].proposal);
+        let (mapping, burst) =
+            kept.map_or((&self.baseline_mapping, burst), |kept| (&kept.mapping, kept.burst));
+        let tuned = self.bench.run(path, mapping, burst, self.long, None)?;
+        let kept = kept.map(|kept| (kept.mapping.clone(), kept.burst));
+        let chosen = verdict.chosen.map(|index| contenders[index].index as u32);
+        let report = TuneReport {
+            tuned,
+            chosen,
+            rounds: ROUNDS,
+            baseline_kpps: rate_figure(&rates[0]),
+            ..self.unchanged(stored, advice.ruled_out)
+        };
+        Ok((report, kept))
+    }
+
+    /// The report when the baseline is kept, or nothing further could be done.
+    fn unchanged(&self, candidates: Vec<Candidate>, ruled_out: Vec<RuledOut>) -> TuneReport {
+        let path = self.bench.path;
+        TuneReport {
+            given_mapping: describe(&path.mapping, &path.stages),
+            baseline_mapping: describe(&self.baseline_mapping, &path.stages),
+            baseline: self.baseline.clone(),
+            baseline_kpps: self.baseline.processed_kpps.clone(),
+            finding: self.finding.clone(),
+            candidates,
+            ruled_out,
+            chosen: None,
+            tuned: self.baseline.clone(),
+            rounds: 0,
+        }
+    }
+
+    /// A proposal as the record keeps it before anything of it has run.
+    fn stored(&self, proposal: &Proposal) -> Candidate {
+        const METHOD: &str = "stage costs of the baseline, calibrated rings and interference";
+        let predicted = proposal.prediction.kpps;
+        Candidate {
+            name: proposal.name.clone(),
+            mapping: describe(&proposal.mapping, &self.bench.path.stages),
+            burst: proposal.burst,
+            predicted_kpps: Figure::number("kpps", predicted, Tier::Model, METHOD),
+            memory_bound: proposal.prediction.memory_bound,
+            measured_kpps: None,
+            speedup: None,
+        }
+    }
+
+    /// Rates of the baseline (first) and the contenders, by round; `None` where no window was clean.
+    fn rounds(&self, contenders: &[Tried<'_>]) -> Result<Vec<Vec<Option<f64>>>, Failure> {
+        let path = self.bench.path;
+        let mut all = vec![(&self.baseline_mapping, path.run.burst)];
+        all.extend(contenders.iter().map(|c| (&c.proposal.mapping, c.proposal.burst)));
+        let mut rates = vec![Vec::new(); all.len()];
+        let mut order: Vec<usize> = (0..all.len()).collect();
+        let mut random = Shuffle::new();
+        for round in 1..=ROUNDS {
+            random.shuffle(&mut order);
+            for &index in &order {
+                if self.bench.is_stopped() {
+                    return Ok(rates);
+                }
+                let (mapping, burst) = all[index];
+                self.bench.progress.step(&format!(
+                    "round {round} of {ROUNDS}: {}",
+                    describe(mapping, &path.stages)
+                ));
+                let run = self.bench.run(path, mapping, burst, ROUND_SECONDS, None)?;
+                rates[index].push(run.processed_kpps.as_number());
+            }
+        }
+        Ok(rates)
+    }
+}
+
+/// A proposal that is tried, and its place among all of them.
+struct Tried<'a> {
+    index: usize,
+    proposal: &'a Proposal,
+}
+
+/// The proposals to try: the best, and the best of each other mapping.
+fn contenders(proposals: &[Proposal]) -> Vec<Tried<'_>> {
+    let mut tried: Vec<Tried<'_>> = Vec::new();
+    for (index, proposal) in proposals.iter().enumerate() {
+        if tried.iter().all(|other| other.proposal.mapping != proposal.mapping) {
+            tried.push(Tried { index, proposal });
+        }
+    }
+    tried.truncate(CONTENDERS);
+    tried
+}
+
+fn verdict(contenders: &[Tried<'_>], rates: &[Vec<Option<f64>>]) -> Verdict {
+    let all: Vec<Contender<'_>> = contenders
+        .iter()
+        .zip(&rates[1..])
+        .map(|(tried, kpps)| Contender { mapping: &tried.proposal.mapping, kpps })
+        .collect();
+    choose(&rates[0], &all)
+}
+
+const ROUNDS_METHOD: &str = "median over interleaved rounds";
+
+fn rate_figure(rounds: &[Option<f64>]) -> Figure {
+    let rates: Vec<f64> = rounds.iter().flatten().copied().collect();
+    if rates.is_empty() {
+        let reason = "no window without preemption in any round";
+        return Figure::absent("kpps", Tier::Sw, ROUNDS_METHOD, reason);
+    }
+    Figure::number("kpps", median_interval(&rates, CONFIDENCE), Tier::Sw, ROUNDS_METHOD)
+}
+
+fn speedup_figure(speedup: Estimate) -> Figure {
+    Figure::number("ratio", speedup, Tier::Sw, "median of the ratios of the same round")
+}
+
+/// The figures of a tuning, by name.
+fn tune_figures(report: &TuneReport) -> std::collections::BTreeMap<String, Figure> {
+    let kept = report.chosen.and_then(|index| report.candidates.get(index as usize));
+    let none = |unit: &str, tier| {
+        Figure::absent(unit, tier, ROUNDS_METHOD, "no candidate beat the baseline: it is kept")
+    };
+    let measured = kept.and_then(|kept| kept.measured_kpps.clone());
+    let tuned = measured.unwrap_or_else(|| report.baseline_kpps.clone());
+    let predicted = kept.map_or_else(|| none("kpps", Tier::Model), |k| k.predicted_kpps.clone());
+    let error = tuned.as_number().zip(predicted.as_number());
+    let error = error.and_then(|(tuned, predicted)| prediction_error(tuned, predicted));
+    let error = error.map_or_else(
+        || none("ratio", Tier::Sw),
+        |error| Figure::exact("ratio", error, Tier::Sw, "measured over predicted, less 1"),
+    );
+    let speedup = match kept {
+        Some(kept) => kept.speedup.clone().unwrap_or_else(|| none("ratio", Tier::Sw)),
+        None => Figure::exact("ratio", 1.0, Tier::Sw, "the baseline is kept"),
+    };
+    let line = figures::line_rate(&report.tuned);
+    let gap = tuned.as_number().zip(line.as_number()).and_then(|(t, l)| gap_to_line(t, l));
+    let gap = gap.map_or_else(
+        || Figure::absent("ratio", Tier::Sw, ROUNDS_METHOD, "no line rate to compare with"),
+        |gap| Figure::exact("ratio", gap, Tier::Sw, "1 less tuned rate over line rate"),
+    );
+    let mut figures = figures::costs(&report.tuned);
+    figures.extend(figures::of_finding(&report.finding));
+    figures.extend(
+        [
+            ("baseline_kpps", report.baseline_kpps.clone()),
+            ("tuned_kpps", tuned),
+            ("speedup", speedup),
+            ("predicted_kpps", predicted),
+            ("prediction_error", error),
+            ("line_rate_kpps", line),
+            ("gap_to_line", gap),
+        ]
+        .map(|(name, figure)| (name.to_owned(), figure)),
+    );
+    figures
+}
+
+/// A random order for each round, so that no mapping always follows another.
+struct Shuffle(u64);
+
+impl Shuffle {
+    fn new() -> Self {
+        Self(linerate_machine::ticks::ticks() | 1)
+    }
+
+    /// Fisher and Yates, with xorshift64 (Marsaglia, 2003).
+    fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            items.swap(last, (self.0 % (last as u64 + 1)) as usize);
+        }
+    }
+}

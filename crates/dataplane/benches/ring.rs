@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The ring against rtrb: items per second from one processor to another, in bursts of 1, 8 and 32.
+//!
+//! Both run in the same process in random order, many short repetitions. A repetition is cut into
+//! windows of 1 ms; those in which either thread was preempted are dropped. What is printed is the
+//! median of the ratios of the same repetition, with its 95 % interval.
+//!
+//! `cargo bench -p linerate-dataplane --bench ring [-- REPETITIONS]`
+
+use linerate_dataplane::ring;
+use linerate_linux as linux;
+use linerate_machine::ticks::{ticks, ticks_per_second};
+use linerate_record::stats::{median, paired_ratio};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const CAPACITY: usize = 1_024;
+const WINDOWS: u64 = 30;
+const WINDOW_NS: f64 = 1e6;
+
+/// One end of a queue of numbers. `items` is what to push, or room for what is popped.
+trait Push: Send {
+    fn push(&mut self, items: &mut Vec<u64>);
+}
+trait Pop: Send {
+    fn pop(&mut self, items: &mut Vec<u64>, burst: usize);
+}
+
+impl Push for ring::Producer<u64> {
+    #[inline]
+    fn push(&mut self, items: &mut Vec<u64>) {
+        match items.as_slice() {
+            [only] => {
+                if self.push(*only).is_ok() {
+                    items.clear();
+                }
+            }
+            _ => drop(self.push_from(items)),
+        }
+    }
+}
+
+impl Pop for ring::Consumer<u64> {
+    #[inline]
+    fn pop(&mut self, items: &mut Vec<u64>, burst: usize) {
+        if burst == 1 {
+            items.extend(self.pop());
+        } else {
+            self.pop_into(items, burst);
+        }
+    }
+}
+
+impl Push for rtrb::Producer<u64> {
+    #[inline]
+    fn push(&mut self, items: &mut Vec<u64>) {
+        match items.as_slice() {
+            [only] => {
+                if self.push(*only).is_ok() {
+                    items.clear();
+                }
+            }
+            _ => {
+                let pushed = self.push_partial_slice(items).0.len();
+                if pushed == items.len() {
+                    items.clear();
+                } else {
+                    items.drain(..pushed);
+                }
+            }
+        }
+    }
+}
+
+impl Pop for rtrb::Consumer<u64> {
+    #[inline]
+    fn pop(&mut self, items: &mut Vec<u64>, burst: usize) {
+        if burst == 1 {
+            items.extend(self.pop());
+        } else {
+            let popped = self.pop_partial_slice_uninit(&mut items.spare_capacity_mut()[..burst]);
+            let popped = popped.0.len();
+            // SAFETY: rtrb has initialised the first `popped` items of the spare capacity.
+            unsafe { items.set_len(popped) }
+        }
+    }
+}
+
+/// A thread's windows: what it moved, and whether it stayed on its processor.
+#[derive(Clone, Copy, Default)]
+struct Window {
+    items: u64,
+    clean: bool,
+}
+
+/// Watches windows go by.
+struct Watch {
+    start: u64,
+    length: u64,
+    index: u64,
+    boundary: u64,
+    moved: u64,
+    switches: u64,
+    cpu_ns: u64,
+    windows: Vec<Window>,
+}
+
+impl Watch {
+    fn new(start: u64) -> Self {
+        let length = (WINDOW_NS * ticks_per_second() / 1e9) as u64;
+        let windows = vec![Window::default(); WINDOWS as usize];
+        Self { start, length, index: 0, boundary: start, moved: 0, switches: 0, cpu_ns: 0, windows }
+    }
+
+    /// Counts `items`; false when the last window is over.
+    #[inline]
+    fn count(&mut self, items: usize) -> bool {
+        self.moved += items as u64;
+        let now = ticks();
+        now < self.boundary || self.cross(now)
+    }
+
+    #[cold]
+    fn cross(&mut self, now: u64) -> bool {
+        let (switches, cpu_ns) = (linux::involuntary_switches(), linux::thread_cpu_time_ns());
+        let index = (now - self.start) / self.length;
+        if self.boundary > self.start && index == self.index + 1 {
+            let on_cpu = (cpu_ns - self.cpu_ns) as f64 >= 0.96 * WINDOW_NS;
+            let clean = switches == self.switches && on_cpu;
+            if let Some(window) = self.windows.get_mut(self.index as usize) {
+                *window = Window { items: self.moved, clean };
+            }
+        }
+        (self.switches, self.cpu_ns, self.index, self.moved) = (switches, cpu_ns, index, 0);
+        self.boundary = self.start + (index + 1) * self.length;
+        index < WINDOWS
+    }
+}
+
+/// Million items per second through a queue, median of the clean windows.
+///
+/// Each end is moved into its thread: beside each other they would share a cache line.
+fn rate<P: Push, C: Pop>((tx, rx): (P, C), burst: usize, cpus: [u32; 2]) -> Option<f64> {
+    let start = AtomicU64::new(0);
+    let ready = Barrier::new(2);
+    let begin = |cpu| {
+        linux::pin_current_thread(cpu).expect("the processor may be used");
+        if ready.wait().is_leader() {
+            start.store(ticks() + 1_000_000, Ordering::Relaxed);
+        }
+        ready.wait();
+        while ticks() < start.load(Ordering::Relaxed) {}
+        Watch::new(start.load(Ordering::Relaxed))
+    };
+    let (sent, received) = std::thread::scope(|scope| {
+        let begin = &begin;
+        let sender = scope.spawn(move || {
+            let mut tx = Box::new(tx);
+            let mut watch = begin(cpus[0]);
+            let mut items = Vec::with_capacity(burst);
+            let mut next = 0;
+            loop {
+                if items.is_empty() {
+                    items.extend(next..next + burst as u64);
+                    next += burst as u64;
+                }
+                let before = items.len();
+                tx.push(&mut items);
+                if !watch.count(before - items.len()) {
+                    return watch.windows;
+                }
+            }
+        });
+        let mut rx = Box::new(rx);
+        let mut watch = begin(cpus[1]);
+        let mut items = Vec::with_capacity(burst);
+        let mut expected = 0;
+        loop {
+            rx.pop(&mut items, burst);
+            let popped = items.len();
+            for item in items.drain(..) {
+                assert_eq!(item, expected, "the queue keeps its order");
+                expected += 1;
+            }
+            if !watch.count(popped) {
+                break;
+            }
+        }
+        (sender.join().expect("the sender does not panic"), watch.windows)
+    });
+    let both = sent.iter().zip(&received).filter(|(s, r)| s.clean && r.clean);
+    let rates: Vec<f64> = both.map(|(_, r)| r.items as f64 * 1e3 / WINDOW_NS).collect();
+    median(&rates)
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let test = arguments.iter().any(|argument| argument == "--test");
+    let asked = arguments.iter().find_map(|argument| argument.parse().ok());
+    let repetitions: u32 = if test { 1 } else { asked.unwrap_or(41) };
+    let allowed = linux::allowed_cpus().expect("the kernel tells the processors");
+    let [first, second, ..] = allowed[..] else {
+        println!("ring: SKIP: a ring needs two processors, {} may be used", allowed.len());
+        return;
+    };
+    println!("million items per second, {CAPACITY} slots, processors {first} and {second}");
+    println!("{:>6} {:>10} {:>10}   linerate / rtrb (95 % interval)", "burst", "linerate", "rtrb");
+    for burst in [1, 8, 32] {
+        let mut rates = [Vec::new(), Vec::new()];
+        for repetition in 0..repetitions {
+            let own = || rate(ring::ring(CAPACITY), burst, [first, second]);
+            let peer = || rate(rtrb::RingBuffer::new(CAPACITY), burst, [first, second]);
+            let (own, peer) = if (ticks() >> 5).is_multiple_of(2) || test && repetition == 0 {
+                let own = own();
+                (own, peer())
+            } else {
+                let peer = peer();
+                (own(), peer)
+            };
+            if let (Some(own), Some(peer)) = (own, peer) {
+                rates[0].push(own);
+                rates[1].push(peer);
+            }
+        }
+        let [Some(own), Some(peer)] = [median(&rates[0]), median(&rates[1])] else {
+            println!("{burst:>6}  no repetition had a clean window");
+            continue;
+        };
+        let ratio = paired_ratio(&rates[1], &rates[0], 0.95);
+        println!(
+            "{burst:>6} {own:>10.1} {peer:>10.1}   {:.3} ({:.3} to {:.3}, n = {})",
+            ratio.value, ratio.low, ratio.high, ratio.n
+        );
+    }
+}
