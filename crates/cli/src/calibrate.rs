@@ -2,9 +2,9 @@
 //! What a prediction must know of the machine and the traffic beside the costs of the stages: how
 //! processors slow each other down, what a ring costs, what a burst costs.
 //!
-//! None of it runs a candidate. A ring is measured on a path of its own (`parse` and `verify`, which
-//! reads every octet on the far side), with the traffic of the path at hand, once merged and once
-//! with a ring in between:
+//! None of it runs a candidate. A ring is measured on a path of its own (`parse` and `verify`,
+//! which reads every octet on the far side), with the traffic of the path at hand, once merged and
+//! once with a ring in between:
 //!
 //! ```text
 //! producer = ring out + source(split) - source(merged) + parse(split) - parse(merged)

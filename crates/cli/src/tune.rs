@@ -283,7 +283,8 @@ impl<'a> Tuning<'a> {
         }
     }
 
-    /// Rates of the baseline (first) and the contenders, by round; `None` where no window was clean.
+    /// Rates of the baseline (first) and the contenders, by round; `None` where no window was
+    /// clean.
     fn rounds(&self, contenders: &[Tried<'_>]) -> Result<Vec<Vec<Option<f64>>>, Failure> {
         let path = self.bench.path;
         let mut all = vec![(&self.baseline_mapping, path.run.burst)];

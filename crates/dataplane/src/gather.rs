@@ -171,6 +171,7 @@ fn strand_report(job: &Job<'_>, ended: &Ended<'_, '_>, ticks_per_second: f64) ->
             lost_to_preemption: readings.windows_lost,
         },
         involuntary_switches: readings.switches,
+        cpu_ns: ended.cpu_ns,
     }
 }
 

@@ -131,8 +131,8 @@ impl Generator<'_> {
     }
 
     /// Flows of one host differ in the client port: the `n`th has the port `n` after the first.
-    /// There are at most `MAX_TRAFFIC_OCTETS / MIN_FRAME_OCTETS` flows, 1561 for each of 1024 hosts,
-    /// so no host runs out of its 8192 ports.
+    /// There are at most `MAX_TRAFFIC_OCTETS / MIN_FRAME_OCTETS` flows, 1561 for each of 1024
+    /// hosts, so no host runs out of its 8192 ports.
     fn build(&self, flow: u64, octets: usize, frame: &mut Vec<u8>) {
         let hosts = u64::from(self.flows).min(MAX_HOSTS);
         let (host, nth) = (flow % hosts, flow / hosts);

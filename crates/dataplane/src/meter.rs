@@ -6,12 +6,12 @@
 //! *blocked*. A strand that was not running shows as a turn far longer than its like: the excess is
 //! *lost*. Nothing here looks at the wall clock; the report compares the sum with it.
 //!
-//! In one turn of eight, picked at random so as not to beat with a periodic load, the counter is also
-//! read between the stages. Stage times thus come from a sample, the times of the strand from
+//! In one turn of eight, picked at random so as not to beat with a periodic load, the counter is
+//! also read between the stages. Stage times thus come from a sample, the times of the strand from
 //! every turn.
 //!
-//! Turns are gathered in windows of [`WINDOW_NS`]. At the end of a window the kernel is asked whether
-//! the thread was preempted in it; estimates use the clean windows alone.
+//! Turns are gathered in windows of [`WINDOW_NS`]. At the end of a window the kernel is asked
+//! whether the thread was preempted in it; estimates use the clean windows alone.
 //!
 //! With `ON` false everything here compiles to nothing: the bound against which the cost of the
 //! profile is measured.
@@ -155,9 +155,9 @@ pub(crate) struct Meter<const ON: bool> {
 }
 
 impl<const ON: bool> Meter<ON> {
-    /// A meter for a strand of `parts` parts (head, stages, tail), measuring over `span`. All memory
-    /// it will use is allocated here. `yields`: the strand gives its processor away while it waits,
-    /// so being away for long is no loss.
+    /// A meter for a strand of `parts` parts (head, stages, tail), measuring over `span`. All
+    /// memory it will use is allocated here. `yields`: the strand gives its processor away
+    /// while it waits, so being away for long is no loss.
     pub(crate) fn new(span: Span, parts: usize, seed: u32, yields: bool) -> Self {
         assert!(parts <= MAX_PARTS, "a strand of {parts} parts");
         let in_ticks = |ns: u64| (ns as f64 * span.ticks_per_second / 1e9) as u64;
@@ -319,8 +319,8 @@ impl<const ON: bool> Meter<ON> {
     }
 
     /// Divides a turn with packets into busy and lost. A turn is interrupted when it takes longer
-    /// than [`AWAY_NS`] beyond [`AWAY_FACTOR`] times the usual; then it counts as the usual, and the
-    /// rest as lost.
+    /// than [`AWAY_NS`] beyond [`AWAY_FACTOR`] times the usual; then it counts as the usual, and
+    /// the rest as lost.
     #[inline]
     fn account_busy(&mut self, now: u64, packets: u64) {
         let waited = std::mem::take(&mut self.waited_in_turn);

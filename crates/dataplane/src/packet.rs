@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A packet: the handle of a buffer that was allocated before the run.
 //!
-//! A buffer is a [`Meta`] followed by room for the frame. Buffers lie in a [`Pool`]; a [`Packet`] is
-//! the only handle to its buffer, so its holder may read and write without locks, on whichever
+//! A buffer is a [`Meta`] followed by room for the frame. Buffers lie in a [`Pool`]; a [`Packet`]
+//! is the only handle to its buffer, so its holder may read and write without locks, on whichever
 //! strand it is. A packet that is dropped without being released is lost to its pool until the
 //! pool itself goes; that is a leak of one buffer, never a dangling handle.
 

@@ -2,9 +2,10 @@
 //! The ring between two strands: bounded, one producer, one consumer, no locks.
 //!
 //! A Lamport queue over free-running indices. The slots are an array whose length is a power of
-//! two; `tail` counts items ever pushed, `head` items ever popped, so `tail - head` items are inside
-//! and item `i` lies in slot `i mod length`. Each side owns one index and keeps a copy of the other
-//! that it refreshes only when the copy says there is too little room, or too little to take:
+//! two; `tail` counts items ever pushed, `head` items ever popped, so `tail - head` items are
+//! inside and item `i` lies in slot `i mod length`. Each side owns one index and keeps a copy of
+//! the other that it refreshes only when the copy says there is too little room, or too little to
+//! take:
 //!
 //! ```text
 //! push(items):  room = length - (tail - cached_head)

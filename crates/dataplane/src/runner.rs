@@ -193,6 +193,8 @@ pub(crate) struct Ended<'a, 'p> {
     pub(crate) place: Place,
     pub(crate) strand: Strand<'a, 'p>,
     pub(crate) readings: Readings,
+    /// Processor time of the whole run, warming up included.
+    pub(crate) cpu_ns: u64,
     /// Core cycles per tick before and after, where they could be measured.
     pub(crate) clock: [Option<f64>; 2],
     panic: Option<String>,
@@ -464,14 +466,16 @@ fn strand_main<'a, 'p, const ON: bool>(
     let before = core_clock();
     let seed = 0x9E37_79B9 ^ ((place.segment as u32) << 8) ^ place.replica as u32;
     let mut meter = Meter::<ON>::new(span, strand.parts.len() + 2, seed, job.oversubscribe);
+    let cpu_ns = linux::thread_cpu_time_ns();
     let result = catch_unwind(AssertUnwindSafe(|| strand.run(&mut meter, control)));
     let panic = result.err().map(|payload| {
         control.abort.store(true, Ordering::Relaxed);
         message(&*payload)
     });
+    let cpu_ns = linux::thread_cpu_time_ns() - cpu_ns;
     strand.close();
     let readings = meter.finish();
-    Ok(Ended { place, strand, readings, clock: [before, core_clock()], panic })
+    Ok(Ended { place, strand, readings, cpu_ns, clock: [before, core_clock()], panic })
 }
 
 fn message(payload: &(dyn std::any::Any + Send)) -> String {

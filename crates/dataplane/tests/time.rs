@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The profile of time against what is known: the wall clock, the scheduler, a given rate, work of a
-//! given size.
+//! The profile of time against what is known: the wall clock, the scheduler, a given rate, work of
+//! a given size.
 //!
 //! These measure, so they need a processor for themselves for a moment. Each is tried several times
 //! and must hold once; a machine so busy that it never does fails them, rightly.

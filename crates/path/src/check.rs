@@ -104,8 +104,8 @@ pub fn read(text: &str, stem: &str, kinds: &[StageSpec]) -> Result<Described, Pr
     }
 }
 
-/// The value an error at `at` lies in, if it is one that ends where it was meant to: written without
-/// quotes, or missing. The library then goes on as if it were sound, and so can the check.
+/// The value an error at `at` lies in, if it is one that ends where it was meant to: written
+/// without quotes, or missing. The library then goes on as if it were sound, and so can the check.
 fn bare_value(text: &str, table: &DeTable<'_>, at: &Range<usize>) -> Option<Range<usize>> {
     table.iter().find_map(|(_, value)| bare_part(text, value, at))
 }

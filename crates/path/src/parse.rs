@@ -38,7 +38,8 @@ pub fn bit_rate(text: &str) -> Result<f64, String> {
     units::parse_bit_rate(text).map(|rate| rate.0).map_err(sentence)
 }
 
-/// How fast packets are offered: `max`, `line`, `capture`, or a figure such as `1.5Mpps` or `5Gb/s`.
+/// How fast packets are offered: `max`, `line`, `capture`, or a figure such as `1.5Mpps` or
+/// `5Gb/s`.
 ///
 /// # Errors
 /// What is wrong with the text.

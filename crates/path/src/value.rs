@@ -231,7 +231,8 @@ fn ranged(key: &Key, given: &Given<'_>, min: i64, max: i64) -> Result<i64, Vec<M
     }
 }
 
-/// A whole number between `min` and `max`, both included. `part` says which part of the value it is.
+/// A whole number between `min` and `max`, both included. `part` says which part of the value it
+/// is.
 fn in_range(key: &Key, part: &str, given: &Given<'_>, min: i64, max: i64) -> Result<i64, Mistake> {
     let DeValue::Integer(integer) = given.get_ref() else {
         return Err(wrong_type(key, given));

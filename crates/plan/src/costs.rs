@@ -16,8 +16,8 @@ use std::fmt;
 /// mix of packets move the ratio of compute-bound stages too, but by tenths.
 const MEMORY_RATIO: f64 = 1.5;
 
-/// ... and costs at least this many ticks more. Less is two hits in the second-level cache (about 14
-/// cycles each), which no mapping takes away.
+/// ... and costs at least this many ticks more. Less is two hits in the second-level cache (about
+/// 14 cycles each), which no mapping takes away.
 const MEMORY_TICKS: f64 = 30.0;
 
 /// One stage, or one end of the path.

@@ -18,8 +18,8 @@
 //! ```
 //!
 //! Shares of time come from all of the run, service times from clean windows only; the two are
-//! measured independently, and the finding rests on their agreement. It says what limits *this* run,
-//! not what another mapping would gain: that is the model's part.
+//! measured independently, and the finding rests on their agreement. It says what limits *this*
+//! run, not what another mapping would gain: that is the model's part.
 
 use crate::profile::{Profile, Segment, service_time, stage_time};
 use linerate_record::run::{RunReport, StrandReport, TimeShares};
@@ -38,7 +38,8 @@ const STRAY_BLOCKED: f64 = 0.02;
 /// wait if it were told to.
 const STRAY_DROPS: f64 = 0.01;
 
-/// Replicas whose busy shares differ by more than this are called uneven: a fifth of a strand idles.
+/// Replicas whose busy shares differ by more than this are called uneven: a fifth of a strand
+/// idles.
 const UNEVEN: f64 = 0.20;
 
 /// Clean windows a strand needs. The range of five holds the median with 1 - 2^-4 = 94 %, of four

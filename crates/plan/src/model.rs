@@ -58,10 +58,10 @@ const SEED: u64 = 0x6C69_6E65_7261_7465;
 /// add up as squares.
 ///
 /// Compute-bound two-strand mappings predicted from costs measured alone missed by 0.3-0.6 %
-/// (replicated) and 1-2 % (pipelined); over a mix of stages with and without memory waits the median
-/// miss was 10 % and 6 %, which for a normal error means 15 % and 9 %. Costs taken in place, and
-/// memory-bound stages treated apart, should stand much nearer to the first. The drift is what the
-/// same mapping shows from one second to the next on a shared machine.
+/// (replicated) and 1-2 % (pipelined); over a mix of stages with and without memory waits the
+/// median miss was 10 % and 6 %, which for a normal error means 15 % and 9 %. Costs taken in place,
+/// and memory-bound stages treated apart, should stand much nearer to the first. The drift is what
+/// the same mapping shows from one second to the next on a shared machine.
 mod model_error {
     pub(super) const DRIFT: f64 = 0.02;
     pub(super) const REPLICATION: f64 = 0.03;
@@ -290,7 +290,8 @@ impl<'a> Terms<'a> {
             Some(next) => self.producer * next.reach,
         };
         let bursts = self.burst_step * (stages.len() + 2) as f64;
-        // A burst correction from noisy inputs may exceed the cost; no packet costs less than a tick.
+        // A burst correction from noisy inputs may exceed the cost; no packet costs less than a
+        // tick.
         (ingress + work + egress + bursts).max(1.0) * self.env.share(replicas)
     }
 

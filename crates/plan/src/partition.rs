@@ -42,8 +42,8 @@ impl Cell {
     }
 }
 
-/// For each number of strands from 1 to `strands` (index less 1) the parts with the smallest largest
-/// load, or `None` where so many strands cannot be used. `max_replicas` is at least 1.
+/// For each number of strands from 1 to `strands` (index less 1) the parts with the smallest
+/// largest load, or `None` where so many strands cannot be used. `max_replicas` is at least 1.
 pub(crate) fn minimax(
     atoms: usize,
     strands: usize,

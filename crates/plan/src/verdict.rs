@@ -39,8 +39,8 @@ pub struct Contender<'a> {
 pub struct Verdict {
     /// Index of the candidate to keep; `None` keeps the baseline.
     pub chosen: Option<usize>,
-    /// Speed-up over the baseline of each candidate; `None` without a common round. With fewer than
-    /// 5 common rounds the interval is unbounded, and the candidate cannot be chosen.
+    /// Speed-up over the baseline of each candidate; `None` without a common round. With fewer
+    /// than 5 common rounds the interval is unbounded, and the candidate cannot be chosen.
     pub speedups: Vec<Option<Estimate>>,
 }
 

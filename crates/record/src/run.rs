@@ -165,6 +165,8 @@ pub struct StrandReport {
     pub windows: WindowCount,
     /// Involuntary context switches over the run.
     pub involuntary_switches: u64,
+    /// Processor time the scheduler charged to the strand over the whole run, warming up included.
+    pub cpu_ns: u64,
 }
 
 /// One ring between two strands.

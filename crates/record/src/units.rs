@@ -3,8 +3,8 @@
 //!
 //! Only what a profile of packet software is stated in. A conversion that needs a rate takes it as
 //! a parameter; nothing here knows a machine. Prefixes are decimal (1 kpps = 1000 packets per
-//! second), as they are on a line. JSON holds bare numbers with the unit in the name or in a figure,
-//! so these types are not serialised.
+//! second), as they are on a line. JSON holds bare numbers with the unit in the name or in a
+//! figure, so these types are not serialised.
 
 use std::fmt;
 use std::time::Duration;

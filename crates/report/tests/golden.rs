@@ -80,6 +80,7 @@ fn strand(segment: u32, replica: u32, cpu: u32, stages: Vec<StageReport>) -> Str
         burst_sizes: vec![1, 2, 3, 40, 500, 9],
         windows: WindowCount { total: 1900, lost_to_preemption: 55 },
         involuntary_switches: 61,
+        cpu_ns: 2_061_000_000,
     }
 }
 

@@ -78,8 +78,8 @@ impl Stage for Chase {
     }
 }
 
-/// A number from the first 64 octets of a frame, which differ between the packets of a flow: lengths,
-/// identifications, sequence numbers.
+/// A number from the first 64 octets of a frame, which differ between the packets of a flow:
+/// lengths, identifications, sequence numbers.
 fn entry(frame: &[u8]) -> u64 {
     let words = frame[..frame.len().min(64)].chunks(8).map(|chunk| {
         let mut word = [0; 8];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A packet path as queues, packet by packet: slow, deterministic, and with nothing of the model in it.
+//! A packet path as queues, packet by packet: slow, deterministic, and with nothing of the model in
+//! it.
 //!
 //! A short capture is replayed for ever. The source fills a bounded queue for each replica of the
 //! first segment, in the order of the capture, and waits when the next packet's queue is full. A
@@ -69,7 +70,8 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Stages of 20 to 400 ticks, a third of the worlds with one that drops packets; 16 flows of unequal weight.
+    /// Stages of 20 to 400 ticks, a third of the worlds with one that drops packets; 16 flows of
+    /// unequal weight.
     pub(crate) fn random(dice: &mut Dice, stages: usize) -> Self {
         let dropper = (dice.below(3) == 0).then(|| dice.below(stages));
         // Each flow loses the same share, so that replicas differ in packets only.
@@ -461,6 +463,7 @@ fn strand_report(strand: &SimStrand<'_>, noise: f64, dice: &mut Dice) -> StrandR
         burst_sizes: Vec::new(),
         windows: WindowCount { total: 100, lost_to_preemption: 3 },
         involuntary_switches: 0,
+        cpu_ns: 0,
     }
 }
 

@@ -69,6 +69,7 @@ pub(crate) fn run_report() -> RunReport {
             burst_sizes: vec![0, 1, 5, 9],
             windows: WindowCount { total: 1900, lost_to_preemption: 55 },
             involuntary_switches: 61,
+            cpu_ns: 2_061_000_000,
         }],
         rings: vec![RingReport {
             name: "0.0 > 1.0".to_owned(),
