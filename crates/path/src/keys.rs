@@ -398,7 +398,8 @@ static MAPPING: Section = Section {
 
 static STRAND: Section = Section {
     title: "strands of [mapping]",
-    help: "One inline table per run of consecutive stages; together they hold every stage, in order.",
+    help: "One inline table per run of consecutive stages; together they hold every stage, in \
+           order.",
     variants: Variants::None,
     keys: &[
         key(

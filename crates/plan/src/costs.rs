@@ -73,7 +73,8 @@ impl fmt::Display for CostsError {
         match self {
             Self::NoPackets => write!(
                 f,
-                "no packet entered the path, so no cost is known: run it longer, or check its source"
+                "no packet entered the path, so no cost is known: run it longer, or check its \
+                 source"
             ),
             Self::NotInRun { stage } => write!(
                 f,

@@ -148,8 +148,8 @@ fn cannot_tell(reason: &str) -> Finding {
 
 fn tie(first: &Leader<'_>, second: &Leader<'_>) -> String {
     format!(
-        "strands {} and {} both work {} and {} of their running time, and their {} and {} ticks per \
-         packet of the path are within each other's intervals",
+        "strands {} and {} both work {} and {} of their running time, and their {} and {} ticks \
+         per packet of the path are within each other's intervals",
         first.strand.name,
         second.strand.name,
         percent(first.busy),
@@ -161,8 +161,8 @@ fn tie(first: &Leader<'_>, second: &Leader<'_>) -> String {
 
 fn contradiction(first: &Leader<'_>, other: &Leader<'_>) -> String {
     format!(
-        "strand {} never waits (busy {} of its running time), but strand {} works more per packet of \
-         the path ({} against {} ticks): processor time was taken away ({} and {} of it)",
+        "strand {} never waits (busy {} of its running time), but strand {} works more per packet \
+         of the path ({} against {} ticks): processor time was taken away ({} and {} of it)",
         first.strand.name,
         percent(first.busy),
         other.strand.name,
@@ -187,8 +187,8 @@ fn unsaturated(run: &RunReport, leaders: &[Leader<'_>]) -> Finding {
     let dropping = leaders.iter().any(|l| l.segment.dropped_behind > STRAY_DROPS);
     if !waits_for_source || most_blocked > STRAY_BLOCKED || dropping {
         return cannot_tell(&format!(
-            "no strand works {} of its running time (strand {} comes nearest with {share}), and yet \
-             some wait for room (up to {})",
+            "no strand works {} of its running time (strand {} comes nearest with {share}), and \
+             yet some wait for room (up to {})",
             percent(SATURATED),
             busiest.strand.name,
             percent(most_blocked),
@@ -219,8 +219,8 @@ fn limited(leader: &Leader<'_>, leaders: &[Leader<'_>]) -> Finding {
         ));
     };
     let mut sentence = format!(
-        "`{name}` limits the path: strand {} is busy {} of its running time and `{name}` takes {:.0} % \
-         of its {whole:.0} ticks per packet (tier sw)",
+        "`{name}` limits the path: strand {} is busy {} of its running time and `{name}` takes \
+         {:.0} % of its {whole:.0} ticks per packet (tier sw)",
         strand.name,
         percent(leader.busy),
         100.0 * ticks.value / whole,

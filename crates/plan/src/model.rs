@@ -8,7 +8,8 @@
 //! load(s) = largest_share(replicas(s)) x ( ingress + stages + egress + bursts )
 //!     ingress = source, or consumer_ticks x share of packets that reach the segment
 //!     egress  = sink, or producer_ticks x share of packets that leave the segment
-//!     bursts  = burst_ticks x (1 / burst - 1 / measured burst) x (stages of s + 2) / (all stages + 2)
+//!     bursts  = burst_ticks x (1 / burst - 1 / measured burst)
+//!               x (stages of s + 2) / (all stages + 2)
 //! packets per second = ticks_per_second / ( max over s of load(s) x slowdown(strands) )
 //! ```
 //!

@@ -5,8 +5,8 @@
 //! speed-up(c)  = median over rounds of kpps(c) / kpps(baseline), with its interval
 //! worth it     = candidates whose speed-up is above 1 + MIN_GAIN with its whole interval
 //! best         = the one of them with the largest speed-up
-//! as good      = best, and those worth it that best does not beat by more than MIN_GAIN with its whole
-//!                interval in the same rounds, nor by more than MAX_TIE_LOSS in the median
+//! as good      = best, and those worth it that best does not beat by more than MIN_GAIN with its
+//!                whole interval in the same rounds, nor by more than MAX_TIE_LOSS in the median
 //! keep         = of these the one with the fewest strands, then rings, then the largest speed-up;
 //!                the baseline if nothing is worth it
 //! ```

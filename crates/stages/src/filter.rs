@@ -52,7 +52,8 @@ pub(crate) const KIND: StageKind = StageKind {
                 name: "fragments",
                 kind: PERMIT_OR_DENY,
                 default: Default::Text("permit"),
-                help: "What to do with a later fragment no rule matches; rules with ports never do.",
+                help: "What to do with a later fragment no rule matches; rules with ports never \
+                       do.",
             },
         ],
         needs_headers: true,

@@ -100,7 +100,8 @@ pub(crate) const KIND: StageKind = StageKind {
                 name: "flows",
                 kind: ParamKind::Integer { min: 128, max: 16 * 64_512 },
                 default: Default::Integer(64_512),
-                help: "Inside endpoints mapped at once, by protocol; a pool address has 64512 ports.",
+                help: "Inside endpoints mapped at once, by protocol; a pool address has 64512 \
+                       ports.",
             },
             ParamSpec {
                 name: "full",

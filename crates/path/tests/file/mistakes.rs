@@ -170,7 +170,8 @@ fn source() {
         ("kind = 'capture'", "1:1: 'file' is missing in [source]; example: file = \"edge.pcapng\""),
         (
             "kind = 'capture'\nfile = 'a'\nflows = 1",
-            "4:1: unknown key 'flows' in [source] of kind 'capture'; it belongs to kind 'generator'",
+            "4:1: unknown key 'flows' in [source] of kind 'capture'; it belongs to kind \
+             'generator'",
         ),
         (
             "kind = 'capture'\nfile = \"a\\u0000\"",
@@ -201,8 +202,8 @@ fn source() {
         ("kind = 'generator'\nsizes = 'mix'", "3:9: 'sizes' cannot be 'mix'; did you mean 'imix'?"),
         (
             "kind = 'generator'\nsizes = 1.5",
-            "3:9: 'sizes' must be a number of octets, a list of them, or 'imix', not a number with a \
-             fraction; example: sizes = \"imix\"",
+            "3:9: 'sizes' must be a number of octets, a list of them, or 'imix', not a number with \
+             a fraction; example: sizes = \"imix\"",
         ),
         ("kind = 'generator'\nflows = 0", "3:9: 'flows' is 0; it must be from 1 to 1048576"),
         ("kind = 'generator'\nseed = -1", "3:8: 'seed' is -1; it must be at least 0"),
@@ -223,15 +224,18 @@ fn stages() {
         ),
         (
             "[[stage]]\nkind = 'parse'\n",
-            "5:8: two stages are named 'parse'; give one a name of its own, such as name = \"parse-2\"",
+            "5:8: two stages are named 'parse'; give one a name of its own, such as name = \
+             \"parse-2\"",
         ),
         (
             "[[stage]]\nkind = 'count'\nname = 'parse'\n",
-            "6:8: two stages are named 'parse'; give one a name of its own, such as name = \"parse-2\"",
+            "6:8: two stages are named 'parse'; give one a name of its own, such as name = \
+             \"parse-2\"",
         ),
         (
             "[[stage]]\nkind = 'count'\nname = 'a b'\n",
-            "6:8: 'name' must be a text of letters, digits, '-' and '_'; example: name = \"count-in\"",
+            "6:8: 'name' must be a text of letters, digits, '-' and '_'; example: name = \
+             \"count-in\"",
         ),
         (
             "[[stage]]\nkind = 'verify'\nl4 = 1\n",
@@ -239,7 +243,8 @@ fn stages() {
         ),
         (
             "[[stage]]\nkind = 'filter'\nrules = ['a', 3]\n",
-            "6:15: each entry of 'rules' must be a text, not a whole number; example: rules = [\"...\"]",
+            "6:15: each entry of 'rules' must be a text, not a whole number; example: rules = \
+             [\"...\"]",
         ),
         (
             "[[stage]]\nkind = 'filter'\nrules = 'a'\n",
@@ -264,7 +269,8 @@ fn stages() {
         (&"[[stage]]\nkind = 'count'\n".repeat(16), &{
             let twice = |line| {
                 format!(
-                    "{line}:8: two stages are named 'count'; give one a name of its own, such as name = \"count-2\""
+                    "{line}:8: two stages are named 'count'; give one a name of its own, such as \
+                     name = \"count-2\""
                 )
             };
             let mut said: Vec<_> = (1..16).map(|i| twice(5 + 2 * i)).collect();
@@ -274,7 +280,8 @@ fn stages() {
     ]);
     assert_eq!(
         said(
-            "source = { kind = 'generator' }\n[[stage]]\nkind = 'verify'\n[[stage]]\nkind = 'parse'\n"
+            "source = { kind = 'generator' }\n[[stage]]\nkind = 'verify'\n\
+             [[stage]]\nkind = 'parse'\n"
         ),
         "3:8: a 'verify' stage needs headers, but no 'parse' comes before; put a [[stage]] with \
          kind = \"parse\" before it"
@@ -287,15 +294,18 @@ fn mapping() {
     for (strands, expected) in [
         (
             "",
-            "8:1: 'strands' is missing in [mapping]; example: strands = [{ stages = [\"parse\", \"verify\"] }]",
+            "8:1: 'strands' is missing in [mapping]; example: strands = [{ stages = [\"parse\", \
+             \"verify\"] }]",
         ),
         (
             "strands = []",
-            "9:11: 'strands' must not be empty; example: strands = [{ stages = [\"parse\", \"verify\"] }]",
+            "9:11: 'strands' must not be empty; example: strands = [{ stages = [\"parse\", \
+             \"verify\"] }]",
         ),
         (
             "strands = ['parse']",
-            "9:12: each entry of 'strands' must be a table; example: strands = [{ stages = [\"parse\", \"verify\"] }]",
+            "9:12: each entry of 'strands' must be a table; example: strands = [{ stages = \
+             [\"parse\", \"verify\"] }]",
         ),
         (
             "strands = [{ stages = ['parse', 'verify'] }]",
@@ -329,7 +339,8 @@ fn mapping() {
             "9:60: 2 processors for 1 replicas; name one for each, or none",
         ),
         (
-            "strands = [{ stages = ['parse', 'verify'], cpus = [1] }, { stages = ['count'], cpus = [1] }]",
+            "strands = [{ stages = ['parse', 'verify'], cpus = [1] }, \
+             { stages = ['count'], cpus = [1] }]",
             "9:88: processor 1 is named twice; a strand needs one of its own",
         ),
         (

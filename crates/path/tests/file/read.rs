@@ -162,7 +162,8 @@ proptest! {
         let read = read(&file.text, STEM, KINDS);
         let shown = read.as_ref().err().map(|problems| problems.display("file").to_string());
         prop_assert!(read.is_ok(), "{}{}", shown.unwrap_or_default(), file.text);
-        let kinds: Vec<_> = read.expect("just asked").path.stages.into_iter().map(|s| s.kind).collect();
+        let stages = read.expect("just asked").path.stages;
+        let kinds: Vec<_> = stages.into_iter().map(|s| s.kind).collect();
         prop_assert_eq!(kinds, file.kinds);
     }
 }

@@ -58,7 +58,8 @@ burst = 16  # small
     mapping.segments[0].cpus = vec![2, 3];
     let written = with_mapping(text, &path, &mapping, 64).expect("it is TOML");
     let expected = text.replace("burst = 16  #", "burst = 64  #")
-        + "\n[mapping]\nstrands = [\n  { stages = [\"parse\", \"verify\"], replicas = 2, cpus = [2, 3] },\n]\n";
+        + "\n[mapping]\nstrands = [\n  \
+           { stages = [\"parse\", \"verify\"], replicas = 2, cpus = [2, 3] },\n]\n";
     assert_eq!(written, expected);
 }
 

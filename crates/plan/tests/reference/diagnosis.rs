@@ -134,9 +134,9 @@ fn the_sentence_carries_the_figures() {
     assert_eq!(finding.limit, Limit::Processing);
     assert_eq!(
         finding.sentence,
-        "`stage1` limits the path: strand 1.0 is busy 100.0 % of its running time and `stage1` takes \
-         93 % of its 270 ticks per packet (tier sw); strand 0.0 before it is blocked 51.9 %; strand \
-         2.0 behind it is starved 70.4 %"
+        "`stage1` limits the path: strand 1.0 is busy 100.0 % of its running time and `stage1` \
+         takes 93 % of its 270 ticks per packet (tier sw); strand 0.0 before it is blocked 51.9 %; \
+         strand 2.0 behind it is starved 70.4 %"
     );
 }
 
