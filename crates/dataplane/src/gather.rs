@@ -241,7 +241,7 @@ fn stage_reports(job: &Job<'_>, ended: &Ended<'_, '_>, time: &TimeShares) -> Vec
     let reports = views.into_iter().enumerate().map(|(index, view)| {
         let ticks = readings.parts.get(index).map_or(0, |p| p.ticks);
         let samples = readings.part_samples.get(index).map_or(&[][..], Vec::as_slice);
-        let ticks_per_packet = ticks_figure(samples, "one turn in eight, clean windows");
+        let ticks_per_packet = ticks_figure(samples, "one turn in sixteen, clean windows");
         let share = if sampled == 0 { 0.0 } else { ticks as f64 / sampled as f64 };
         let drops = view.ledger.drops.iter().map(|(cause, t)| (cause.clone(), t.packets));
         StageReport {
