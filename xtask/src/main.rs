@@ -7,6 +7,7 @@
 
 mod ci;
 mod command;
+mod evidence;
 mod examples;
 mod schema;
 
@@ -16,6 +17,7 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
   ci [--fast]   everything CI checks; --fast leaves out what takes minutes
   schema        write docs/schema from the program
+  evidence [N]  measure what the README claims, with N tunings, and write docs/results
 ";
 
 fn main() -> ExitCode {
@@ -25,9 +27,21 @@ fn main() -> ExitCode {
         ["ci"] => ci::run(ci::Extent::Full),
         ["ci", "--fast"] => ci::run(ci::Extent::Fast),
         ["schema"] => schema::write(),
+        ["evidence"] => report(evidence::write(None)),
+        ["evidence", tunings] => report(evidence::write(Some(tunings))),
         _ => {
             eprint!("{USAGE}");
             ExitCode::from(2)
+        }
+    }
+}
+
+fn report(result: Result<(), String>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error}");
+            ExitCode::FAILURE
         }
     }
 }
