@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where results go: stdout for people or scripts, a file for the record.
 
-use crate::args::{Common, Goal};
+use crate::args::Common;
 use crate::failure::Failure;
-use linerate_path::model::Path;
 use linerate_record::Record;
 use linerate_report::Style;
 use std::fs;
@@ -52,23 +51,9 @@ pub(crate) fn emit(common: &Common, record: &Record, text: &str) -> Result<Answe
     print(if common.json { &json } else { text })
 }
 
-/// Whether `kpps` reaches the goal of the command line, if it has one.
-pub(crate) fn reaches(
-    common: &Common,
-    path: &Path,
-    mean_octets: f64,
-    kpps: Option<f64>,
-) -> Result<Answer, Failure> {
-    let wanted = match (common.goal, path.line) {
-        (None, _) => return Ok(Answer::Done),
-        (Some(Goal::PacketsPerSecond(packets)), _) => packets / 1e3,
-        (Some(Goal::Line), Some(line)) => line.packets_per_second(mean_octets) / 1e3,
-        (Some(Goal::Line), None) => {
-            return Err(Failure::new(
-                "--goal line needs the rate of the line: add [line] rate = \"10Gb/s\" to the path",
-            ));
-        }
-    };
+/// Whether `kpps` reaches the goal, if there is one.
+pub(crate) fn reaches(goal_kpps: Option<f64>, kpps: Option<f64>) -> Result<Answer, Failure> {
+    let Some(wanted) = goal_kpps else { return Ok(Answer::Done) };
     let kpps = kpps.ok_or_else(|| Failure::new("cannot tell whether the goal is met: no rate"))?;
     Ok(if kpps >= wanted { Answer::Done } else { Answer::No })
 }

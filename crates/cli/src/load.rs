@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads the description of a path and prepares its traffic.
 
-use crate::args::Common;
+use crate::args::{Common, Goal};
 use crate::failure::Failure;
 use linerate_dataplane::generator::Generator;
 use linerate_dataplane::traffic::Traffic;
@@ -21,6 +21,8 @@ pub(crate) struct Loaded {
     pub(crate) path: Path,
     /// Its packets.
     pub(crate) traffic: Traffic,
+    /// What the path must reach, in thousand packets per second.
+    pub(crate) goal_kpps: Option<f64>,
 }
 
 /// Reads and checks everything `common` names.
@@ -58,7 +60,19 @@ pub(crate) fn load(common: &Common) -> Result<Loaded, Failure> {
     };
     let mut path = described.path;
     override_options(&mut path, common)?;
-    Ok(Loaded { text, path, traffic })
+    let goal_kpps = goal_kpps(&path, common, traffic.mean_octets())?;
+    Ok(Loaded { text, path, traffic, goal_kpps })
+}
+
+fn goal_kpps(path: &Path, common: &Common, mean_octets: f64) -> Result<Option<f64>, Failure> {
+    match (common.goal, path.line) {
+        (None, _) => Ok(None),
+        (Some(Goal::PacketsPerSecond(packets)), _) => Ok(Some(packets / 1e3)),
+        (Some(Goal::Line), Some(line)) => Ok(Some(line.packets_per_second(mean_octets) / 1e3)),
+        (Some(Goal::Line), None) => Err(Failure::new(
+            "--goal line needs the rate of the line: add [line] rate = \"10Gb/s\" to the path",
+        )),
+    }
 }
 
 /// Makes every stage once, so that a refusal is reported where the parameter stands.

@@ -64,7 +64,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     let kpps = record.figures["processed_kpps"].as_number();
     let text = text_of(&record);
     emit::emit(common, &record, &text)?;
-    emit::reaches(common, path, loaded.traffic.mean_octets(), kpps)
+    emit::reaches(loaded.goal_kpps, kpps)
 }
 
 /// A flag that Ctrl-C sets. A second Ctrl-C ends the program.

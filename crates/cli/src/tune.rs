@@ -24,7 +24,7 @@ use crate::run::stop_on_interrupt;
 use linerate_dataplane::traffic::Traffic;
 use linerate_dataplane::{Job, Watch};
 use linerate_path::mapping::describe;
-use linerate_path::model::{Mapping, Path, RunLength, RunOptions, Sink};
+use linerate_path::model::{Mapping, Path, RunLength, RunOptions, Sink, Source};
 use linerate_path::spec::StageSpec;
 use linerate_plan::candidates::{Proposal, candidates, nearest_feasible};
 use linerate_plan::costs::Costs;
@@ -37,6 +37,7 @@ use linerate_record::{Body, Figure, Record, Tier, Warning};
 use linerate_stages::KINDS;
 use std::cell::Cell;
 use std::fs;
+use std::path::Path as FilePath;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Rounds in which the baseline and the contenders take turns. The verdict needs five with a clean
@@ -150,7 +151,7 @@ pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
     if stop.load(Ordering::Relaxed) {
         return Err(Failure::new("interrupted: what was measured until then stands above"));
     }
-    emit::reaches(common, &loaded.path, loaded.traffic.mean_octets(), kpps)
+    emit::reaches(loaded.goal_kpps, kpps)
 }
 
 /// Writes the path with the mapping to keep, where the command line asks for it.
@@ -161,12 +162,32 @@ fn write_out(
     burst: u32,
 ) -> Result<(), Failure> {
     let Some(file) = &args.out else { return Ok(()) };
-    let text = linerate_path::write::with_mapping(&loaded.text, &loaded.path, mapping, burst)
-        .map_err(|problems| {
-            Failure::new(problems.display(&args.common.path.display().to_string()))
-        })?;
+    let path = as_seen_from(file, &args.common.path, &loaded.path)?;
+    let shown = args.common.path.display().to_string();
+    let text = linerate_path::write::with_mapping(&loaded.text, &path, mapping, burst)
+        .map_err(|problems| Failure::new(problems.display(&shown)))?;
     fs::write(file, text)
         .map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))
+}
+
+/// The path as the file `out` must say it: elsewhere, the capture beside `original` is named in
+/// full.
+fn as_seen_from(out: &FilePath, original: &FilePath, path: &Path) -> Result<Path, Failure> {
+    let full = |file: &FilePath| {
+        let cannot = |error| Failure::new(format!("cannot locate {}: {error}", file.display()));
+        std::path::absolute(file).map_err(cannot)
+    };
+    let mut path = path.clone();
+    let (out, original) = (full(out)?, full(original)?);
+    if let (Source::Capture { file, .. }, Some(folder)) = (&mut path.source, original.parent())
+        && out.parent() != Some(folder)
+    {
+        let capture = folder.join(&*file);
+        let name = capture.to_str();
+        let cannot = || Failure::new(format!("{} is not UTF-8, so no TOML", capture.display()));
+        *file = name.ok_or_else(cannot)?.to_owned();
+    }
+    Ok(path)
 }
 
 fn long_seconds(path: &Path) -> f64 {
@@ -192,7 +213,7 @@ struct Tuning<'a> {
     finding: Finding,
 }
 
-/// A mapping to keep, with its burst.
+/// The mapping to keep, with its burst; `None` when none was decided on.
 type Kept = Option<(Mapping, u32)>;
 
 impl<'a> Tuning<'a> {
@@ -208,11 +229,13 @@ impl<'a> Tuning<'a> {
         Ok(Self { bench, long, specs, baseline_mapping, baseline, finding })
     }
 
-    /// The rest of the chain: the report, and the mapping to keep if it is another.
+    /// The rest of the chain: the report, and the mapping to keep.
     fn go(self) -> Result<(TuneReport, Kept), Failure> {
         let path = self.bench.path;
-        if self.finding.limit == Limit::Offered || self.bench.is_stopped() {
-            return Ok((self.unchanged(Vec::new(), Vec::new()), None));
+        let stopped = self.bench.is_stopped();
+        if self.finding.limit == Limit::Offered || stopped {
+            let kept = (!stopped).then(|| (self.baseline_mapping.clone(), path.run.burst));
+            return Ok((self.unchanged(Vec::new(), Vec::new()), kept));
         }
         self.bench.progress.step("calibrating");
         let mut costs = Costs::from_run(&self.baseline, path, path.run.burst)
@@ -239,7 +262,7 @@ impl<'a> Tuning<'a> {
         let (mapping, burst) =
             kept.map_or((&self.baseline_mapping, burst), |kept| (&kept.mapping, kept.burst));
         let tuned = self.bench.run(path, mapping, burst, self.long, None)?;
-        let kept = kept.map(|kept| (kept.mapping.clone(), kept.burst));
+        let kept = Some((mapping.clone(), burst));
         let chosen = verdict.chosen.map(|index| contenders[index].index as u32);
         let report = TuneReport {
             tuned,

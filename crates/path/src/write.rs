@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A file that describes a path, with another mapping and burst.
 
-use crate::model::{Mapping, Path, Segment};
+use crate::model::{Mapping, Path, Segment, Source};
 use crate::problem::{Mistake, Problems};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
-/// The file `text`, which describes `path`, with `mapping` and `burst` in place of its own.
-/// Everything else stays as it is: comments, order, spacing, line ends. Comments within the list of
-/// strands go with the list.
+/// The file `text`, which describes `path`, with `mapping` and `burst` in place of its own, and the
+/// capture where `path` has it: a file in another folder names it otherwise. Everything else stays
+/// as it is: comments, order, spacing, line ends. Comments within the list of strands go with the
+/// list.
 ///
 /// # Errors
-/// When `text` is no TOML or holds something else than a section at `mapping` or `run`; never for
-/// the text `path` was read from.
+/// When `text` is no TOML or holds something else than a section at `mapping`, `run` or `source`;
+/// never for the text `path` was read from.
 pub fn with_mapping(
     text: &str,
     path: &Path,
@@ -23,9 +24,12 @@ pub fn with_mapping(
         refused(error.message(), error.span().unwrap_or_default())
     })?;
     let strands = Value::Array(strands(path, mapping));
-    for (name, key, value) in
-        [("mapping", "strands", strands), ("run", "burst", Value::from(i64::from(burst)))]
-    {
+    let capture = match &path.source {
+        Source::Capture { file, .. } => Some(("source", "file", Value::from(file.as_str()))),
+        Source::Generator { .. } => None,
+    };
+    let burst = ("run", "burst", Value::from(i64::from(burst)));
+    for (name, key, value) in capture.into_iter().chain([("mapping", "strands", strands), burst]) {
         let section = document.entry(name).or_insert_with(new_section);
         let section = section.as_table_like_mut();
         let section = section.ok_or_else(|| refused(&format!("'{name}' is no section"), 0..0))?;
@@ -45,6 +49,9 @@ fn new_section() -> Item {
 /// as repeated sections, the comment before the first stays.
 fn replace(section: &mut dyn TableLike, key: &str, mut value: Value) {
     if let Some(Item::Value(old)) = section.get_mut(key) {
+        if old.is_str() && old.as_str() == value.as_str() {
+            return;
+        }
         *value.decor_mut() = old.decor().clone();
         *old = value;
         return;

@@ -4,7 +4,7 @@
 use crate::generate::{cases, file, mapping, specs};
 use crate::kinds::{KINDS, STEM};
 use linerate_path::check::read;
-use linerate_path::model::{Path, RunOptions};
+use linerate_path::model::{Path, RunOptions, Source};
 use linerate_path::write::with_mapping;
 use proptest::prelude::*;
 
@@ -61,6 +61,21 @@ burst = 16  # small
         + "\n[mapping]\nstrands = [\n  \
            { stages = [\"parse\", \"verify\"], replicas = 2, cpus = [2, 3] },\n]\n";
     assert_eq!(written, expected);
+}
+
+#[test]
+fn names_the_capture_as_the_path_does() {
+    let text = "stage = [{ kind = \"parse\" }]\n\
+                source = { kind = 'capture', file = 'edge.pcapng' } # beside this file\n";
+    let mut path = read(text, STEM, KINDS).expect("the file is valid").path;
+    let Source::Capture { file, .. } = &mut path.source else { panic!("it is a capture") };
+    *file = "captures/edge.pcapng".to_owned();
+    let written = with_mapping(text, &path, &path.mapping, 32).expect("it is TOML");
+    assert_eq!(read(&written, STEM, KINDS).expect("it is valid").path, path);
+    assert!(
+        written.contains("file = \"captures/edge.pcapng\" } # beside this file\n"),
+        "{written}"
+    );
 }
 
 #[test]
