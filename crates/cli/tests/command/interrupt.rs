@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Ctrl-C ends a command early, with the report of what was measured until then.
+
+use crate::records::assert_conserved;
+use crate::rig::{Done, EDGE_STAGES, EDGE_STRANDS, Folder, command, edge, record, strands};
+use linerate_record::Body;
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Longer than any command takes to notice, shorter than what it was asked to do.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Whether the program listens to SIGINT, which is signal 2.
+fn listens(child: &Child) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id()));
+    let status = status.unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    caught.is_some_and(|mask| mask & (1 << (2 - 1)) != 0)
+}
+
+/// Waits until `holds` does.
+fn wait_until(mut holds: impl FnMut() -> bool, what: &str) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < PATIENCE, "{what} takes longer than {PATIENCE:?}");
+        sleep(Duration::from_millis(10));
+    }
+}
+
+/// Starts a command, interrupts it once it has worked for `work`, and waits for its end.
+fn interrupted(arguments: &[&str], work: Duration) -> Done {
+    let mut command = command(arguments);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = child.expect("the program starts");
+    let read = |mut pipe: Box<dyn Read + Send>| {
+        std::thread::spawn(move || std::io::read_to_string(&mut pipe).expect("UTF-8"))
+    };
+    let stdout = read(Box::new(child.stdout.take().expect("it is piped")));
+    let stderr = read(Box::new(child.stderr.take().expect("it is piped")));
+    wait_until(|| listens(&child), "to listen to signals");
+    sleep(work);
+    let kill = ["-c", "kill -INT \"$0\"", &child.id().to_string()];
+    assert!(Command::new("sh").args(kill).status().expect("sh runs").success());
+    let start = Instant::now();
+    while start.elapsed() < PATIENCE && child.try_wait().is_ok_and(|status| status.is_none()) {
+        sleep(Duration::from_millis(10));
+    }
+    // Without effect on one that has ended; one that goes on then has no status.
+    child.kill().expect("a child can be ended");
+    let status = child.wait().expect("a child can be waited for").code();
+    let [stdout, stderr] = [stdout, stderr].map(|reader| reader.join().expect("it read"));
+    Done { status, stdout, stderr }
+}
+
+#[test]
+fn a_run_is_reported_as_far_as_it_came() {
+    let folder = Folder::new();
+    let split = strands(&EDGE_STAGES, &[(3, 1), (4, 2)]);
+    let file = folder.write("path.toml", edge(&[(EDGE_STRANDS, split.as_str())]));
+    let common = ["run", &file, "--time", "60s", "--oversubscribe"];
+    for work in [Duration::ZERO, Duration::from_millis(700)] {
+        let done = interrupted(&[&common[..], &["--json"]].concat(), work);
+        assert_eq!(done.status, Some(0), "{}", done.stderr);
+        let Body::Run(report) = record(&done.stdout).body else { panic!("{}", done.stdout) };
+        assert!(report.interrupted && report.seconds < 60.0);
+        assert_conserved(&report);
+    }
+    let done = interrupted(&common, Duration::from_millis(500));
+    assert_eq!(done.status, Some(0), "{}", done.stderr);
+    assert!(done.stdout.contains("stopped before its end"), "{}", done.stdout);
+    assert!(done.stdout.contains("gre_encap"), "{}", done.stdout);
+}
+
+#[test]
+fn a_run_by_count_is_reported_as_far_as_it_came() {
+    let folder = Folder::new();
+    let endless = edge(&[("time = \"2s\"", "packets = 9000000000000")]);
+    let file = folder.write("path.toml", endless);
+    let done = interrupted(&["run", &file, "--json"], Duration::from_millis(300));
+    assert_eq!(done.status, Some(0), "{}", done.stderr);
+    let Body::Run(report) = record(&done.stdout).body else { panic!("{}", done.stdout) };
+    assert!(report.interrupted && report.strands[0].stages[0].packets > 0);
+    assert_conserved(&report);
+}
+
+#[test]
+fn a_tuning_prints_what_it_has_and_says_that_it_is_not_done() {
+    let folder = Folder::new();
+    let file = folder.write("path.toml", edge(&[]));
+    let out = folder.file("tuned.toml");
+    let arguments = ["tune", &file, "--time", "200ms", "--json", "--out", &out];
+    let done = interrupted(&arguments, Duration::from_millis(800));
+    assert_eq!(done.status, Some(2), "{}", done.stderr);
+    assert!(done.stderr.contains("linerate: interrupted"), "{}", done.stderr);
+    let Body::Tune(report) = record(&done.stdout).body else { panic!("{}", done.stdout) };
+    assert_eq!(report.chosen, None);
+    assert_conserved(&report.baseline);
+    assert!(!std::fs::exists(&out).expect("the folder can be read"), "nothing was tuned");
+}

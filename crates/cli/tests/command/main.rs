@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The whole program, started as users start it: what it prints where, its exit status, what it
+//! leaves in files. Strands share processors wherever a test has several, so that every test runs
+//! on any machine; no test asserts a time.
+#![forbid(unsafe_code)]
+
+mod bad_input;
+mod dissector;
+mod documents;
+mod interrupt;
+mod odd_packets;
+mod placement;
+mod records;
+mod rig;
+mod status;

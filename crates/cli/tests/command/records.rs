@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `--json` promises to scripts, and that nothing is lost or made up on the way.
+
+use crate::rig::{
+    EDGE_STAGES, EDGE_STRANDS, Folder, answered, edge, record, refused, report, split_path, strands,
+};
+use linerate_record::Body;
+use linerate_record::run::{RunReport, StrandReport, Tally};
+use linerate_record::tune::TuneReport;
+use serde_json::Value;
+
+/// Nothing is lost or made up in a stage, between the stages of a strand, or between strands.
+pub(crate) fn assert_conserved(report: &RunReport) {
+    for strand in &report.strands {
+        for stage in &strand.stages {
+            let (ledger, name) = (&stage.ledger, &stage.name);
+            assert!(ledger.is_conserved(), "{} {name}: {ledger:?}", strand.name);
+            let given = if name == "source" { ledger.created } else { ledger.input };
+            assert_eq!(stage.packets, given.packets, "{name}");
+            let drops = ledger.drops.iter().map(|(cause, t)| (cause.clone(), t.packets));
+            assert_eq!(stage.drops, drops.collect(), "{name}");
+        }
+        for pair in strand.stages.windows(2) {
+            assert_eq!(pair[0].ledger.output, pair[1].ledger.input, "{}", pair[1].name);
+        }
+    }
+    let sum = |segment: u32, pick: &dyn Fn(&StrandReport) -> Tally| {
+        let strands = report.strands.iter().filter(move |strand| strand.segment == segment);
+        strands.map(pick).sum::<Tally>()
+    };
+    let held: u64 = report.rings.iter().map(|ring| ring.held).sum();
+    assert_eq!(held, 0, "every run here drains its rings");
+    let last = report.strands.iter().map(|strand| strand.segment).max().expect("a strand");
+    for segment in 0..last {
+        let out = sum(segment, &|s| s.stages[s.stages.len() - 1].ledger.output);
+        let next = sum(segment + 1, &|s| s.stages[0].ledger.input);
+        assert_eq!(out, next, "between segments {segment} and {}", segment + 1);
+    }
+}
+
+#[test]
+fn a_run_tells_scripts_everything_of_every_stage() {
+    let folder = Folder::new();
+    let file = folder.write("path.toml", edge(&[]));
+    let json = answered(0, &["run", &file, "--time", "200ms", "--json"]);
+    record(&json);
+    let value: Value = serde_json::from_str(&json).expect("JSON");
+    let stages = value["strands"][0]["stages"].as_array().expect("stages");
+    let names: Vec<_> =
+        stages.iter().map(|stage| stage["name"].as_str().expect("a text")).collect();
+    assert_eq!(names, [&["source"], &EDGE_STAGES[..], &["sink"]].concat());
+    for stage in stages {
+        assert!(stage["packets"].as_u64().expect("a count") > 0, "{stage}");
+        for share in ["busy", "starved", "blocked"] {
+            let share = stage[share].as_f64().expect("a share");
+            assert!((0.0..=1.0).contains(&share), "{stage}");
+        }
+        assert!(stage["kpps"].as_f64().is_some_and(|kpps| kpps > 0.0), "{stage}");
+        assert!(stage["empty_polls"].is_u64() && stage["drops"].is_object(), "{stage}");
+        for figure in ["ticks_per_packet", "cycles_per_packet"] {
+            let figure = &stage[figure];
+            let known = figure["value"].as_f64().is_some_and(|ticks| ticks > 0.0);
+            let absent = figure["value"].is_null() && figure["reason"].is_string();
+            assert!(known || absent, "{stage}");
+        }
+    }
+    for name in ["throughput_kpps", "processed_kpps", "line_rate_kpps", "bottleneck", "finding"] {
+        assert_eq!(value["summary"][name], value["figures"][name]["value"], "{name}");
+    }
+}
+
+#[test]
+fn packets_and_octets_are_conserved_under_every_mapping() {
+    let folder = Folder::new();
+    for segments in [&[(7, 1)][..], &[(2, 1), (3, 2), (2, 1)], &[(3, 3), (4, 2)]] {
+        let strands = strands(&EDGE_STAGES, segments);
+        let file = folder.write("path.toml", edge(&[(EDGE_STRANDS, strands.as_str())]));
+        let arguments = ["run", &file, "--time", "100ms", "--json", "--oversubscribe", "--audit"];
+        for arguments in [&arguments[..], &arguments[..6]] {
+            let report = report(arguments);
+            assert_conserved(&report);
+            let sinks = report.strands.iter().filter_map(|strand| strand.stages.last());
+            let delivered: u64 = sinks.filter(|s| s.name == "sink").map(|s| s.packets).sum();
+            assert!(delivered > 0, "{segments:?}");
+        }
+    }
+}
+
+#[test]
+fn packets_dropped_at_a_full_ring_are_counted() {
+    let folder = Folder::new();
+    let text = split_path(&["parse", "work"], "packets = 20000\nring = 64\nfull_ring = \"drop\"");
+    let file = folder.write("path.toml", text.replace("\"work\"\n[m", "\"work\"\nadds = 9999\n[m"));
+    let report = report(&["run", &file, "--json", "--oversubscribe", "--audit"]);
+    assert_conserved(&report);
+    let dropped = |strand: usize| -> u64 {
+        report.strands[strand].stages.iter().filter_map(|stage| stage.drops.get("ring_full")).sum()
+    };
+    let sink = report.strands[1].stages.last().expect("a strand ends somewhere");
+    assert!(dropped(0) > 0 && dropped(1) == 0, "{report:?}");
+    assert_eq!(sink.packets + dropped(0), 20_000);
+}
+
+fn tuned(json: &str) -> TuneReport {
+    match record(json).body {
+        Body::Tune(report) => *report,
+        Body::Run(_) => panic!("{json}"),
+    }
+}
+
+/// Every candidate has its prediction, and a measurement where it ran.
+fn assert_candidates(report: &TuneReport) {
+    assert!(!report.candidates.is_empty(), "{report:?}");
+    let mut ran = 0;
+    for candidate in &report.candidates {
+        let predicted = &candidate.predicted_kpps;
+        let value = predicted.as_number().expect("a prediction is a number");
+        let (low, high) = (predicted.low.expect("an end"), predicted.high.expect("an end"));
+        assert!(0.0 < low && low <= value && value <= high, "{candidate:?}");
+        assert_eq!(candidate.measured_kpps.is_some(), candidate.speedup.is_some(), "{candidate:?}");
+        ran += usize::from(candidate.measured_kpps.is_some());
+    }
+    assert!((1..=3).contains(&ran), "{ran} candidates ran");
+    let best_first = report
+        .candidates
+        .windows(2)
+        .all(|pair| pair[0].predicted_kpps.as_number() >= pair[1].predicted_kpps.as_number());
+    assert!(best_first, "{:?}", report.candidates);
+    if let Some(chosen) = report.chosen {
+        let chosen = &report.candidates[chosen as usize];
+        assert!(chosen.measured_kpps.is_some(), "{chosen:?}");
+        assert_eq!(report.tuned.mapping, chosen.mapping);
+    }
+    if linerate_linux::allowed_cpus().expect("the kernel tells").len() > 1 {
+        let merged_and_replicated = |mapping: &str| mapping == "parse…count x2";
+        assert!(report.candidates.iter().any(|c| merged_and_replicated(&c.mapping)), "{report:?}");
+    }
+}
+
+const TUNE_SUMMARY: [&str; 8] = [
+    "baseline_kpps",
+    "tuned_kpps",
+    "speedup",
+    "predicted_kpps",
+    "prediction_error",
+    "line_rate_kpps",
+    "bottleneck",
+    "finding",
+];
+
+#[test]
+fn a_tuning_tells_scripts_what_it_did_and_writes_a_path_that_runs() {
+    let folder = Folder::new();
+    let given = strands(&EDGE_STAGES, &[(3, 1), (4, 1)]);
+    let file = folder.write("path.toml", edge(&[(EDGE_STRANDS, given.as_str())]));
+    let out = folder.file("tuned.toml");
+    let arguments = ["tune", &file, "--time", "100ms", "--json", "--out", &out];
+    let json = answered(0, &arguments);
+    let report = tuned(&json);
+    assert_eq!(report.given_mapping, "parse+verify+filter | nat44+forward+gre_encap+count");
+    assert_candidates(&report);
+    assert_conserved(&report.baseline);
+    assert_conserved(&report.tuned);
+    let value: Value = serde_json::from_str(&json).expect("JSON");
+    for name in TUNE_SUMMARY {
+        assert_eq!(value["summary"].get(name), value["figures"][name].get("value"), "{name}");
+        assert!(value["summary"].get(name).is_some(), "{name}");
+    }
+    let ran = report.candidates.iter().map(|candidate| candidate.measured_kpps.is_some());
+    for (candidate, ran) in value["candidates"].as_array().expect("a list").iter().zip(ran) {
+        let keys = [candidate.get("measured_kpps"), candidate.get("speedup")];
+        assert!(keys.iter().all(|key| key.is_some_and(|key| key.is_null() != ran)), "{candidate}");
+    }
+    let again = crate::rig::report(&["run", &out, "--time", "100ms", "--json"]);
+    assert_eq!(again.mapping, report.tuned.mapping);
+}
+
+#[test]
+fn a_path_that_keeps_up_with_what_is_offered_is_left_as_it_is() {
+    let folder = Folder::new();
+    let file = folder.write("path.toml", edge(&[]));
+    let arguments = ["tune", &file, "--time", "300ms", "--rate", "2kpps", "--json"];
+    let report = tuned(&answered(0, &arguments));
+    assert_eq!(report.finding.limit, linerate_record::tune::Limit::Offered, "{:?}", report.finding);
+    assert_eq!((report.chosen, report.candidates.len()), (None, 0));
+    assert_eq!(report.tuned.mapping, report.given_mapping);
+}
+
+#[test]
+fn a_tuned_path_runs_wherever_it_is_written() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.file("elsewhere")).expect("the folder can be written");
+    folder.write("in.pcap", crate::rig::pcap([&crate::rig::udp(1)[..]]));
+    let text = edge(&[]).replace(crate::rig::EDGE_CAPTURE, "in.pcap");
+    let file = folder.write("path.toml", text);
+    let out = folder.file("elsewhere/tuned.toml");
+    let common = ["tune", &file, "--time", "300ms", "--rate", "2kpps"];
+    answered(0, &[&common[..], &["--out", &out]].concat());
+    answered(0, &["run", &out, "--check"]);
+    let nowhere = folder.file("missing/tuned.toml");
+    let said = refused(&[&common[..], &["--out", &nowhere]].concat());
+    assert!(said.contains("cannot write") && said.contains(&nowhere), "{said}");
+}

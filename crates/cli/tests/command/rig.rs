@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Starting the program, and the files it is given.
+
+use linerate_dataplane::capture::PcapWriter;
+use linerate_record::run::RunReport;
+use linerate_record::{Body, Record};
+use std::fs;
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+
+/// The edge router of the examples.
+const EDGE: &str = include_str!("../../../../examples/edge.toml");
+
+/// Its capture, and the packets in it.
+pub(crate) const EDGE_CAPTURE: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/edge.pcapng");
+pub(crate) const EDGE_PACKETS: u64 = 7_300;
+
+/// The stages of the edge router.
+pub(crate) const EDGE_STAGES: [&str; 7] =
+    ["parse", "verify", "filter", "nat44", "forward", "gre_encap", "count"];
+
+/// What a command came to.
+#[derive(Debug)]
+pub(crate) struct Done {
+    /// The exit status; `None` after a signal.
+    pub(crate) status: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// The program with its arguments, without standard input.
+pub(crate) fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+/// Runs the program to its end.
+pub(crate) fn linerate(arguments: &[&str]) -> Done {
+    let output = command(arguments).output().expect("the program starts");
+    let text = |octets| String::from_utf8(octets).expect("the program prints UTF-8");
+    Done { status: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+/// Runs the program, which must answer with this status; what it printed on stdout.
+pub(crate) fn answered(status: i32, arguments: &[&str]) -> String {
+    let done = linerate(arguments);
+    assert_eq!(done.status, Some(status), "{arguments:?}: {done:?}");
+    done.stdout
+}
+
+/// Runs the program, which must refuse: status 2 and nothing on stdout; what it said on stderr.
+pub(crate) fn refused(arguments: &[&str]) -> String {
+    let Done { status, stdout, stderr } = linerate(arguments);
+    assert_eq!((status, stdout.as_str()), (Some(2), ""), "{arguments:?}: {stderr}");
+    assert!(!stderr.contains("panicked at"), "{arguments:?}: {stderr}");
+    assert!(stderr.starts_with("linerate: ") || stderr.starts_with("error: "), "{stderr}");
+    stderr
+}
+
+/// The record a text of JSON holds.
+pub(crate) fn record(json: &str) -> Record {
+    Record::from_json(json).unwrap_or_else(|error| panic!("{error}: {json}"))
+}
+
+/// What one run reported; the program must answer 0.
+pub(crate) fn report(arguments: &[&str]) -> RunReport {
+    match record(&answered(0, arguments)).body {
+        Body::Run(report) => *report,
+        Body::Tune(_) => panic!("{arguments:?} tunes"),
+    }
+}
+
+/// Files of one test, gone at its end.
+pub(crate) struct Folder(TempDir);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        Self(TempDir::new().expect("a folder for temporary files"))
+    }
+
+    /// The path of a file in the folder, there or not.
+    pub(crate) fn file(&self, name: &str) -> String {
+        self.0.path().join(name).to_str().expect("UTF-8 paths").to_owned()
+    }
+
+    /// Writes a file; its path.
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+        let path = self.file(name);
+        fs::write(&path, content).expect("the folder can be written");
+        path
+    }
+}
+
+/// The edge router with these changes, each of a text that stands there once.
+pub(crate) fn edge(changes: &[(&str, &str)]) -> String {
+    let capture = format!("\"{EDGE_CAPTURE}\"");
+    [("\"edge.pcapng\"", capture.as_str())].iter().chain(changes).fold(
+        EDGE.to_owned(),
+        |text, (from, to)| {
+            assert_eq!(text.matches(from).count(), 1, "{from}");
+            text.replace(from, to)
+        },
+    )
+}
+
+/// What [`edge`] replaces by another mapping, and by a number of packets.
+pub(crate) const EDGE_STRANDS: &str = "{ stages = [\"parse\", \"verify\", \"filter\", \"nat44\", \"forward\", \"gre_encap\", \
+     \"count\"] },";
+pub(crate) const EDGE_TIME: &str = "time = \"2s\"";
+
+/// The entries of `strands` for segments of so many stages and replicas.
+pub(crate) fn strands(stages: &[&str], segments: &[(usize, u32)]) -> String {
+    let mut rest = stages;
+    let mut text = String::new();
+    for &(length, replicas) in segments {
+        let (segment, behind) = rest.split_at(length);
+        text += &format!("{{ stages = {segment:?}, replicas = {replicas} }},\n  ");
+        rest = behind;
+    }
+    assert!(rest.is_empty(), "{segments:?} leaves {rest:?}");
+    text
+}
+
+/// A path of stages without parameters behind a generator, each on a strand of its own.
+pub(crate) fn split_path(kinds: &[&str], run: &str) -> String {
+    let mut text = "[source]\nkind = \"generator\"\n".to_owned();
+    for kind in kinds {
+        text += &format!("[[stage]]\nkind = \"{kind}\"\n");
+    }
+    let segments = vec![(1, 1); kinds.len()];
+    text + &format!("[mapping]\nstrands = [{}]\n[run]\n{run}\n", strands(kinds, &segments))
+}
+
+/// A pcap file of these frames.
+pub(crate) fn pcap<'a>(frames: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
+    let mut writer = PcapWriter::new(Vec::new()).expect("memory can be written");
+    for frame in frames {
+        writer.write(0, frame).expect("memory can be written");
+    }
+    writer.finish().expect("memory can be written")
+}
+
+/// The sum of 16-bit words in one's complement, as the checksum of an IPv4 header wants it.
+fn checksum(header: &[u8]) -> u16 {
+    let words = header.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1]));
+    let mut sum: u32 = words.sum();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !(sum as u16)
+}
+
+/// A UDP packet over IPv4 without UDP checksum, from host `host` of the inside of the edge router.
+pub(crate) fn udp(host: u8) -> Vec<u8> {
+    let mut frame = vec![2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8, 0x08, 0x00];
+    frame.extend([0x45, 0, 0, 46, 0, 0, 0x40, 0, 64, 17, 0, 0]);
+    frame.extend([10, 0, 1, host, 198, 51, 100, 7]);
+    let sum = checksum(&frame[14..34]).to_be_bytes();
+    frame[24..26].copy_from_slice(&sum);
+    // Ports 5000 and 5001, 26 octets, no checksum.
+    frame.extend([0x13, 0x88, 0x13, 0x89, 0, 26, 0, 0]);
+    frame.extend([0xa5; 18]);
+    frame
+}
+
+/// A processor the program may use.
+pub(crate) fn a_processor() -> String {
+    let allowed = linerate_linux::allowed_cpus().expect("the kernel tells");
+    allowed.first().expect("this test runs somewhere").to_string()
+}

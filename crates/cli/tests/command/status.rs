@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Exit status, and where output goes when something is in its way.
+
+use crate::rig::{Folder, answered, command, edge, linerate, record, refused, split_path};
+use linerate_record::Body;
+use std::fs::{File, OpenOptions};
+use std::process::Stdio;
+
+/// Runs the program, again while it could not tell the rate because every window was preempted:
+/// that is an answer too, but not the one looked for.
+fn status_of_goal(arguments: &[&str]) -> Option<i32> {
+    for _ in 0..20 {
+        let done = linerate(arguments);
+        if !done.stderr.contains("cannot tell whether the goal is met") {
+            assert!(!done.stdout.is_empty(), "the profile is printed: {done:?}");
+            return done.status;
+        }
+        assert_eq!(done.status, Some(2), "{done:?}");
+    }
+    panic!("{arguments:?}: no window without preemption in 20 runs");
+}
+
+#[test]
+fn a_goal_is_met_or_missed() {
+    let folder = Folder::new();
+    let file = folder.write("path.toml", edge(&[]));
+    let goal = |goal| status_of_goal(&["run", &file, "--time", "100ms", "--goal", goal]);
+    assert_eq!(goal("1pps"), Some(0));
+    assert_eq!(goal("900Gpps"), Some(1));
+    let slow = folder.write("slow.toml", edge(&[("\"100Gb/s\"", "\"1kb/s\"")]));
+    let goal = ["run", &slow, "--time", "100ms", "--goal", "line"];
+    assert_eq!(status_of_goal(&goal), Some(0));
+    let fast = folder.write("fast.toml", edge(&[("\"100Gb/s\"", "\"900Tb/s\"")]));
+    let goal = ["run", &fast, "--time", "100ms", "--goal", "line"];
+    assert_eq!(status_of_goal(&goal), Some(1));
+}
+
+/// A path whose second strand breaks at packet 777, which the first strand handed over.
+fn broken(folder: &Folder) -> String {
+    let text = split_path(&["parse", "fault"], "packets = 100000");
+    let fault = "kind = \"fault\"\nname = \"guard\"\npacket = 777";
+    let text = text.replace("kind = \"fault\"", fault).replace("[\"fault\"]", "[\"guard\"]");
+    folder.write("broken.toml", text)
+}
+
+#[test]
+fn a_stage_that_panics_is_named_and_leaves_its_profile() {
+    let folder = Folder::new();
+    let file = broken(&folder);
+    let kept = folder.file("record.json");
+    let done = linerate(&["run", &file, "--oversubscribe", "--record", &kept]);
+    assert_eq!(done.status, Some(2), "{done:?}");
+    let named = "linerate: stage 'guard' on strand 1.0 panicked at packet 777: the fault asked for";
+    assert!(done.stderr.contains(named), "{}", done.stderr);
+    for word in ["source", "parse", "ring out", "ring in", "guard", "1.0"] {
+        assert!(done.stdout.contains(word), "{word} not in {}", done.stdout);
+    }
+    let written = std::fs::read_to_string(&kept).expect("the record is written");
+    let json = linerate(&["run", &file, "--oversubscribe", "--json"]);
+    assert_eq!(json.status, Some(2));
+    for text in [&written, &json.stdout] {
+        let Body::Run(report) = record(text).body else { panic!("{text}") };
+        let given = report.strands[1].stages.iter().map(|stage| stage.packets).max();
+        let given = given.unwrap_or(0);
+        assert!((778..100_000).contains(&given), "{given} packets reached the broken strand");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_a_failure() {
+    let folder = Folder::new();
+    let nowhere = folder.file("missing/file");
+    let file = folder.write("path.toml", edge(&[]));
+    let said = refused(&["run", &file, "--time", "100ms", "--record", &nowhere, "--quiet"]);
+    assert!(said.contains("cannot write") && said.contains(&nowhere), "{said}");
+    let sink = format!("[sink]\nkind = \"capture\"\nfile = {nowhere:?}\n[run]");
+    let file = folder.write("sink.toml", edge(&[("[run]", sink.as_str())]));
+    let said = refused(&["run", &file, "--time", "100ms"]);
+    assert!(said.contains("cannot write") && said.contains(&nowhere), "{said}");
+}
+
+#[test]
+fn a_full_disk_is_a_failure_and_a_reader_gone_is_none() {
+    let folder = Folder::new();
+    let file = folder.write("path.toml", edge(&[]));
+    let table: [&[&str]; 5] = [
+        &["stages"],
+        &["schema", "path"],
+        &["run", &file, "--check"],
+        &["run", &file, "--time", "100ms", "--quiet"],
+        &["run", &file, "--time", "100ms", "--quiet", "--json"],
+    ];
+    for arguments in table {
+        let mut child = command(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        drop(child.stdout.take());
+        let output = child.wait_with_output().expect("the program ends");
+        assert_eq!(
+            (output.status.code(), &output.stderr[..]),
+            (Some(0), &b""[..]),
+            "{arguments:?}"
+        );
+        if let Ok(full) = OpenOptions::new().write(true).open("/dev/full") {
+            let output = command(arguments).stdout(full).output().expect("the program ends");
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+            assert!(said.contains("cannot write the result"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn warnings_and_results_do_not_mix() {
+    let folder = Folder::new();
+    let file = folder.write("path.toml", split_path(&["parse", "count"], "packets = 64"));
+    let arguments = ["run", &file, "--oversubscribe", "--cpus", &crate::rig::a_processor()];
+    let done = linerate(&arguments);
+    assert_eq!(done.status, Some(0), "{done:?}");
+    assert!(done.stderr.contains("warning:") && !done.stdout.contains("warning:"), "{done:?}");
+    let quiet = linerate(&[&arguments[..], &["--quiet"]].concat());
+    assert_eq!((quiet.status, quiet.stderr.as_str()), (Some(0), ""));
+    assert!(!quiet.stdout.contains('\u{1b}'), "colours only for terminals: {}", quiet.stdout);
+}
+
+#[test]
+fn the_record_in_the_file_is_the_one_on_stdout() {
+    let folder = Folder::new();
+    let file = folder.write("path.toml", edge(&[]));
+    let kept = folder.file("record.json");
+    let json = answered(0, &["run", &file, "--time", "100ms", "--json", "--record", &kept]);
+    assert_eq!(std::fs::read_to_string(&kept).expect("the record is written"), json);
+    let again = answered(0, &["run", &file, "--time", "100ms", "--record", &kept]);
+    assert!(!again.starts_with('{') && again.contains("gre_encap"), "{again}");
+    record(&std::io::read_to_string(File::open(&kept).expect("there")).expect("UTF-8"));
+}
