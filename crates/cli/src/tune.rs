@@ -255,7 +255,7 @@ impl<'a> Tuning<'a> {
         for (index, contender) in contenders.iter().enumerate() {
             let candidate = &mut stored[contender.index];
             candidate.measured_kpps = Some(rate_figure(&rates[index + 1]));
-            candidate.speedup = verdict.speedups[index].map(speedup_figure);
+            candidate.speedup = Some(speedup_figure(verdict.speedups[index]));
         }
         self.bench.progress.step("the mapping to keep");
         let kept = verdict.chosen.map(|index| contenders[index].proposal);
@@ -372,8 +372,10 @@ fn rate_figure(rounds: &[Option<f64>]) -> Figure {
     Figure::number("kpps", median_interval(&rates, CONFIDENCE), Tier::Sw, ROUNDS_METHOD)
 }
 
-fn speedup_figure(speedup: Estimate) -> Figure {
-    Figure::number("ratio", speedup, Tier::Sw, "median of the ratios of the same round")
+fn speedup_figure(speedup: Option<Estimate>) -> Figure {
+    const METHOD: &str = "median of the ratios of the same round";
+    let absent = || Figure::absent("ratio", Tier::Sw, METHOD, "no round with both rates");
+    speedup.map_or_else(absent, |speedup| Figure::number("ratio", speedup, Tier::Sw, METHOD))
 }
 
 /// The figures of a tuning, by name.
