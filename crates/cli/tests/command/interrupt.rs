@@ -2,7 +2,8 @@
 //! Ctrl-C ends a command early, with the report of what was measured until then.
 
 use crate::records::assert_conserved;
-use crate::rig::{Done, EDGE_STAGES, EDGE_STRANDS, Folder, command, edge, record, strands};
+use crate::rig::{Done, EDGE_STAGES, EDGE_STRANDS, Folder};
+use crate::rig::{a_share_of_the_processors, command, edge, record, strands};
 use linerate_record::Body;
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
@@ -32,6 +33,7 @@ fn wait_until(mut holds: impl FnMut() -> bool, what: &str) {
 
 /// Starts a command, interrupts it once it has worked for `work`, and waits for its end.
 fn interrupted(arguments: &[&str], work: Duration) -> Done {
+    let _share = a_share_of_the_processors();
     let mut command = command(arguments);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut child = child.expect("the program starts");

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What `--json` promises to scripts, and that nothing is lost or made up on the way.
 
-use crate::rig::{
-    EDGE_STAGES, EDGE_STRANDS, Folder, answered, edge, record, refused, report, split_path, strands,
-};
+use crate::rig::{EDGE_STAGES, EDGE_STRANDS, Folder, answered, edge, linerate_alone};
+use crate::rig::{record, refused, report, split_path, strands};
 use linerate_record::Body;
 use linerate_record::run::{RunReport, StrandReport, Tally};
 use linerate_record::tune::TuneReport;
@@ -154,8 +153,10 @@ fn a_tuning_tells_scripts_what_it_did_and_writes_a_path_that_runs() {
     let given = strands(&EDGE_STAGES, &[(3, 1), (4, 1)]);
     let file = folder.write("path.toml", edge(&[(EDGE_STRANDS, given.as_str())]));
     let out = folder.file("tuned.toml");
-    let arguments = ["tune", &file, "--time", "100ms", "--json", "--out", &out];
-    let json = answered(0, &arguments);
+    let arguments = ["tune", &file, "--time", "500ms", "--json", "--out", &out];
+    let done = linerate_alone(&arguments);
+    assert_eq!(done.status, Some(0), "{done:?}");
+    let json = done.stdout;
     let report = tuned(&json);
     assert_eq!(report.given_mapping, "parse+verify+filter | nat44+forward+gre_encap+count");
     assert_candidates(&report);
@@ -180,7 +181,10 @@ fn a_path_that_keeps_up_with_what_is_offered_is_left_as_it_is() {
     let folder = Folder::new();
     let file = folder.write("path.toml", edge(&[]));
     let arguments = ["tune", &file, "--time", "300ms", "--rate", "2kpps", "--json"];
-    let report = tuned(&answered(0, &arguments));
+    let tune = |goal| linerate_alone(&[&arguments[..], &["--goal", goal]].concat());
+    let (met, missed) = (tune("1pps"), tune("900Gpps"));
+    assert_eq!((met.status, missed.status), (Some(0), Some(1)), "{met:?} {missed:?}");
+    let report = tuned(&met.stdout);
     assert_eq!(report.finding.limit, linerate_record::tune::Limit::Offered, "{:?}", report.finding);
     assert_eq!((report.chosen, report.candidates.len()), (None, 0));
     assert_eq!(report.tuned.mapping, report.given_mapping);
@@ -195,7 +199,8 @@ fn a_tuned_path_runs_wherever_it_is_written() {
     let file = folder.write("path.toml", text);
     let out = folder.file("elsewhere/tuned.toml");
     let common = ["tune", &file, "--time", "300ms", "--rate", "2kpps"];
-    answered(0, &[&common[..], &["--out", &out]].concat());
+    let done = linerate_alone(&[&common[..], &["--out", &out]].concat());
+    assert_eq!(done.status, Some(0), "{done:?}");
     answered(0, &["run", &out, "--check"]);
     let nowhere = folder.file("missing/tuned.toml");
     let said = refused(&[&common[..], &["--out", &nowhere]].concat());

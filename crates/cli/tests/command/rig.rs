@@ -6,6 +6,7 @@ use linerate_record::run::RunReport;
 use linerate_record::{Body, Record};
 use std::fs;
 use std::process::{Command, Stdio};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use tempfile::TempDir;
 
 /// The edge router of the examples.
@@ -19,6 +20,15 @@ pub(crate) const EDGE_PACKETS: u64 = 7_300;
 /// The stages of the edge router.
 pub(crate) const EDGE_STAGES: [&str; 7] =
     ["parse", "verify", "filter", "nat44", "forward", "gre_encap", "count"];
+
+/// The processors: shared by the commands of most tests, for one alone where it needs them to tell
+/// anything.
+static PROCESSORS: RwLock<()> = RwLock::new(());
+
+/// Waits until no command needs the processors alone.
+pub(crate) fn a_share_of_the_processors() -> RwLockReadGuard<'static, ()> {
+    PROCESSORS.read().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// What a command came to.
 #[derive(Debug)]
@@ -38,6 +48,20 @@ pub(crate) fn command(arguments: &[&str]) -> Command {
 
 /// Runs the program to its end.
 pub(crate) fn linerate(arguments: &[&str]) -> Done {
+    let _share = a_share_of_the_processors();
+    finished(arguments)
+}
+
+/// Runs the program while no other test does. Again, when it cannot tell because something else
+/// kept the processors busy all the time: that is an answer too, but not the one looked for.
+pub(crate) fn linerate_alone(arguments: &[&str]) -> Done {
+    let _alone = PROCESSORS.write().unwrap_or_else(PoisonError::into_inner);
+    let tells = |done: &Done| done.status != Some(2) || !done.stderr.contains("cannot tell");
+    let mut tries = (0..5).map(|_| finished(arguments));
+    tries.find(tells).unwrap_or_else(|| panic!("{arguments:?} cannot tell, five times"))
+}
+
+fn finished(arguments: &[&str]) -> Done {
     let output = command(arguments).output().expect("the program starts");
     let text = |octets| String::from_utf8(octets).expect("the program prints UTF-8");
     Done { status: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
@@ -106,8 +130,8 @@ pub(crate) fn edge(changes: &[(&str, &str)]) -> String {
 }
 
 /// What [`edge`] replaces by another mapping, and by a number of packets.
-pub(crate) const EDGE_STRANDS: &str = "{ stages = [\"parse\", \"verify\", \"filter\", \"nat44\", \"forward\", \"gre_encap\", \
-     \"count\"] },";
+pub(crate) const EDGE_STRANDS: &str = "{ stages = [\"parse\", \"verify\", \"filter\", \
+                                       \"nat44\", \"forward\", \"gre_encap\", \"count\"] },";
 pub(crate) const EDGE_TIME: &str = "time = \"2s\"";
 
 /// The entries of `strands` for segments of so many stages and replicas.
