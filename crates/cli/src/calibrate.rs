@@ -14,29 +14,28 @@
 use crate::figures::estimate;
 use crate::tune::Bench;
 use linerate_dataplane::bucket::largest_share;
-use linerate_machine::interference::pair_slowdown;
 use linerate_path::check::read;
 use linerate_path::model::{Mapping, Path, Segment};
 use linerate_plan::costs::{Costs, MemoryCheck};
 use linerate_plan::model::{Environment, Handover};
 use linerate_record::run::RunReport;
-use linerate_record::stats::Estimate;
-use std::time::Duration;
+use linerate_record::stats::{Estimate, median};
 
 /// Length of one calibrating run, in seconds.
-pub(crate) const RUN_SECONDS: f64 = 0.25;
+const RUN_SECONDS: f64 = 0.25;
 
-/// Calibrating runs at most.
-pub(crate) const RUNS: usize = 4;
+/// Turns in which packet work runs alone and beside its like, and the length of one run in them.
+const TURNS: usize = 4;
+const TURN_SECONDS: f64 = 0.12;
+
+/// All calibrating runs, in seconds: a confined one, another burst, two for the ring, the turns.
+pub(crate) const SECONDS: f64 = 4.0 * RUN_SECONDS + 2.0 * TURNS as f64 * TURN_SECONDS;
 
 /// Packets a queue repeats so that what the stages look up stays near. Few enough for a look-up or
 /// two each to fit the second-level cache; many enough not to be learnt by heart by the branch
 /// predictors: on the edge path 64 packets made `verify`, which waits for no memory, 3.5 times
 /// cheaper, 1024 only 1.4 times.
 const HOT_PACKETS: usize = 1_024;
-
-/// How long processors are watched slowing each other down.
-const INTERFERENCE: Duration = Duration::from_millis(100);
 
 /// A ring's path; the source and the buffers of the path at hand replace its own.
 const RING_PATH: &str = "\
@@ -67,7 +66,7 @@ pub(crate) fn environment(bench: &Bench<'_>, mapping: &Mapping, costs: &Costs) -
     Environment {
         ticks_per_second: linerate_machine::ticks::ticks_per_second(),
         cpus,
-        scaling: scaling(bench.cpus),
+        scaling: scaling(bench),
         handover: handover(bench),
         burst_ticks: burst_ticks(bench, mapping, costs),
         largest_share: (1..=cpus as u32)
@@ -76,16 +75,34 @@ pub(crate) fn environment(bench: &Bench<'_>, mapping: &Mapping, costs: &Costs) -
     }
 }
 
-/// Speed of a processor when all are busy, over its speed alone. Where it cannot be told: anything
-/// from two hardware threads of one core to processors that share nothing.
-fn scaling(cpus: &[u32]) -> Estimate {
-    if cpus.len() < 2 {
+/// Speed of a processor when all are busy, over its speed alone, on packet work: the path of the
+/// ring, on one strand and replicated on every processor, in turns. What processors share (the
+/// units of one core, a cache, a clock) slows different code differently, so a loop of arithmetic
+/// would not do: where packet work ran at 0.73 of its speed, such a loop ran at 1.00.
+///
+/// The interval is the spread of the turns: a host that moves virtual processors shows in it. Where
+/// nothing can be measured: anything from two hardware threads of one core to processors that share
+/// nothing.
+fn scaling(bench: &Bench<'_>) -> Estimate {
+    let unknown = Estimate { value: 0.85, low: 0.6, high: 1.0, confidence: 0.9, n: 0 };
+    if bench.cpus.len() < 2 {
         return exactly(1.0);
     }
-    match pair_slowdown(cpus, INTERFERENCE) {
-        Ok(slowdown) => slowdown.throughput_ratio,
-        Err(_) => Estimate { value: 0.9, low: 0.55, high: 1.0, confidence: 0.95, n: 0 },
-    }
+    let Some(path) = ring_path(bench.path) else { return unknown };
+    let alone = Mapping::merged(path.stages.len());
+    let mut together = alone.clone();
+    together.segments[0].replicas = bench.cpus.len() as u32;
+    let cost = |mapping| {
+        let run = bench.run(&path, mapping, bench.path.run.burst, TURN_SECONDS, None).ok()?;
+        let ticks = run.strands.iter().map(|strand| strand.ticks_per_packet.as_number());
+        let ticks: Option<Vec<f64>> = ticks.collect();
+        ticks.map(|ticks| ticks.iter().sum::<f64>() / ticks.len() as f64)
+    };
+    let turn = |_| Some(cost(&alone)? / cost(&together)?);
+    let ratios: Vec<f64> = (0..TURNS).filter_map(turn).collect();
+    let ends = ratios.iter().fold((f64::INFINITY, 0.0), |(l, h), r| (r.min(l), r.max(h)));
+    let (Some(value), (low, high)) = (median(&ratios), ends) else { return unknown };
+    Estimate { value, low, high, confidence: 0.9, n: ratios.len() as u64 }
 }
 
 /// Ticks per packet of a part of a strand.

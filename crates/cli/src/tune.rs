@@ -48,7 +48,7 @@ const ROUNDS: u32 = 8;
 const CONTENDERS: usize = 3;
 
 /// Length of one run in a round, in seconds.
-const ROUND_SECONDS: f64 = 0.25;
+const ROUND_SECONDS: f64 = 0.15;
 
 /// Confidence of the intervals of rates over rounds.
 const CONFIDENCE: f64 = 0.90;
@@ -126,9 +126,7 @@ pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
         stop: &stop,
         progress: &progress,
         done: Cell::new(0.0),
-        planned: 2.0 * long
-            + calibrate::RUNS as f64 * calibrate::RUN_SECONDS
-            + runs * ROUND_SECONDS,
+        planned: 2.0 * long + calibrate::SECONDS + runs * ROUND_SECONDS,
     };
     let tuned = Tuning::new(&bench, long)?.go();
     progress.clear();
