@@ -93,7 +93,7 @@ fn a_tuning_prints_what_it_has_and_says_that_it_is_not_done() {
     let folder = Folder::new();
     let file = folder.write("path.toml", edge(&[]));
     let out = folder.file("tuned.toml");
-    let arguments = ["tune", &file, "--time", "200ms", "--json", "--out", &out];
+    let arguments = ["tune", &file, "--time", "10s", "--json", "--out", &out];
     let done = interrupted(&arguments, Duration::from_millis(800));
     assert_eq!(done.status, Some(2), "{}", done.stderr);
     assert!(done.stderr.contains("linerate: interrupted"), "{}", done.stderr);
