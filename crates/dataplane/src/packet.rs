@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A packet: the handle of a buffer that was allocated before the run.
 //!
-//! A buffer is a [`Meta`] followed by room for the frame. Buffers lie in a [`Pool`]; a [`Packet`]
-//! is the only handle to its buffer, so its holder may read and write without locks, on whichever
-//! strand it is. A packet that is dropped without being released is lost to its pool until the
+//! A buffer is a line of metadata followed by room for the frame. Buffers lie in a [`Pool`]; a
+//! [`Packet`] is the only handle to its buffer, so its holder may read and write without locks, on
+//! whichever strand it is. A packet that is dropped without being released is lost to its pool until the
 //! pool itself goes; that is a leak of one buffer, never a dangling handle.
+//!
+//! [`Pool`]: crate::pool::Pool
 
 use crate::ledger::StageLedger;
 use std::marker::PhantomData;
@@ -42,11 +44,8 @@ pub struct Layers {
     pub fragment: Fragment,
 }
 
-/// What is known of a packet beside its octets.
-///
-/// One cache line, in front of the frame it belongs to.
+/// What is known of a packet beside its octets, for stages to read and write.
 #[derive(Clone, Copy, Debug, Default)]
-#[repr(C, align(64))]
 pub struct Meta {
     /// Place in the sequence the source offers, from 0.
     pub position: u64,
@@ -58,19 +57,37 @@ pub struct Meta {
     pub layers: Layers,
     /// The bucket the source sorted the packet into.
     pub bucket: u8,
+}
+
+/// The cache line in front of a frame: what is known of the packet, and where the frame lies. The
+/// latter is out of reach of whoever holds a [`Meta`], which may be copied between buffers of any
+/// size.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(crate) struct Line {
+    meta: Meta,
     /// Offset of the frame from the end of this line.
-    pub(crate) start: u16,
+    start: u16,
     /// Length of the frame.
-    pub(crate) octets: u16,
-    /// Octets behind this line that belong to the buffer.
-    pub(crate) room: u16,
+    octets: u16,
+    /// Octets behind this line that belong to the buffer; `start + octets <= room` always.
+    room: u16,
     /// The source queue whose free list the buffer belongs to.
-    pub(crate) home: u16,
+    home: u16,
+}
+
+const _: () = assert!(size_of::<Line>() == 64);
+
+impl Line {
+    /// The line of an empty packet.
+    pub(crate) fn new(room: u16, home: u16) -> Self {
+        Self { meta: Meta::default(), start: 0, octets: 0, room, home }
+    }
 }
 
 /// The only handle to one buffer of a pool.
 pub struct Packet<'p> {
-    slot: NonNull<Meta>,
+    slot: NonNull<Line>,
     pool: PhantomData<&'p mut [u8]>,
 }
 
@@ -82,48 +99,64 @@ impl Packet<'_> {
     /// A handle to the buffer at `slot`.
     ///
     /// # Safety
-    /// `slot` points to an initialised `Meta` followed by `room` initialised octets, all valid for
+    /// `slot` points to an initialised `Line` followed by `room` initialised octets, all valid for
     /// reads and writes for the lifetime of the result, and no other handle to them exists.
-    pub(crate) unsafe fn from_slot(slot: NonNull<Meta>) -> Self {
+    pub(crate) unsafe fn from_slot(slot: NonNull<Line>) -> Self {
         Self { slot, pool: PhantomData }
+    }
+
+    #[inline]
+    fn line(&self) -> &Line {
+        // SAFETY: `slot` is valid and this handle is the only one (contract of `from_slot`).
+        unsafe { self.slot.as_ref() }
+    }
+
+    #[inline]
+    fn line_mut(&mut self) -> &mut Line {
+        // SAFETY: `slot` is valid and this handle is the only one (contract of `from_slot`).
+        unsafe { self.slot.as_mut() }
     }
 
     /// What is known of the packet.
     #[inline]
     pub fn meta(&self) -> &Meta {
-        // SAFETY: `slot` is valid and this handle is the only one (contract of `from_slot`).
-        unsafe { self.slot.as_ref() }
+        &self.line().meta
     }
 
     /// What is known of the packet.
     #[inline]
     pub fn meta_mut(&mut self) -> &mut Meta {
-        // SAFETY: `slot` is valid and this handle is the only one (contract of `from_slot`).
-        unsafe { self.slot.as_mut() }
+        &mut self.line_mut().meta
+    }
+
+    /// The source queue the buffer goes home to.
+    #[inline]
+    pub(crate) fn home(&self) -> usize {
+        self.line().home.into()
     }
 
     #[inline]
     fn frame(&self, start: usize) -> *mut u8 {
         // SAFETY: `start` is at most `room`, which every method that moves it upholds, and `room`
-        // octets follow the meta line in the same allocation (contract of `from_slot`).
+        // octets follow the line in the same allocation (contract of `from_slot`).
         unsafe { self.slot.as_ptr().add(1).cast::<u8>().add(start) }
     }
 
     /// The frame, from its first octet.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        let meta = self.meta();
+        let line = self.line();
         // SAFETY: `start + octets <= room`, upheld by every method that moves either, and the
         // handle is the only one.
         unsafe {
-            std::slice::from_raw_parts(self.frame(meta.start.into()), usize::from(meta.octets))
+            std::slice::from_raw_parts(self.frame(line.start.into()), usize::from(line.octets))
         }
     }
 
     /// The frame, from its first octet.
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        let (start, octets) = (self.meta().start, self.meta().octets);
+        let (start, octets) = (self.line().start, self.line().octets);
         // SAFETY: as in `bytes`.
         unsafe { std::slice::from_raw_parts_mut(self.frame(start.into()), usize::from(octets)) }
     }
@@ -131,7 +164,7 @@ impl Packet<'_> {
     /// Length of the frame in octets.
     #[inline]
     pub fn octets(&self) -> usize {
-        self.meta().octets.into()
+        self.line().octets.into()
     }
 
     /// Replaces the whole packet by a copy of `frame` behind the full headroom, unparsed. The
@@ -140,13 +173,13 @@ impl Packet<'_> {
     /// Returns `false`, and changes nothing, when the buffer is too small.
     #[inline]
     pub fn fill(&mut self, frame: &[u8]) -> bool {
-        if HEADROOM_OCTETS + frame.len() > usize::from(self.meta().room) {
+        if HEADROOM_OCTETS + frame.len() > usize::from(self.line().room) {
             return false;
         }
-        let meta = self.meta_mut();
-        meta.start = HEADROOM_OCTETS as u16;
-        meta.octets = frame.len() as u16;
-        meta.layers = Layers::default();
+        let line = self.line_mut();
+        line.start = HEADROOM_OCTETS as u16;
+        line.octets = frame.len() as u16;
+        line.meta.layers = Layers::default();
         self.bytes_mut().copy_from_slice(frame);
         true
     }
@@ -157,11 +190,11 @@ impl Packet<'_> {
     /// Returns `None`, and changes nothing, when the headroom does not suffice.
     #[inline]
     pub fn push_front(&mut self, octets: usize, ledger: &mut StageLedger) -> Option<&mut [u8]> {
-        let meta = self.meta_mut();
-        let start = usize::from(meta.start).checked_sub(octets)?;
-        let longer = usize::from(meta.octets) + octets;
-        meta.octets = u16::try_from(longer).ok()?;
-        meta.start = start as u16;
+        let line = self.line_mut();
+        let start = usize::from(line.start).checked_sub(octets)?;
+        let longer = usize::from(line.octets) + octets;
+        line.octets = u16::try_from(longer).ok()?;
+        line.start = start as u16;
         ledger.created.octets += octets as u64;
         Some(&mut self.bytes_mut()[..octets])
     }
@@ -171,12 +204,12 @@ impl Packet<'_> {
     /// Returns `false`, and changes nothing, when the frame is shorter.
     #[inline]
     pub fn trim_front(&mut self, octets: usize, ledger: &mut StageLedger) -> bool {
-        let meta = self.meta_mut();
-        if octets > usize::from(meta.octets) {
+        let line = self.line_mut();
+        if octets > usize::from(line.octets) {
             return false;
         }
-        meta.start += octets as u16;
-        meta.octets -= octets as u16;
+        line.start += octets as u16;
+        line.octets -= octets as u16;
         ledger.consumed.octets += octets as u64;
         true
     }
@@ -184,14 +217,14 @@ impl Packet<'_> {
     /// Cuts the frame to `octets` octets; does nothing when it is not longer.
     #[inline]
     pub fn truncate(&mut self, octets: usize, ledger: &mut StageLedger) {
-        let meta = self.meta_mut();
-        if octets < usize::from(meta.octets) {
-            ledger.consumed.octets += u64::from(meta.octets) - octets as u64;
-            meta.octets = octets as u16;
+        let line = self.line_mut();
+        if octets < usize::from(line.octets) {
+            ledger.consumed.octets += u64::from(line.octets) - octets as u64;
+            line.octets = octets as u16;
         }
     }
 
-    /// Asks the processor to fetch the meta line and the line with the first headers, as another
+    /// Asks the processor to fetch the line of metadata and the line with the first headers, as another
     /// strand has written them.
     #[inline]
     pub(crate) fn prefetch(&self) {
@@ -211,5 +244,46 @@ impl Packet<'_> {
 impl std::fmt::Debug for Packet<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Packet").field("meta", self.meta()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pool::Pool;
+
+    #[test]
+    fn metadata_of_a_large_buffer_leaves_a_small_one_as_it_is() {
+        let (mut large, mut small) = (Pool::new(1, 9000), Pool::new(1, 64));
+        let (mut large, mut small) = (large.packets(0), small.packets(1));
+        assert!(large[0].fill(&[1; 9000]) && small[0].fill(&[2; 64]));
+        large[0].meta_mut().position = 7;
+        *small[0].meta_mut() = *large[0].meta();
+        assert_eq!((small[0].bytes(), small[0].meta().position), (&[2; 64][..], 7));
+        assert_eq!((small[0].home(), large[0].home()), (1, 0));
+        assert!(!small[0].fill(&[3; 65]));
+    }
+
+    #[test]
+    fn a_frame_moves_within_its_buffer_and_no_further() {
+        let mut pool = Pool::new(2, 100);
+        let mut packets = pool.packets(0);
+        let mut ledger = StageLedger::default();
+        let packet = &mut packets[0];
+        assert!(packet.bytes().is_empty());
+        assert!(packet.fill(&[5; 100]));
+        assert!(packet.push_front(HEADROOM_OCTETS + 1, &mut ledger).is_none());
+        packet.push_front(HEADROOM_OCTETS, &mut ledger).expect("all the headroom").fill(6);
+        assert!(packet.push_front(1, &mut ledger).is_none());
+        assert_eq!(packet.bytes(), [[6; HEADROOM_OCTETS].as_slice(), &[5; 100]].concat());
+        assert!(!packet.trim_front(HEADROOM_OCTETS + 101, &mut ledger));
+        assert!(packet.trim_front(HEADROOM_OCTETS + 99, &mut ledger));
+        packet.truncate(2, &mut ledger);
+        assert_eq!(packet.bytes(), [5]);
+        packet.truncate(0, &mut ledger);
+        assert!(packet.bytes_mut().is_empty());
+        assert_eq!(ledger.created.octets, HEADROOM_OCTETS as u64);
+        assert_eq!(ledger.consumed.octets, HEADROOM_OCTETS as u64 + 100);
+        assert!(packets[1].bytes().is_empty(), "the neighbour is left alone");
     }
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Buffers, all allocated before the run.
 
-use crate::packet::{HEADROOM_OCTETS, Meta, Packet};
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use crate::packet::{HEADROOM_OCTETS, Line, Packet};
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
-const LINE_OCTETS: usize = size_of::<Meta>();
+const LINE_OCTETS: usize = size_of::<Line>();
 const HUGE_PAGE_OCTETS: usize = 2 << 20;
 
 /// Largest frame a buffer can be made for, in octets: offsets in a packet are 16 bits wide.
@@ -33,12 +33,17 @@ impl Pool {
         );
         let room = HEADROOM_OCTETS + buffer_octets;
         let stride = stride(room);
-        let layout = Layout::from_size_align(slots * stride, HUGE_PAGE_OCTETS)
+        let layout = slots
+            .checked_mul(stride)
+            .and_then(|octets| Layout::from_size_align(octets, HUGE_PAGE_OCTETS).ok())
             .expect("a pool is far smaller than the address space");
         // SAFETY: the layout has a size above 0, since `slots` and `stride` are.
-        let base = unsafe { alloc_zeroed(layout) };
+        let base = unsafe { alloc(layout) };
         let Some(base) = NonNull::new(base) else { handle_alloc_error(layout) };
+        // Before the first touch, which is what gives each page its size.
         linerate_linux::advise_huge_pages(base.as_ptr(), layout.size());
+        // SAFETY: allocated with this size a moment ago.
+        unsafe { base.write_bytes(0, layout.size()) }
         Self { base, layout, slots, stride, room: room as u16 }
     }
 
@@ -54,12 +59,11 @@ impl Pool {
             .map(|i| {
                 // SAFETY: `i < slots`, so the slot lies within the allocation, aligned to a line
                 // since base and stride are.
-                let slot = unsafe { self.base.add(i * self.stride).cast::<Meta>() };
-                let meta = Meta { room: self.room, home, ..Meta::default() };
+                let slot = unsafe { self.base.add(i * self.stride).cast::<Line>() };
                 // SAFETY: `slot` is valid for writes; the octets behind it are zeroed; slots do not
                 // overlap and each index is taken once, under an exclusive borrow of the pool.
                 unsafe {
-                    slot.write(meta);
+                    slot.write(Line::new(self.room, home));
                     Packet::from_slot(slot)
                 }
             })
@@ -79,4 +83,30 @@ impl Drop for Pool {
 fn stride(room: usize) -> usize {
     let lines = 1 + room.div_ceil(LINE_OCTETS);
     (lines | 1) * LINE_OCTETS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_are_apart_and_come_back() {
+        let mut pool = Pool::new(3, 100);
+        for home in [4, 5] {
+            let mut packets = pool.packets(home);
+            for (i, packet) in packets.iter_mut().enumerate() {
+                assert!(packet.fill(&[i as u8; 100]));
+            }
+            assert_eq!(packets.len(), 3);
+            for (i, packet) in packets.iter().enumerate() {
+                assert_eq!((packet.bytes(), packet.home()), (&[i as u8; 100][..], home.into()));
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "far smaller than the address space")]
+    fn a_pool_beyond_the_address_space_is_refused() {
+        Pool::new(usize::MAX / 64, 64);
+    }
 }

@@ -217,7 +217,9 @@ impl<'p> Strand<'_, 'p> {
                     std::mem::swap(&mut only.staged, packets);
                 } else {
                     for packet in packets.drain(..) {
-                        let replica = replica_of[usize::from(packet.meta().bucket)];
+                        // Whatever a stage may have written there.
+                        let bucket = usize::from(packet.meta().bucket) % BUCKETS;
+                        let replica = replica_of[bucket];
                         outlets[usize::from(replica)].staged.push(packet);
                     }
                 }
@@ -247,8 +249,7 @@ impl<'p> Strand<'_, 'p> {
             }
             (_, homes) => {
                 for packet in released.drain(..) {
-                    let home = usize::from(packet.meta().home);
-                    let fits = homes[home].push(packet).is_ok();
+                    let fits = homes[packet.home()].push(packet).is_ok();
                     debug_assert!(fits, "a way home has room for all buffers of its home");
                 }
             }
