@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The figures of a record that people and scripts quote.
 
+use linerate_machine::idle::other_load;
+use linerate_machine::topology::Topology;
 use linerate_record::run::RunReport;
 use linerate_record::stats::Estimate;
 use linerate_record::tune::Finding;
 use linerate_record::{Figure, Provenance, Tier, Warning};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Where this program's records come from.
 pub(crate) fn provenance() -> Provenance {
@@ -123,6 +126,32 @@ fn strand_cycles(run: &RunReport) -> Figure {
     Figure::exact("cycles/packet", sum / kpps, Tier::Sw, METHOD)
 }
 
+/// How long the processors are watched before a measurement, and from which share on, with 95 %
+/// confidence, others disturb it.
+const WATCH: Duration = Duration::from_millis(150);
+const OTHERS_SHARE: f64 = 0.1;
+
+/// Strands that ran beside each other on the hardware threads of one core, core by core.
+fn shared_cores(run: &RunReport) -> Vec<Warning> {
+    let mut used: Vec<u32> = run.strands.iter().map(|strand| strand.cpu).collect();
+    used.sort_unstable();
+    used.dedup();
+    let siblings = Topology::read(&used).cpus.into_iter().filter_map(|cpu| cpu.siblings.ok());
+    let mut cores: Vec<Vec<u32>> = siblings
+        .map(|all| all.into_iter().filter(|cpu| used.contains(cpu)).collect())
+        .filter(|together: &Vec<u32>| together.len() > 1)
+        .collect();
+    cores.sort_unstable();
+    cores.dedup();
+    cores.into_iter().map(|cpus| Warning::SharedCore { cpus }).collect()
+}
+
+/// Whether others use `cpus` just now. Sleeps for a moment.
+pub(crate) fn others(cpus: &[u32]) -> Option<Warning> {
+    let load = other_load(cpus, WATCH).ok()?;
+    (load.low > OTHERS_SHARE).then_some(Warning::NotIdle { share: load.value })
+}
+
 /// Windows below this share of clean ones are worth a warning.
 const PREEMPTED_SHARE: f64 = 0.1;
 
@@ -132,12 +161,15 @@ const WINDOWS_FEW: u64 = 50;
 /// Why to doubt a run of `frames` different packets.
 pub(crate) fn warnings(run: &RunReport, provenance: &Provenance, frames: u64) -> Vec<Warning> {
     let mut warnings = Vec::new();
-    let cpus = provenance.cpus.len() as u32;
-    if let Some(load) = provenance.load_1min.filter(|load| *load > 0.5 * f64::from(cpus)) {
-        warnings.push(Warning::NotIdle { load_1min: load, cpus });
+    if !linerate_machine::ticks::is_invariant() {
+        warnings.push(Warning::UnsteadyCounter);
     }
     if provenance.emulated == Some(true) {
         warnings.push(Warning::Emulated);
+    }
+    warnings.extend(shared_cores(run));
+    if let Some(reason) = costs(run)["cycles_per_packet"].reason.clone() {
+        warnings.push(Warning::UnknownCoreClock { reason });
     }
     let windows = run.strands.iter().map(|strand| strand.windows);
     let share = windows.clone().filter(|w| w.total > 0);

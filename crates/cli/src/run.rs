@@ -47,9 +47,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
         audit: args.audit,
     };
     let watch = Watch { stop: &stop, progress: &|share| progress.at(share) };
+    let others = figures::others(&cpus);
     let result = linerate_dataplane::run(&job, &watch);
     progress.clear();
-    let mut warnings = Vec::new();
+    let mut warnings: Vec<Warning> = others.into_iter().collect();
     if job.oversubscribe {
         let (strands, cpus) = (strands.len() as u32, cpus.len() as u32);
         warnings.push(Warning::Oversubscribed { strands, cpus });

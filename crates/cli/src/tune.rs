@@ -128,10 +128,12 @@ pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
         done: Cell::new(0.0),
         planned: 2.0 * long + calibrate::SECONDS + runs * ROUND_SECONDS,
     };
+    let others = figures::others(&cpus);
     let tuned = Tuning::new(&bench, long)?.go();
     progress.clear();
     let (report, mapping) = tuned?;
     let mut warnings = mapping_warnings(&loaded.path, cpus.len());
+    warnings.extend(others);
     let frames = loaded.traffic.len() as u64;
     warnings.extend(figures::warnings(&report.tuned, &provenance, frames));
     let figures = tune_figures(&report);

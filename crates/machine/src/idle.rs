@@ -40,38 +40,6 @@ pub fn other_load(cpus: &[u32], window: Duration) -> Result<Estimate, Error> {
     load_between(&before, &read_accounts(cpus)?)
 }
 
-/// Watches how long CPUs idle while this program works on them.
-pub(crate) struct IdleWatch {
-    cpus: Vec<u32>,
-    before: Vec<Account>,
-    start_ns: u64,
-}
-
-impl IdleWatch {
-    pub(crate) fn start(cpus: &[u32]) -> Result<Self, Error> {
-        let before = read_accounts(cpus)?;
-        Ok(Self { cpus: cpus.to_vec(), before, start_ns: linerate_linux::monotonic_ns() })
-    }
-
-    /// The share of the time since the start that others took at least, of the CPU where that is
-    /// most; this program was on each CPU for `own_ns`.
-    pub(crate) fn others_share(&self, own_ns: &[u64]) -> Result<f64, Error> {
-        let after = read_accounts(&self.cpus)?;
-        let elapsed_ns = linerate_linux::monotonic_ns() - self.start_ns;
-        let free_ticks = self.before.iter().zip(&after).map(|(b, a)| a.free.saturating_sub(b.free));
-        let shares = free_ticks.zip(own_ns).map(|(free, own)| at_least(elapsed_ns, free, *own));
-        Ok(shares.fold(0.0, f64::max))
-    }
-}
-
-/// The share of `elapsed_ns` that was neither idle nor this program's. Two tick counts rounded down
-/// differ by a tick less than their difference, at worst: that tick is taken for idle.
-fn at_least(elapsed_ns: u64, free_ticks: u64, own_ns: u64) -> f64 {
-    const TICK_NS: u64 = 10_000_000;
-    let free_ns = free_ticks.saturating_add(1).saturating_mul(TICK_NS);
-    elapsed_ns.saturating_sub(free_ns.saturating_add(own_ns)) as f64 / elapsed_ns.max(1) as f64
-}
-
 fn read_accounts(cpus: &[u32]) -> Result<Vec<Account>, Error> {
     let accounts = read_as(Path::new("/proc/stat"), parse_stat)?;
     let of_cpu = |cpu| accounts.get(cpu).copied();
@@ -197,21 +165,6 @@ mod tests {
         assert!(matches!(other_load(&[60_000], Duration::ZERO), Err(Error::Cpus { .. })));
         let short = other_load(&linerate_linux::allowed_cpus().unwrap()[..1], Duration::ZERO);
         assert!(matches!(short, Err(Error::CannotTell { .. })), "{short:?}");
-    }
-
-    #[test]
-    fn what_is_neither_idle_nor_ours_is_the_others() {
-        let ms = 1_000_000;
-        assert_eq!(at_least(100 * ms, 0, 0), 0.9);
-        assert_eq!(at_least(100 * ms, 4, 30 * ms), 0.2);
-        assert_eq!(at_least(100 * ms, 4, 50 * ms), 0.0);
-        assert_eq!(at_least(100 * ms, 40, 0), 0.0);
-        assert_eq!(at_least(0, 0, 0), 0.0);
-        let cpus = linerate_linux::allowed_cpus().unwrap();
-        let watch = IdleWatch::start(&cpus).unwrap();
-        std::thread::sleep(Duration::from_millis(20));
-        let share = watch.others_share(&vec![0; cpus.len()]).unwrap();
-        assert!((0.0..1.0).contains(&share), "{share}");
     }
 
     /// Accounts made up tick by tick, each tick taken with a known probability, and one added or

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What this machine is: processors, clocks, and how it slows down when shared.
+//! What this machine is: processors, clocks, and who else uses them.
 //!
 //! | question | module |
 //! |---|---|
 //! | how long did that take, in ticks? and how long is a tick? | [`ticks`] |
 //! | how many core cycles is a tick? | [`core_clock`] |
 //! | which CPUs share a core, a cache? which to take first? | [`topology`] |
-//! | how much slower is a CPU while another one works? | [`interference`] |
 //! | do other programs use these CPUs right now? | [`idle`] |
 //! | what machine was this measured on? | [`mod@provenance`] |
 //!
@@ -22,7 +21,6 @@ mod cpuinfo;
 mod error;
 mod files;
 pub mod idle;
-pub mod interference;
 pub mod provenance;
 pub mod ticks;
 pub mod topology;

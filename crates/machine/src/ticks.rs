@@ -8,7 +8,6 @@
 //! Left out: serialised reads. [`ticks`] may be carried out some tens of cycles before or after its
 //! neighbours in the program; time spans of thousands of cycles, or sums of many.
 
-use crate::Error;
 use linerate_linux::monotonic_ns;
 use linerate_record::stats::{Estimate, median_interval};
 use std::hint::black_box;
@@ -182,35 +181,6 @@ pub fn read_cost_ticks() -> Estimate {
     median_interval(&(0..41).map(series).collect::<Vec<f64>>(), 0.95)
 }
 
-/// The smallest difference that two readings of the counter usually show, zero excepted: no single
-/// span is known better than this. It is the step by which the counter advances, or what a reading
-/// costs, whichever is longer. Takes some 0.1 ms, and less than 20 ms.
-///
-/// Usually: the 1 % quantile. Rarely, two readings differ by less than a step (on an EPYC whose
-/// counter advances by 26, by 1 in 11 of a million pairs), as if the second had been told apart by
-/// force.
-///
-/// # Errors
-/// The counter stood still.
-pub fn granularity_ticks() -> Result<u64, Error> {
-    const STEPS: usize = 4096;
-    let deadline = monotonic_ns() + 20_000_000;
-    let pairs = std::iter::repeat_with(|| (ticks(), ticks()));
-    let until = pairs.enumerate().take_while(|(i, _)| i % 1024 != 0 || monotonic_ns() < deadline);
-    let steps = until.map(|(_, (a, b))| b.saturating_sub(a)).filter(|&step| step > 0);
-    usual_step(steps.take(STEPS).collect()).ok_or_else(|| Error::CannotTell {
-        what: "the step of the timestamp counter",
-        reason: "it did not move in 20 ms".to_owned(),
-        advice: "measure on another machine: this one has no usable counter",
-    })
-}
-
-/// The smallest step but for the smallest hundredth of them.
-fn usual_step(mut steps: Vec<u64>) -> Option<u64> {
-    steps.sort_unstable();
-    steps.get(steps.len() / 100).copied()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -234,24 +204,11 @@ mod tests {
     }
 
     #[test]
-    fn the_cost_of_a_read_and_the_step_are_plausible() {
-        let (cost, step) = (read_cost_ticks(), granularity_ticks().unwrap() as f64);
+    fn the_cost_of_a_read_is_plausible() {
+        let cost = read_cost_ticks();
         let ns = |ticks: f64| ticks / ticks_per_second() * 1e9;
         assert!(cost.low <= cost.value && cost.value <= cost.high && cost.low > 0.0, "{cost:?}");
         assert!(ns(cost.value) < 10_000.0, "{cost:?}");
-        assert!(step >= 1.0 && ns(step) < 100_000.0, "{step}");
-    }
-
-    #[test]
-    fn steps_that_are_rare_do_not_count() {
-        let mut steps = vec![26; 900];
-        steps.extend([52; 91]);
-        steps.extend([1; 9]);
-        assert_eq!(usual_step(steps.clone()), Some(26));
-        steps.extend([13; 10]);
-        assert_eq!(usual_step(steps), Some(13));
-        assert_eq!(usual_step(vec![3]), Some(3));
-        assert_eq!(usual_step(vec![]), None);
     }
 
     proptest! {

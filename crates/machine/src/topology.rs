@@ -2,8 +2,8 @@
 //! Which logical CPUs share a core, a package, a cache; which to take first.
 //!
 //! Read from /sys, as the kernel tells it. In a virtual machine that is what the hypervisor chose
-//! to tell: two "cores" may be two hardware threads of one; [`interference`](crate::interference)
-//! measures what /sys conceals. Left out: NUMA nodes, and cores of different speed in one machine.
+//! to tell: two "cores" may be two hardware threads of one. Left out: NUMA nodes, and cores of
+//! different speed in one machine.
 
 use crate::Error;
 use crate::files::{parse_cpu_list, parse_number, parse_size, read_as};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a reader of a record must know before trusting its figures, each with what to do about it.
 
-use crate::units::{Kpps, three_digits};
+use crate::units::three_digits;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -13,12 +13,12 @@ use std::fmt;
 pub enum Warning {
     /// Other programs ran when the measurement began.
     NotIdle {
-        /// Load average over one minute.
+        /// Share of the time of the processors that others took, 0 to 1.
         #[serde(serialize_with = "crate::finite")]
-        load_1min: f64,
-        /// Logical processors the program may use.
-        cpus: u32,
+        share: f64,
     },
+    /// The timestamp counter may change its rate or stop.
+    UnsteadyCounter,
     /// Windows were dropped because a strand was preempted in them.
     PreemptedWindows {
         /// The share of windows that was dropped, 0 to 1.
@@ -49,12 +49,6 @@ pub enum Warning {
         /// The logical processors of that core.
         cpus: Vec<u32>,
     },
-    /// The core clock moved during the run, so ticks do not stand for cycles.
-    ClockMoved {
-        /// Highest over lowest clock seen, less 1.
-        #[serde(serialize_with = "crate::finite")]
-        spread: f64,
-    },
     /// The core clock could not be calibrated.
     UnknownCoreClock {
         /// Why.
@@ -66,15 +60,6 @@ pub enum Warning {
         rejected: u64,
         /// Packets of the input, these included.
         of: u64,
-    },
-    /// The source did not keep up with the rate that was asked for.
-    RateMissed {
-        /// The rate that was asked for, thousand packets per second.
-        #[serde(serialize_with = "crate::finite")]
-        wanted_kpps: f64,
-        /// The rate that was offered, thousand packets per second.
-        #[serde(serialize_with = "crate::finite")]
-        offered_kpps: f64,
     },
     /// The instructions are emulated.
     Emulated,
@@ -95,9 +80,12 @@ impl Warning {
     fn write_matter(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = |share: f64| three_digits(share * 100.0);
         match self {
-            Self::NotIdle { load_1min, cpus } => {
-                let load = three_digits(*load_1min);
-                write!(f, "the machine was not idle (load {load} on {cpus} processors)")
+            Self::NotIdle { share } => {
+                let percent = percent(*share);
+                write!(f, "other programs took {percent} % of the processors just before")
+            }
+            Self::UnsteadyCounter => {
+                f.write_str("the timestamp counter of this processor may change its rate")
             }
             Self::PreemptedWindows { share } => {
                 write!(f, "{} % of the windows were lost to preemption", percent(*share))
@@ -114,16 +102,9 @@ impl Warning {
             Self::SharedCore { cpus } => {
                 write!(f, "strands ran side by side on one core (processors {})", list(cpus))
             }
-            Self::ClockMoved { spread } => {
-                write!(f, "the core clock moved by {} %", percent(*spread))
-            }
             Self::UnknownCoreClock { reason } => write!(f, "the core clock is unknown ({reason})"),
             Self::RejectedPackets { rejected, of } => {
                 write!(f, "{rejected} of {of} packets of the input were left out")
-            }
-            Self::RateMissed { wanted_kpps, offered_kpps } => {
-                let (wanted, offered) = (Kpps(*wanted_kpps), Kpps(*offered_kpps));
-                write!(f, "the source offered {offered} where {wanted} was asked for")
             }
             Self::Emulated => write!(f, "the processor is emulated"),
             Self::Unknown => write!(f, "a newer linerate wrote a warning this one does not know"),
@@ -133,6 +114,9 @@ impl Warning {
     fn advice(&self) -> &'static str {
         match self {
             Self::NotIdle { .. } => "stop other programs, or expect wide intervals",
+            Self::UnsteadyCounter => {
+                "times may be wrong; the performance governor keeps the clock still"
+            }
             Self::PreemptedWindows { .. } => {
                 "leave a processor free for the system, or run longer with --time"
             }
@@ -147,14 +131,10 @@ impl Warning {
             Self::SharedCore { .. } => {
                 "each is slower than alone; choose processors of different cores with --cpus"
             }
-            Self::ClockMoved { .. } => {
-                "cycles are left out, ticks hold; the performance governor keeps the clock still"
-            }
             Self::UnknownCoreClock { .. } => "cycles are left out, ticks hold",
             Self::RejectedPackets { .. } => {
                 "the report lists the causes; replace the capture if they matter"
             }
-            Self::RateMissed { .. } => "lower --rate, or free processors",
             Self::Emulated => "counts are exact, times mean nothing; measure on hardware",
             Self::Unknown => "read the record with the version named in its provenance",
         }
@@ -171,10 +151,10 @@ mod tests {
 
     #[test]
     fn says_what_to_do() {
-        let text = Warning::NotIdle { load_1min: 3.456, cpus: 2 }.to_string();
+        let text = Warning::NotIdle { share: 0.3456 }.to_string();
         assert_eq!(
             text,
-            "the machine was not idle (load 3.46 on 2 processors): stop other programs, or expect \
+            "other programs took 34.6 % of the processors just before: stop other programs, or expect \
              wide intervals"
         );
         let text = Warning::SharedCore { cpus: vec![0, 4] }.to_string();

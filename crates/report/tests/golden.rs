@@ -267,8 +267,8 @@ fn every_width_is_answered() {
 #[test]
 fn warnings_say_what_to_do() {
     let warnings = [
-        Warning::NotIdle { load_1min: 3.4, cpus: 2 },
-        Warning::ClockMoved { spread: 0.14 },
+        Warning::NotIdle { share: 0.34 },
+        Warning::UnsteadyCounter,
         Warning::UnknownCoreClock { reason: "no\x1b[31m chase".to_owned() },
         Warning::RejectedPackets { rejected: 5, of: 1000 },
     ];

@@ -111,7 +111,7 @@ fn record(body: Body) -> Record {
             ("line_rate_kpps".to_owned(), Figure::absent("kpps", Tier::Model, "line", "no [line]")),
             ("third".to_owned(), Figure::exact("ratio", 1.0 / 3.0, Tier::Sw, "division")),
         ]),
-        warnings: vec![Warning::Emulated, Warning::NotIdle { load_1min: 2.5, cpus: 2 }],
+        warnings: vec![Warning::Emulated, Warning::NotIdle { share: 0.25 }],
         body,
     }
 }
