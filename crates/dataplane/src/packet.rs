@@ -3,8 +3,8 @@
 //!
 //! A buffer is a line of metadata followed by room for the frame. Buffers lie in a [`Pool`]; a
 //! [`Packet`] is the only handle to its buffer, so its holder may read and write without locks, on
-//! whichever strand it is. A packet that is dropped without being released is lost to its pool until
-//! the pool itself goes; that is a leak of one buffer, never a dangling handle.
+//! whichever strand it is. A packet that is dropped without being released is lost to its pool
+//! until the pool itself goes; that is a leak of one buffer, never a dangling handle.
 //!
 //! [`Pool`]: crate::pool::Pool
 

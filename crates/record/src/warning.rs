@@ -154,8 +154,8 @@ mod tests {
         let text = Warning::NotIdle { share: 0.3456 }.to_string();
         assert_eq!(
             text,
-            "other programs took 34.6 % of the processors just before: stop other programs, or expect \
-             wide intervals"
+            "other programs took 34.6 % of the processors just before: stop other programs, or \
+             expect wide intervals"
         );
         let text = Warning::SharedCore { cpus: vec![0, 4] }.to_string();
         assert!(text.contains("(processors 0, 4)"), "{text}");
