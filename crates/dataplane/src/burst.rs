@@ -23,8 +23,10 @@ pub struct Burst<'p> {
     pub(crate) packets: Vec<Packet<'p>>,
     /// Dropped or consumed; the strand sends their buffers home.
     pub(crate) released: Vec<Packet<'p>>,
-    /// The packet being looked at, for the report of a panic.
-    pub(crate) cursor: usize,
+    /// The packet being looked at, for the report of a panic; beyond all between two looks.
+    cursor: usize,
+    /// While packets are looked at: those before the cursor that passed.
+    kept: usize,
 }
 
 impl<'p> Burst<'p> {
@@ -33,7 +35,8 @@ impl<'p> Burst<'p> {
         Self {
             packets: Vec::with_capacity(MAX_BURST),
             released: Vec::with_capacity(MAX_BURST),
-            cursor: 0,
+            cursor: usize::MAX,
+            kept: 0,
         }
     }
 
@@ -85,16 +88,16 @@ impl<'p> Burst<'p> {
         ledger: &mut StageLedger,
         mut f: impl FnMut(&mut Packet<'p>, &mut StageLedger) -> Verdict,
     ) {
-        let mut kept = 0;
+        self.kept = 0;
         for i in 0..self.packets.len() {
             self.cursor = i;
             let packet = &mut self.packets[i];
             let tally = match f(packet, ledger) {
                 Verdict::Pass => {
-                    if kept != i {
-                        self.packets.swap(kept, i);
+                    if self.kept != i {
+                        self.packets.swap(self.kept, i);
                     }
-                    kept += 1;
+                    self.kept += 1;
                     continue;
                 }
                 Verdict::Drop(cause) => &mut ledger.drops[usize::from(cause)],
@@ -102,7 +105,20 @@ impl<'p> Burst<'p> {
             };
             tally.add(1, packet.octets() as u64);
         }
-        self.released.extend(self.packets.drain(kept..));
+        self.released.extend(self.packets.drain(self.kept..));
+        self.cursor = usize::MAX;
+    }
+
+    /// The packet a stage was looking at when it panicked.
+    pub(crate) fn at_cursor(&self) -> Option<&Packet<'p>> {
+        self.packets.get(self.cursor)
+    }
+
+    /// The packets that no verdict has taken out, where a stage may have panicked among them.
+    pub(crate) fn remaining(&self) -> impl Iterator<Item = &Packet<'p>> {
+        let gone = if self.at_cursor().is_some() { self.kept..self.cursor } else { 0..0 };
+        let left = self.packets.iter().enumerate().filter(move |(i, _)| !gone.contains(i));
+        left.map(|(_, packet)| packet)
     }
 }
 

@@ -27,6 +27,12 @@ const SEED: u64 = 0x006C_696E_6572_6174;
 /// Fewest clean windows for an estimate.
 const WINDOWS_MIN: usize = 3;
 
+/// Bursts that count together at least, for a rate: one more or less is then 2 %.
+const BURSTS_TOGETHER: f64 = 50.0;
+
+/// Fewest samples that windows are put together to.
+const TOGETHER_MIN: usize = 8;
+
 /// The name of a strand's head or tail in the report.
 pub(crate) fn end_name(strand: &Strand<'_, '_>, head: bool) -> &'static str {
     match (head, &strand.head, &strand.tail) {
@@ -52,8 +58,8 @@ pub(crate) fn report(
         mapping: describe(job.mapping, &job.path.stages),
         seconds,
         ticks_per_second,
-        throughput_kpps: rate_figure(&rates.delivered, "packets at the sink, clean windows"),
-        processed_kpps: rate_figure(&rates.processed, "packets taken and not lost, clean windows"),
+        throughput_kpps: rates.figure(&rates.delivered, "packets at the sink, clean windows"),
+        processed_kpps: rates.figure(&rates.processed, "packets taken and not lost, clean windows"),
         line_rate_kpps: job.path.line.map(|line| line.packets_per_second(mean_octets) / 1e3),
         latency: latency(ended, ticks_per_second),
         strands: ended.iter().map(|e| strand_report(job, e, ticks_per_second)).collect(),
@@ -63,41 +69,70 @@ pub(crate) fn report(
     }
 }
 
-/// Thousand packets per second in each window that was clean on every strand.
+/// What went through the path in each window that was clean on every strand.
 #[derive(Default)]
 struct Rates {
+    /// Length of the windows, mean over the strands.
+    milliseconds: Vec<f64>,
     delivered: Vec<f64>,
     processed: Vec<f64>,
+    /// Packets that come at once.
+    burst: f64,
 }
 
 impl Rates {
     fn of(ended: &[Ended<'_, '_>], ticks_per_second: f64) -> Self {
-        let mut joined: BTreeMap<u64, (usize, f64, f64)> = BTreeMap::new();
+        let mut joined: BTreeMap<u64, (usize, u64, f64, f64)> = BTreeMap::new();
         for strand in ended {
             for window in strand.readings.windows.iter().filter(|w| w.clean) {
-                let per_tick = ticks_per_second / window.ticks as f64 / 1e3;
                 let entry = joined.entry(window.index).or_default();
                 entry.0 += 1;
-                entry.1 += window.delivered as f64 * per_tick;
-                entry.2 += (window.taken as f64 - window.overflowed as f64) * per_tick;
+                entry.1 += window.ticks;
+                entry.2 += window.delivered as f64;
+                entry.3 += window.taken as f64 - window.overflowed as f64;
             }
         }
-        let mut rates = Self::default();
-        for (strands, delivered, processed) in joined.into_values() {
+        let mut rates = Self { burst: largest_mean_burst(ended), ..Self::default() };
+        for (strands, ticks, delivered, processed) in joined.into_values() {
             if strands == ended.len() {
+                rates.milliseconds.push(ticks as f64 / strands as f64 / ticks_per_second * 1e3);
                 rates.delivered.push(delivered);
                 rates.processed.push(processed);
             }
         }
         rates
     }
+
+    /// The median rate: where the strand catches up after having been away, the windows that follow
+    /// are clean, and above the rate.
+    ///
+    /// Packets fall into windows in whole bursts. So as many neighbours count together as it takes
+    /// for one burst more or less to make no difference; otherwise half a packet per window would
+    /// have a median of none.
+    fn figure(&self, packets: &[f64], method: &str) -> Figure {
+        let windows = packets.len();
+        if windows < WINDOWS_MIN {
+            return Figure::absent("kpps", Tier::Sw, method, &few_windows(windows));
+        }
+        let mean = packets.iter().sum::<f64>() / windows as f64;
+        let wanted = (BURSTS_TOGETHER * self.burst / mean).ceil() as usize;
+        let together = wanted.clamp(1, (windows / TOGETHER_MIN).max(1));
+        let sums = |values: &[f64]| -> Vec<f64> {
+            values.chunks_exact(together).map(|chunk| chunk.iter().sum()).collect()
+        };
+        let (packets, milliseconds) = (sums(packets), sums(&self.milliseconds));
+        let rates: Vec<f64> = packets.iter().zip(milliseconds).map(|(n, ms)| n / ms).collect();
+        Figure::number("kpps", series(&rates), Tier::Sw, method)
+    }
 }
 
-fn rate_figure(rates: &[f64], method: &str) -> Figure {
-    if rates.len() < WINDOWS_MIN {
-        return Figure::absent("kpps", Tier::Sw, method, &few_windows(rates.len()));
-    }
-    Figure::number("kpps", series(rates), Tier::Sw, method)
+/// Mean packets of a burst, of the strand where it is largest.
+fn largest_mean_burst(ended: &[Ended<'_, '_>]) -> f64 {
+    let bursts = ended.iter().map(|strand| {
+        let readings = &strand.readings;
+        readings.packets as f64 / readings.burst_sizes.iter().sum::<u64>().max(1) as f64
+    });
+    bursts.fold(0.0, f64::max)
 }
 
 fn few_windows(count: usize) -> String {
@@ -128,7 +163,7 @@ fn latency(ended: &[Ended<'_, '_>], ticks_per_second: f64) -> Latency {
 /// A quantile with the interval its rank gives: the rank of the true quantile among `n` independent
 /// samples is binomial, so ranks `n q -+ 1.96 sqrt(n q (1 - q))` hold it 95 % of the time.
 fn latency_figure(all: Option<&Histogram<u64>>, quantile: f64, ns_per_tick: f64) -> Figure {
-    const METHOD: &str = "first packet of each burst, source to sink";
+    const METHOD: &str = "first packet of each burst (each packet, where paced), source to sink";
     let samples = all.map_or(0, Histogram::len);
     let n = samples as f64;
     if n * (1.0 - quantile) < 10.0 {
@@ -235,13 +270,18 @@ struct PartView {
 
 fn stage_reports(job: &Job<'_>, ended: &Ended<'_, '_>, time: &TimeShares) -> Vec<StageReport> {
     let readings = &ended.readings;
-    let sampled: u64 = readings.parts.iter().map(|p| p.ticks).sum();
+    let clean = || readings.windows.iter().filter(|window| window.clean);
+    let sampled: u64 = clean().flat_map(|w| w.parts).map(|part| part.ticks).sum();
     let seconds = readings.wall_ns as f64 / 1e9;
-    let views = part_views(job, &ended.strand);
+    let views = part_views(job, ended);
     let reports = views.into_iter().enumerate().map(|(index, view)| {
-        let ticks = readings.parts.get(index).map_or(0, |p| p.ticks);
-        let samples = readings.part_samples.get(index).map_or(&[][..], Vec::as_slice);
-        let ticks_per_packet = ticks_figure(samples, "one turn in sixteen, clean windows");
+        let windows = clean().map(|window| window.parts[index]);
+        let ticks: u64 = windows.clone().map(|part| part.ticks).sum();
+        let samples: Vec<f64> = windows
+            .filter(|part| part.packets > 0)
+            .map(|part| part.ticks as f64 / part.packets as f64)
+            .collect();
+        let ticks_per_packet = ticks_figure(&samples, "one turn in sixteen, clean windows");
         let share = if sampled == 0 { 0.0 } else { ticks as f64 / sampled as f64 };
         let drops = view.ledger.drops.iter().map(|(cause, t)| (cause.clone(), t.packets));
         StageReport {
@@ -262,45 +302,54 @@ fn stage_reports(job: &Job<'_>, ended: &Ended<'_, '_>, time: &TimeShares) -> Vec
     reports.collect()
 }
 
-fn part_views(job: &Job<'_>, strand: &Strand<'_, '_>) -> Vec<PartView> {
-    let span = |measured: [u64; 2], total: u64| measured[1].min(total) - measured[0];
-    let mut views = vec![head_view(strand)];
+fn part_views(job: &Job<'_>, ended: &Ended<'_, '_>) -> Vec<PartView> {
+    let strand = &ended.strand;
+    let mut views = vec![head_view(ended)];
     let mut reaching = strand.input;
     for (index, part) in strand.parts.iter().enumerate() {
-        let next = strand.parts.get(index + 1);
-        let input = Tally { packets: part.input_packets, octets: reaching.octets };
-        let (ledger, output) = stage_ledger(job, part, input, next, strand);
-        reaching = output;
+        let ledger = stage_ledger(job, ended, index, reaching);
+        reaching = ledger.output;
         views.push(PartView {
             name: part.name.clone(),
             packets: part.input_packets,
-            measured: span(part.measured, part.input_packets),
+            measured: measured(part.measured, part.input_packets),
             ledger,
             counts: part.stage.counts().into_iter().map(|(n, c)| (n.to_owned(), c)).collect(),
         });
     }
-    let measured = views.last().map_or(0, |last| last.measured);
-    views.push(tail_view(job, strand, measured));
+    views.push(tail_view(job, strand));
     views
+}
+
+/// How far a total went while measuring, from its values when that began and ended; if it never
+/// ended, up to the last.
+fn measured([begin, end]: [u64; 2], total: u64) -> u64 {
+    end.min(total) - begin
+}
+
+/// What a part that panicked left of its burst.
+fn held(ended: &Ended<'_, '_>, part: usize) -> Tally {
+    let mut held = Tally::default();
+    if ended.panic.is_some() && ended.strand.at == part {
+        ended.strand.burst.remaining().for_each(|packet| held.add(1, packet.octets() as u64));
+    }
+    held
 }
 
 /// The account of a stage. Packets out are what the next part was given; octets out are recounted
 /// where the run was audited and at the end of the strand, elsewhere they follow from the account.
-fn stage_ledger(
-    job: &Job<'_>,
-    part: &crate::strand::Part,
-    input: Tally,
-    next: Option<&crate::strand::Part>,
-    strand: &Strand<'_, '_>,
-) -> (Ledger, Tally) {
+fn stage_ledger(job: &Job<'_>, ended: &Ended<'_, '_>, index: usize, reaching: Tally) -> Ledger {
+    let strand = &ended.strand;
+    let part = &strand.parts[index];
     let account: &StageLedger = &part.ledger;
-    let dropped = account.dropped();
-    let computed = (input.octets + account.created.octets)
+    let held = held(ended, index + 1);
+    let computed = (reaching.octets + account.created.octets)
         .wrapping_sub(account.consumed.octets)
-        .wrapping_sub(dropped.octets);
-    let output = match next {
+        .wrapping_sub(account.dropped().octets)
+        .wrapping_sub(held.octets);
+    let output = match strand.parts.get(index + 1) {
         None => strand.output,
-        Some(_) if part.audited_output != Tally::default() => part.audited_output,
+        Some(_) if job.audit => part.audited_output,
         Some(next) => Tally { packets: next.input_packets, octets: computed },
     };
     let causes = find(job.kinds, &kind_of(job, &part.name)).map(|kind| kind.spec.drop_causes);
@@ -309,15 +358,14 @@ fn stage_ledger(
         let cause = causes.as_ref().ok().and_then(|causes| causes.get(i)).copied();
         (cause.map_or_else(|| format!("cause {i}"), str::to_owned), *tally)
     });
-    let ledger = Ledger {
-        input,
+    Ledger {
+        input: Tally { packets: part.input_packets, octets: reaching.octets },
         created: account.created,
         output,
         consumed: account.consumed,
         drops: named.collect(),
-        held: Tally::default(),
-    };
-    (ledger, output)
+        held,
+    }
 }
 
 fn kind_of(job: &Job<'_>, name: &str) -> String {
@@ -325,8 +373,9 @@ fn kind_of(job: &Job<'_>, name: &str) -> String {
     used.map_or_else(|| name.to_owned(), |stage| stage.kind.clone())
 }
 
-fn head_view(strand: &Strand<'_, '_>) -> PartView {
-    let mut ledger = Ledger { output: strand.input, ..Ledger::default() };
+fn head_view(ended: &Ended<'_, '_>) -> PartView {
+    let strand = &ended.strand;
+    let mut ledger = Ledger { output: strand.input, held: held(ended, 0), ..Ledger::default() };
     match &strand.head {
         Head::Source(queue) => {
             ledger.created = queue.taken + queue.missed;
@@ -334,18 +383,18 @@ fn head_view(strand: &Strand<'_, '_>) -> PartView {
                 ledger.drops.insert("rx_missed".to_owned(), queue.missed);
             }
         }
-        Head::Rings { .. } => ledger.input = strand.input,
+        Head::Rings { .. } => ledger.input = strand.input + ledger.held,
     }
     PartView {
         name: end_name(strand, true).to_owned(),
         packets: strand.input.packets,
-        measured: strand.measured[1].min(strand.input.packets) - strand.measured[0],
+        measured: measured(strand.measured.map(|[input, _]| input), strand.input.packets),
         ledger,
         counts: BTreeMap::new(),
     }
 }
 
-fn tail_view(job: &Job<'_>, strand: &Strand<'_, '_>, measured: u64) -> PartView {
+fn tail_view(job: &Job<'_>, strand: &Strand<'_, '_>) -> PartView {
     let mut ledger = Ledger { input: strand.output, ..Ledger::default() };
     match &strand.tail {
         Tail::Sink(_) => ledger.consumed = strand.output,
@@ -367,7 +416,7 @@ fn tail_view(job: &Job<'_>, strand: &Strand<'_, '_>, measured: u64) -> PartView 
     PartView {
         name: end_name(strand, false).to_owned(),
         packets: strand.output.packets,
-        measured: measured.min(strand.output.packets),
+        measured: measured(strand.measured.map(|[_, output]| output), strand.output.packets),
         ledger,
         counts: BTreeMap::new(),
     }

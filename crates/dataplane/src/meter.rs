@@ -34,7 +34,7 @@ const AWAY_FACTOR: u64 = 4;
 /// Least share of a window's wall time the thread must have been on the processor.
 const CLEAN_CPU_SHARE: f64 = 0.96;
 
-/// Windows and samples kept; beyond that every other one is let go, and so on.
+/// Windows kept; beyond that every other one is let go, and so on.
 const KEPT: usize = 4_096;
 
 /// One turn in so many is sampled. A sampled turn reads the counter once per part (25 ticks each
@@ -55,10 +55,11 @@ pub(crate) struct Span {
     pub(crate) ticks_per_second: f64,
 }
 
-/// One window of one strand.
+/// One window of one strand. Windows end with the first turn that ends past a common grid, so that
+/// no turn lies in two of them; each is as long as its turns took.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Window {
-    /// Which window of the run, the same for all strands.
+    /// Where on the grid it began, the same for all strands.
     pub(crate) index: u64,
     pub(crate) ticks: u64,
     pub(crate) clean: bool,
@@ -70,6 +71,8 @@ pub(crate) struct Window {
     pub(crate) overflowed: u64,
     pub(crate) busy: u64,
     pub(crate) packets: u64,
+    /// Sampled time by part.
+    pub(crate) parts: [PartSum; MAX_PARTS],
 }
 
 /// Sampled time of one part of a strand.
@@ -95,11 +98,7 @@ pub(crate) struct Readings {
     pub(crate) windows: Vec<Window>,
     pub(crate) windows_total: u64,
     pub(crate) windows_lost: u64,
-    /// Sampled sums over all clean windows, by part.
-    pub(crate) parts: Vec<PartSum>,
-    /// Ticks per packet in each clean window, by part.
-    pub(crate) part_samples: Vec<Vec<f64>>,
-    /// Ticks from source to sink of sampled packets; kept by strands that have a sink.
+    /// Ticks from source to sink of the packets timed at the source; kept by strands that have a sink.
     pub(crate) latency: Option<Histogram<u64>>,
 }
 
@@ -152,7 +151,6 @@ pub(crate) struct Meter<const ON: bool> {
     stride: u64,
     marks: [u64; MAX_PARTS + 1],
     given: [u64; MAX_PARTS],
-    window_parts: [PartSum; MAX_PARTS],
     part_count: usize,
     readings: Readings,
     edge: Option<usize>,
@@ -167,8 +165,6 @@ impl<const ON: bool> Meter<ON> {
         let in_ticks = |ns: u64| (ns as f64 * span.ticks_per_second / 1e9) as u64;
         let readings = Readings {
             windows: Vec::with_capacity(KEPT),
-            parts: vec![PartSum::default(); parts],
-            part_samples: (0..parts).map(|_| Vec::with_capacity(KEPT)).collect(),
             latency: Histogram::new_with_bounds(1, LATENCY_TICKS_MAX, 3).ok(),
             ..Readings::default()
         };
@@ -193,10 +189,16 @@ impl<const ON: bool> Meter<ON> {
             stride: 1,
             marks: [0; MAX_PARTS + 1],
             given: [0; MAX_PARTS],
-            window_parts: [PartSum::default(); MAX_PARTS],
             part_count: parts,
             readings,
             edge: None,
+        }
+    }
+
+    /// Begins with the first turn: what was done before belongs to none.
+    pub(crate) fn begin(&mut self) {
+        if ON {
+            self.turn_over(ticks());
         }
     }
 
@@ -334,7 +336,9 @@ impl<const ON: bool> Meter<ON> {
         if interrupted {
             self.sampling = false;
             self.interrupted = true;
-        } else if self.usual_x16 == 0 || self.sampling {
+            // Should the work have become dearer for good, this is soon the usual.
+            self.usual_x16 += self.usual_x16 / 8 + 1;
+        } else if self.usual_x16 == 0 || self.sampling || self.phase == Phase::Before {
             // Exponential mean over 16 sampled turns: the division is not for every turn.
             let x16 = elapsed * 16 / packets.max(1);
             let before = if self.usual_x16 == 0 { x16 } else { self.usual_x16 };
@@ -357,20 +361,21 @@ impl<const ON: bool> Meter<ON> {
     fn gather_marks(&mut self, waited: u64) {
         self.marks[self.part_count] = self.marks[self.part_count].saturating_sub(waited);
         for part in 0..self.part_count {
-            let sum = &mut self.window_parts[part];
+            let sum = &mut self.window.parts[part];
             sum.ticks += self.marks[part + 1].saturating_sub(self.marks[part]);
             sum.packets += self.given[part];
         }
     }
 
     /// Ends the turn, and the window when its time has come. What the meter does at the end of a
-    /// window belongs to no turn.
+    /// window belongs to no turn and no window.
     #[inline]
     fn turn_over(&mut self, now: u64) {
         self.last = now;
         if now >= self.boundary {
             self.cross(now);
             self.last = ticks();
+            self.window_start = self.last;
             let elapsed = self.last.saturating_sub(now);
             if elapsed > self.away_ticks && self.phase == Phase::During {
                 self.readings.lost += elapsed;
@@ -381,92 +386,74 @@ impl<const ON: bool> Meter<ON> {
     #[cold]
     #[inline(never)]
     fn cross(&mut self, now: u64) {
+        let accounts = Accounts::now();
         match self.phase {
             Phase::Before => {
                 self.phase = Phase::During;
                 self.edge = Some(0);
-                self.open_window(now);
-                self.switches_start = self.accounts.switches;
+                self.switches_start = accounts.switches;
                 self.delay_start_ns = linux::run_delay_ns().ok();
                 self.wall_start_ns = linux::monotonic_ns();
+                self.open_window(now, accounts);
             }
             Phase::During => {
-                self.close_window(now);
+                self.close_window(now, accounts);
                 if now >= self.span.end {
                     self.end();
                 } else {
-                    self.open_window(now);
+                    self.open_window(now, accounts);
                 }
             }
             Phase::After => {}
         }
     }
 
-    fn open_window(&mut self, now: u64) {
+    fn open_window(&mut self, now: u64, accounts: Accounts) {
         let index = (now - self.span.start) / self.window_ticks;
         self.window = Window { index, ..Window::default() };
-        self.window_start = self.span.start + index * self.window_ticks;
-        self.boundary = self.window_start + self.window_ticks;
-        self.window_parts = [PartSum::default(); MAX_PARTS];
+        self.boundary = self.span.start + (index + 1) * self.window_ticks;
         self.interrupted = false;
-        self.accounts = Accounts::now();
+        self.accounts = accounts;
     }
 
-    fn close_window(&mut self, now: u64) {
-        let accounts = Accounts::now();
-        let mut window = self.window;
-        window.ticks = now - self.window_start;
-        let wall_ns = window.ticks as f64 * 1e9 / self.span.ticks_per_second;
+    fn close_window(&mut self, now: u64, accounts: Accounts) {
+        self.window.ticks = now.saturating_sub(self.window_start);
+        let wall_ns = self.window.ticks as f64 * 1e9 / self.span.ticks_per_second;
         let cpu_ns = accounts.cpu_ns.saturating_sub(self.accounts.cpu_ns) as f64;
-        window.clean = !self.interrupted
+        self.window.clean = !self.interrupted
             && accounts.switches == self.accounts.switches
-            && cpu_ns >= CLEAN_CPU_SHARE * wall_ns
-            && window.ticks < self.window_ticks * 3 / 2;
+            && cpu_ns >= CLEAN_CPU_SHARE * wall_ns;
         self.readings.windows_total += 1;
-        self.readings.windows_lost += u64::from(!window.clean);
-        if window.index.is_multiple_of(self.stride) {
-            self.keep(window);
-        }
+        self.readings.windows_lost += u64::from(!self.window.clean);
+        self.keep();
     }
 
-    /// Keeps a window, and first lets go of every other one when there are too many. All strands of
-    /// a run thin out by index, so that they keep the same windows.
-    fn keep(&mut self, window: Window) {
-        if self.readings.windows.len() == KEPT {
+    /// Keeps the window, and first lets go of every other one while there are too many. All strands
+    /// of a run thin out by index, so that they keep the same windows.
+    fn keep(&mut self) {
+        let windows = &mut self.readings.windows;
+        while windows.len() == KEPT {
             self.stride *= 2;
-            let stride = self.stride;
-            self.readings.windows.retain(|w| w.index.is_multiple_of(stride));
+            windows.retain(|window| window.index.is_multiple_of(self.stride));
         }
-        self.readings.windows.push(window);
-        if !window.clean {
-            return;
-        }
-        for part in 0..self.part_count {
-            let sum = self.window_parts[part];
-            if sum.packets == 0 {
-                continue;
-            }
-            self.readings.parts[part].ticks += sum.ticks;
-            self.readings.parts[part].packets += sum.packets;
-            let samples = &mut self.readings.part_samples[part];
-            if samples.len() == KEPT {
-                let mut keep = false;
-                samples.retain(|_| {
-                    keep = !keep;
-                    keep
-                });
-            }
-            samples.push(sum.ticks as f64 / sum.packets as f64);
+        if self.window.index.is_multiple_of(self.stride) {
+            windows.push(self.window);
         }
     }
 
-    /// A sampled packet reached the sink.
+    /// The moment at which a burst reaches the sink.
     #[inline]
-    pub(crate) fn arrived(&mut self, born_ticks: u64) {
+    pub(crate) fn arrival(&self) -> u64 {
+        if ON { ticks() } else { 0 }
+    }
+
+    /// A packet that was timed at the source reached the sink.
+    #[inline]
+    pub(crate) fn arrived(&mut self, born_ticks: u64, now: u64) {
         if !ON || self.phase != Phase::During || born_ticks < self.span.start {
             return;
         }
-        let elapsed = ticks().saturating_sub(born_ticks);
+        let elapsed = now.saturating_sub(born_ticks);
         if let Some(histogram) = &mut self.readings.latency {
             histogram.saturating_record(elapsed);
         }
@@ -487,7 +474,7 @@ impl<const ON: bool> Meter<ON> {
     /// The strand has ended: what the meter knows.
     pub(crate) fn finish(mut self) -> Readings {
         if ON && self.phase == Phase::During {
-            self.close_window(ticks());
+            self.close_window(ticks(), Accounts::now());
             self.end();
         }
         self.readings

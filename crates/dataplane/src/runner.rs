@@ -34,6 +34,7 @@ use linerate_record::run::{RunReport, Tally};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 /// Running before measuring, so that caches, tables and clocks have settled.
@@ -159,7 +160,8 @@ pub(crate) fn find<'k>(kinds: &'k [StageKind], kind: &str) -> Result<&'k StageKi
 /// See [`RunError`]. A panic of a stage ends the run and is an error that carries the profile.
 ///
 /// # Panics
-/// When `job.cpus` does not have one processor per strand of `job.mapping`.
+/// When `job.cpus` does not have one processor per strand of `job.mapping`, when a burst is not of
+/// 1 to [`MAX_BURST`] packets, or when the capacity of the rings is not a power of two.
 pub fn run(job: &Job<'_>, watch: &Watch<'_>) -> Result<Outcome, RunError> {
     run_metered::<true>(job, watch)
 }
@@ -197,7 +199,8 @@ pub(crate) struct Ended<'a, 'p> {
     pub(crate) cpu_ns: u64,
     /// Core cycles per tick before and after, where they could be measured.
     pub(crate) clock: [Option<f64>; 2],
-    panic: Option<String>,
+    /// What a panic said.
+    pub(crate) panic: Option<String>,
 }
 
 fn run_metered<const ON: bool>(job: &Job<'_>, watch: &Watch<'_>) -> Result<Outcome, RunError> {
@@ -216,7 +219,6 @@ fn run_metered<const ON: bool>(job: &Job<'_>, watch: &Watch<'_>) -> Result<Outco
             RunLength::Packets(packets) => packets,
             RunLength::Seconds(_) => u64::MAX,
         },
-        start_ticks: ticks() + (START_DELAY.as_secs_f64() * rate) as u64,
         pass_ns: job.traffic.duration_ns() + 1,
     };
     let strands = lay_out(job, &places, feed, &mut pools)?;
@@ -224,7 +226,8 @@ fn run_metered<const ON: bool>(job: &Job<'_>, watch: &Watch<'_>) -> Result<Outco
     let stop = AtomicBool::new(false);
     let control =
         Control { stop: &stop, abort: &abort, yields: job.oversubscribe, audit: job.audit };
-    let mut ended = execute::<ON>(job, watch, &control, strands, rate)?;
+    let start = Start::soon(job, timetable.is_some(), rate);
+    let mut ended = execute::<ON>(job, watch, &control, strands, start)?;
     let interrupted = watch.stop.load(Ordering::Relaxed);
     let panic = ended.iter().position(|e| e.panic.is_some());
     let report = gather::report(job, &mut ended, rate, interrupted || panic.is_some());
@@ -243,6 +246,8 @@ fn run_metered<const ON: bool>(job: &Job<'_>, watch: &Watch<'_>) -> Result<Outco
 
 fn places(job: &Job<'_>) -> Vec<Place> {
     assert_eq!(job.cpus.len(), job.mapping.strands(), "one processor per strand");
+    let burst = job.options.burst as usize;
+    assert!((1..=MAX_BURST).contains(&burst), "a burst of {burst}: not 1 to {MAX_BURST}");
     let all = job.mapping.segments.iter().enumerate();
     all.flat_map(|(segment, s)| (0..s.replicas as usize).map(move |replica| (segment, replica)))
         .zip(job.cpus)
@@ -307,8 +312,8 @@ fn lay_out<'a, 'p>(
             burst: Burst::new(),
             at: 0,
             input: Tally::default(),
-            measured: [0, u64::MAX],
             output: Tally::default(),
+            measured: [[0; 2], [u64::MAX; 2]],
             overflow: Tally::default(),
         });
     }
@@ -392,57 +397,106 @@ fn ways_home<'p>(job: &Job<'_>, places: &[Place]) -> (Homes<'p>, Returns<'p>) {
     (homes, returns)
 }
 
+/// When a run begins.
+#[derive(Clone, Copy)]
+struct Start {
+    /// When the first packet of a paced source is due, in ticks.
+    source: u64,
+    /// The part of the run that is measured.
+    span: Span,
+}
+
+impl Start {
+    /// To be called when everything is laid out: a paced source does not wait for the strands. A
+    /// run of so many packets is measured from the first.
+    fn soon(job: &Job<'_>, paced: bool, ticks_per_second: f64) -> Self {
+        let now = ticks();
+        let after = |delay: Duration| now + (delay.as_secs_f64() * ticks_per_second) as u64;
+        let source = if paced { after(START_DELAY) } else { now };
+        let (start, end) = match job.options.length {
+            RunLength::Seconds(seconds) => {
+                let start = after(WARM_UP);
+                (start, start + (seconds * ticks_per_second) as u64)
+            }
+            RunLength::Packets(_) => (source, u64::MAX),
+        };
+        Self { source, span: Span { start, end, ticks_per_second } }
+    }
+}
+
 /// Starts the strands, waits for their end, and ends them when their time is over.
 fn execute<'a, 'p, const ON: bool>(
     job: &Job<'_>,
     watch: &Watch<'_>,
     control: &Control<'_>,
     strands: Vec<Strand<'a, 'p>>,
-    rate: f64,
+    start: Start,
 ) -> Result<Vec<Ended<'a, 'p>>, RunError> {
-    let places = places(job);
-    let span = span(job, rate);
     std::thread::scope(|scope| {
         let mut threads = Vec::with_capacity(strands.len());
-        for (strand, place) in strands.into_iter().zip(places) {
-            let body = move || strand_main::<ON>(job, control, place, strand, span);
+        let mut refused = None;
+        for (strand, place) in strands.into_iter().zip(places(job)) {
+            let body = move || strand_main::<ON>(job, control, place, strand, start);
             let name = format!("strand {}", place.name());
-            let spawned = std::thread::Builder::new().name(name).spawn_scoped(scope, body);
-            threads.push(spawned.expect("the system has room for one thread per processor"));
-        }
-        let begun = Instant::now();
-        let length = match job.options.length {
-            RunLength::Seconds(seconds) => Some(WARM_UP + Duration::from_secs_f64(seconds)),
-            RunLength::Packets(_) => None,
-        };
-        while !threads.iter().all(|thread| thread.is_finished()) {
-            let passed = begun.elapsed();
-            let over = length.is_some_and(|length| passed >= length);
-            if over || watch.stop.load(Ordering::Relaxed) {
-                control.stop.store(true, Ordering::Relaxed);
+            match std::thread::Builder::new().name(name).spawn_scoped(scope, body) {
+                Ok(thread) => threads.push(thread),
+                Err(error) => {
+                    control.abort.store(true, Ordering::Relaxed);
+                    refused = Some(no_thread(place, &error));
+                    break;
+                }
             }
-            if let Some(length) = length {
-                (watch.progress)((passed.as_secs_f64() / length.as_secs_f64()).min(1.0));
-            }
-            std::thread::sleep(LOOK_UP);
         }
-        threads
+        wait_for(&threads, job.options.length, watch, control);
+        let ended = threads
             .into_iter()
-            .map(|thread| thread.join().expect("a strand catches the panics of its stages"))
-            .collect()
+            .map(|thread| thread.join().expect("outside its stages a strand does not panic"));
+        let ended = ended.collect::<Result<_, _>>()?;
+        refused.map_or(Ok(ended), Err)
     })
 }
 
-/// The part of the run that is measured. A run of so many packets is measured from the first.
-fn span(job: &Job<'_>, ticks_per_second: f64) -> Span {
-    let now = ticks();
-    match job.options.length {
-        RunLength::Seconds(seconds) => {
-            let start = now + (WARM_UP.as_secs_f64() * ticks_per_second) as u64;
-            let end = start + (seconds * ticks_per_second) as u64;
-            Span { start, end, ticks_per_second }
+fn no_thread(place: Place, error: &std::io::Error) -> RunError {
+    RunError::System(linux::Error::Call {
+        call: "clone",
+        value: format!("a thread for strand {}", place.name()),
+        errno: error.raw_os_error().unwrap_or(0),
+        advice: "raise the limit of processes, ulimit -u or that of the container",
+    })
+}
+
+fn wait_for<T>(
+    threads: &[ScopedJoinHandle<'_, T>],
+    length: RunLength,
+    watch: &Watch<'_>,
+    control: &Control<'_>,
+) {
+    let begun = Instant::now();
+    let length = match length {
+        RunLength::Seconds(seconds) => Some(WARM_UP + Duration::from_secs_f64(seconds)),
+        RunLength::Packets(_) => None,
+    };
+    while !threads.iter().all(ScopedJoinHandle::is_finished) {
+        let passed = begun.elapsed();
+        let over = length.is_some_and(|length| passed >= length);
+        if over || watch.stop.load(Ordering::Relaxed) {
+            control.stop.store(true, Ordering::Relaxed);
         }
-        RunLength::Packets(_) => Span { start: now, end: u64::MAX, ticks_per_second },
+        if let Some(length) = length {
+            (watch.progress)((passed.as_secs_f64() / length.as_secs_f64()).min(1.0));
+        }
+        std::thread::sleep(LOOK_UP);
+    }
+}
+
+/// Makes the other strands leave when this one panics outside its stages.
+struct AbortOnPanic<'a>(&'a AtomicBool);
+
+impl Drop for AbortOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.store(true, Ordering::Relaxed);
+        }
     }
 }
 
@@ -452,11 +506,11 @@ fn strand_main<'a, 'p, const ON: bool>(
     control: &Control<'_>,
     place: Place,
     mut strand: Strand<'a, 'p>,
-    span: Span,
+    start: Start,
 ) -> Result<Ended<'a, 'p>, RunError> {
+    let _abort = AbortOnPanic(control.abort);
     if let Err(error) = linux::pin_current_thread(place.cpu) {
         control.abort.store(true, Ordering::Relaxed);
-        strand.close();
         return Err(RunError::System(error));
     }
     let core_clock = || match job.oversubscribe {
@@ -465,7 +519,10 @@ fn strand_main<'a, 'p, const ON: bool>(
     };
     let before = core_clock();
     let seed = 0x9E37_79B9 ^ ((place.segment as u32) << 8) ^ place.replica as u32;
-    let mut meter = Meter::<ON>::new(span, strand.parts.len() + 2, seed, job.oversubscribe);
+    if let Head::Source(queue) = &mut strand.head {
+        queue.start_at(start.source);
+    }
+    let mut meter = Meter::<ON>::new(start.span, strand.parts.len() + 2, seed, job.oversubscribe);
     let cpu_ns = linux::thread_cpu_time_ns();
     let result = catch_unwind(AssertUnwindSafe(|| strand.run(&mut meter, control)));
     let panic = result.err().map(|payload| {
@@ -490,7 +547,7 @@ fn panicked(ended: &Ended<'_, '_>, report: RunReport) -> RunError {
         Some(part) => part.name.clone(),
         None => gather::end_name(strand, strand.at == 0).to_owned(),
     };
-    let packet = strand.burst.packets.get(strand.burst.cursor);
+    let packet = strand.burst.at_cursor();
     RunError::Panicked {
         strand: ended.place.name(),
         stage,

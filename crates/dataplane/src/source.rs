@@ -23,6 +23,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Receive descriptors of a queue: the largest ring common network cards offer.
 pub const DESCRIPTORS: u64 = 4_096;
 
+/// Packets lost at one look at most, some milliseconds' worth: however far beyond the strand the
+/// rate may be, the strand goes on hearing when to stop.
+const MISSED_PER_LOOK: u32 = 1 << 19;
+
 /// How far each queue has come, by queue.
 pub(crate) struct Progress(Vec<PaddedPosition>);
 
@@ -52,8 +56,8 @@ pub(crate) struct Timetable {
 }
 
 impl Timetable {
-    /// The timetable of `rate`, or `None` when packets come as fast as they are taken.
-    /// `line_bits_per_second` is the rate of the line over all ports.
+    /// The timetable of `rate`, or `None` when packets come as fast as they are taken; they do, too,
+    /// where a capture to be kept pace with took no time. `line_bits_per_second` is the rate of the line over all ports.
     pub(crate) fn new(
         traffic: &Traffic,
         rate: Rate,
@@ -69,7 +73,8 @@ impl Timetable {
             }
             (Rate::PacketsPerSecond(packets), _) => Box::new(move |_| 1.0 / packets),
             (Rate::Capture, _) => {
-                let mean_gap_ns = traffic.duration_ns() as f64 / frames.len() as f64;
+                let gaps = frames.len().max(2) - 1;
+                let mean_gap_ns = traffic.duration_ns() as f64 / gaps as f64;
                 Box::new(move |i| {
                     let next = frames.get(i + 1).map(|f| f.time_ns);
                     let gap = next.map(|t| t.saturating_sub(frames[i].time_ns) as f64);
@@ -85,12 +90,12 @@ impl Timetable {
                 due
             })
             .collect();
-        Some(Self { due, pass_ticks: at })
+        (at > 0.0).then_some(Self { due, pass_ticks: at })
     }
 
     #[inline]
     fn due(&self, pass: u64, frame: u32) -> u64 {
-        (pass as f64 * self.pass_ticks) as u64 + self.due[frame as usize]
+        ((pass as f64 * self.pass_ticks) as u64).saturating_add(self.due[frame as usize])
     }
 }
 
@@ -115,8 +120,6 @@ pub(crate) struct Feed<'a> {
     pub(crate) progress: &'a Progress,
     /// Positions to offer.
     pub(crate) limit: u64,
-    /// When the first pass began.
-    pub(crate) start_ticks: u64,
     /// Nanoseconds added to the time of capture with each pass.
     pub(crate) pass_ns: u64,
 }
@@ -130,6 +133,8 @@ pub(crate) struct SourceQueue<'a, 'p> {
     next: usize,
     pass: u64,
     horizon: u64,
+    /// When the first pass begins.
+    start_ticks: u64,
     /// Buffers at home. Last in, first out: the buffer used last is the warmest.
     pub(crate) free: Vec<Packet<'p>>,
     pub(crate) returns: Vec<Consumer<Packet<'p>>>,
@@ -153,6 +158,7 @@ impl<'a, 'p> SourceQueue<'a, 'p> {
             next: 0,
             pass: 0,
             horizon: 0,
+            start_ticks: 0,
             free,
             returns,
             taken: Tally::default(),
@@ -162,13 +168,23 @@ impl<'a, 'p> SourceQueue<'a, 'p> {
         queue
     }
 
+    /// Sets when a paced source begins.
+    pub(crate) fn start_at(&mut self, ticks: u64) {
+        self.start_ticks = ticks;
+    }
+
     /// The position of the next own packet; beyond all when there is none.
     #[inline]
     fn position(&self) -> u64 {
         match self.order.get(self.next) {
-            Some(&frame) => self.pass * self.feed.traffic.len() as u64 + u64::from(frame),
+            Some(&frame) => self.position_of(self.pass, frame),
             None => u64::MAX,
         }
+    }
+
+    #[inline]
+    fn position_of(&self, pass: u64, frame: u32) -> u64 {
+        pass * self.feed.traffic.len() as u64 + u64::from(frame)
     }
 
     #[inline]
@@ -204,24 +220,28 @@ impl<'a, 'p> SourceQueue<'a, 'p> {
             }
         }
         let clock = self.feed.timetable.map(|timetable| {
-            let now = ticks().saturating_sub(self.feed.start_ticks);
+            let now = ticks().saturating_sub(self.start_ticks);
             self.miss_overdue(timetable, now);
             (timetable, now)
         });
         let mut position = self.position();
+        let mut is_out_of_buffers = false;
         while burst.packets.len() < most {
             let born = match clock {
                 None if burst.packets.is_empty() => now,
                 None => 0,
                 Some((timetable, now)) => match self.due(timetable) {
-                    Some(due) if due <= now => self.feed.start_ticks + due,
+                    Some(due) if due <= now => self.start_ticks + due,
                     _ => break,
                 },
             };
             if position >= self.feed.limit || !self.within_reach(position) {
                 break;
             }
-            let Some(packet) = self.free.pop() else { break };
+            let Some(packet) = self.free.pop() else {
+                is_out_of_buffers = true;
+                break;
+            };
             burst.packets.push(self.fill(packet, position, born));
             self.advance();
             position = self.position();
@@ -235,7 +255,7 @@ impl<'a, 'p> SourceQueue<'a, 'p> {
             self.feed.progress.publish(self.me, u64::MAX);
             return Poll::Finished;
         }
-        if self.free.is_empty() { Poll::Blocked } else { Poll::Starved }
+        if is_out_of_buffers { Poll::Blocked } else { Poll::Starved }
     }
 
     /// Copies the next frame into `packet`.
@@ -247,7 +267,8 @@ impl<'a, 'p> SourceQueue<'a, 'p> {
         debug_assert!(fits, "traffic was prepared for these buffers");
         let meta = packet.meta_mut();
         meta.position = position;
-        meta.time_ns = frame.time_ns + self.pass * self.feed.pass_ns;
+        let passed_ns = self.pass.saturating_mul(self.feed.pass_ns);
+        meta.time_ns = frame.time_ns.saturating_add(passed_ns);
         meta.born_ticks = born_ticks;
         meta.bucket = frame.bucket;
         self.taken.add(1, u64::from(frame.octets));
@@ -260,16 +281,17 @@ impl<'a, 'p> SourceQueue<'a, 'p> {
         self.order.get(self.next).map(|&frame| timetable.due(self.pass, frame))
     }
 
-    /// Loses what a card's full ring would have lost by `now`.
+    /// Loses what a card would have lost by `now`: the packets that found all descriptors taken.
     fn miss_overdue(&mut self, timetable: &Timetable, now: u64) {
         if self.order.is_empty() {
             return;
         }
-        loop {
+        for _ in 0..MISSED_PER_LOOK {
             let ahead = self.next + DESCRIPTORS as usize;
-            let (laps, index) = (ahead / self.order.len(), ahead % self.order.len());
-            let due = timetable.due(self.pass + laps as u64, self.order[index]);
-            if due > now || self.position() >= self.feed.limit {
+            let pass = self.pass + (ahead / self.order.len()) as u64;
+            let frame = self.order[ahead % self.order.len()];
+            let fits = self.position_of(pass, frame) >= self.feed.limit;
+            if fits || timetable.due(pass, frame) > now {
                 return;
             }
             let frame = self.feed.traffic.frames()[self.order[self.next] as usize];

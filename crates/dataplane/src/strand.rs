@@ -98,15 +98,17 @@ pub(crate) struct Strand<'a, 'p> {
     /// Which part is at work: 0 the head, then the stages, then the tail.
     pub(crate) at: usize,
     pub(crate) input: Tally,
-    /// `input.packets` when measuring began and ended.
-    pub(crate) measured: [u64; 2],
     pub(crate) output: Tally,
+    /// `input.packets` and `output.packets` when measuring began and ended.
+    pub(crate) measured: [[u64; 2]; 2],
     pub(crate) overflow: Tally,
 }
 
 impl<'p> Strand<'_, 'p> {
     /// Runs until the input ends or the run is aborted.
     pub(crate) fn run<const ON: bool>(&mut self, meter: &mut Meter<ON>, control: &Control<'_>) {
+        meter.begin();
+        self.note_edge(meter);
         loop {
             meter.begin_turn();
             self.at = 0;
@@ -122,14 +124,20 @@ impl<'p> Strand<'_, 'p> {
                     control.relax();
                 }
             }
-            if let Some(edge) = meter.edge() {
-                self.measured[edge] = self.input.packets;
-                for part in &mut self.parts {
-                    part.measured[edge] = part.input_packets;
-                }
-            }
+            self.note_edge(meter);
             if control.is_aborted() {
                 break;
+            }
+        }
+    }
+
+    /// Notes the running totals where measuring has just begun or ended.
+    #[inline]
+    fn note_edge<const ON: bool>(&mut self, meter: &mut Meter<ON>) {
+        if let Some(edge) = meter.edge() {
+            self.measured[edge] = [self.input.packets, self.output.packets];
+            for part in &mut self.parts {
+                part.measured[edge] = part.input_packets;
             }
         }
     }
@@ -202,10 +210,11 @@ impl<'p> Strand<'_, 'p> {
         match &mut self.tail {
             Tail::Sink(sink) => {
                 let delivered = packets.len() as u64;
+                let now = meter.arrival();
                 for packet in packets.iter() {
                     let born = packet.meta().born_ticks;
                     if born != 0 {
-                        meter.arrived(born);
+                        meter.arrived(born, now);
                     }
                     sink.take(packet);
                 }

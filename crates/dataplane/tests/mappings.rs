@@ -2,38 +2,17 @@
 //! What a path does to packets does not depend on where its stages run.
 
 mod common;
+#[path = "common/conserved.rs"]
+mod conserved;
 
 use common::{OPTIONS, mapping, path, run_on_one, stage};
+use conserved::assert_conserved;
 use linerate_dataplane::{Kept, RunError};
 use linerate_path::model::{FullRing, Path, Rate, RunLength, RunOptions};
-use linerate_record::run::{RunReport, Tally};
 use std::collections::BTreeMap;
 
 fn edge() -> Path {
     path(vec![stage("drop", "", 0), stage("number", "", 0), stage("trim", "", 0)])
-}
-
-/// In and out of every stage, and between the strands.
-fn assert_conserved(report: &RunReport) {
-    for strand in &report.strands {
-        for stage in &strand.stages {
-            let ledger = &stage.ledger;
-            assert!(ledger.is_conserved(), "{} {}: {ledger:?}", strand.name, stage.name);
-        }
-        for pair in strand.stages.windows(2) {
-            assert_eq!(pair[0].ledger.output, pair[1].ledger.input, "{}", pair[1].name);
-        }
-    }
-    let last = report.strands.iter().map(|s| s.segment).max().expect("a run has strands");
-    for segment in 0..last {
-        let sum = |segment, pick: &dyn Fn(&linerate_record::run::StrandReport) -> Tally| {
-            let strands = report.strands.iter().filter(move |s| s.segment == segment);
-            strands.map(pick).sum::<Tally>()
-        };
-        let out = sum(segment, &|s| s.stages.last().expect("a tail").ledger.output);
-        let next = sum(segment + 1, &|s| s.stages[0].ledger.input);
-        assert_eq!(out, next, "between segments {segment} and {}", segment + 1);
-    }
 }
 
 /// Packets by bucket, in the order in which they were kept. A bucket is one flow or several.

@@ -100,6 +100,46 @@ fn twice_the_work_costs_the_work_more() {
     });
 }
 
+#[test]
+fn rates_are_right_however_long_a_turn_or_rare_a_packet() {
+    // Turns of about a third of a window.
+    some_try(|| {
+        let mut path = path(vec![stage("spin", "turns", 400)]);
+        path.sink = Sink::Null;
+        let options = RunOptions { length: RunLength::Seconds(0.4), burst: 256, ..OPTIONS };
+        let report = run_on_one(&path, &mapping(&[(1, 1)]), options).expect("runs").report;
+        let windows = report.strands[0].windows;
+        if 2 * windows.lost_to_preemption > windows.total {
+            return Err(format!("{windows:?}"));
+        }
+        let kpps = report.processed_kpps.as_number().ok_or("no clean window")?;
+        let ticks = report.strands[0].ticks_per_packet.as_number().ok_or("no ticks")?;
+        let inverse = report.ticks_per_second / ticks / 1e3;
+        within("rate from service time", inverse, kpps, 0.02 * kpps)
+    });
+    // Fewer packets than windows.
+    some_try(|| {
+        let report = timed(0.6, Rate::PacketsPerSecond(400.0), 10);
+        let kpps = report.throughput_kpps.as_number().ok_or("no clean window")?;
+        within("kpps", kpps, 0.4, 0.04)
+    });
+}
+
+#[test]
+fn work_that_grows_for_good_is_work_and_not_lost_time() {
+    some_try(|| {
+        let mut path = path(vec![stage("grow", "after", 10_000)]);
+        path.sink = Sink::Null;
+        let options = RunOptions { length: RunLength::Seconds(0.3), ..OPTIONS };
+        let report = run_on_one(&path, &mapping(&[(1, 1)]), options).expect("runs").report;
+        let time = report.strands[0].time;
+        if report.strands[0].stages[1].packets < 11_000 {
+            return Err("never came to the dear part".to_owned());
+        }
+        within("busy", time.busy, 1.0, 0.5)
+    });
+}
+
 /// Runs `work` while another thread keeps processor 0 busy.
 fn beside_a_hog<T>(work: impl FnOnce() -> T) -> T {
     let stop = AtomicBool::new(false);

@@ -14,6 +14,7 @@ use linerate_path::spec::{StageSpec, State};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 const SPEC: StageSpec = StageSpec {
     kind: "",
@@ -84,7 +85,37 @@ impl Stage for Spin {
     }
 }
 
-/// Fails at position `turns`.
+/// Drops every packet but those whose position is a multiple of seven.
+struct DropMost;
+
+impl Stage for DropMost {
+    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
+        burst.sift(ledger, |packet, _| match packet.meta().position % 7 {
+            0 => Verdict::Pass,
+            _ => Verdict::Drop(0),
+        });
+    }
+}
+
+/// Spends 20 rounds of arithmetic on each packet, and 4000 from the packet `after` on.
+struct Grow {
+    after: i64,
+}
+
+impl Stage for Grow {
+    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
+        burst.sift(ledger, |packet, _| {
+            let mut x = packet.meta().position;
+            let turns = if x < self.after as u64 { 20 } else { 4_000 };
+            for _ in 0..turns {
+                x = black_box(x.wrapping_mul(3) ^ 1);
+            }
+            Verdict::Pass
+        });
+    }
+}
+
+/// Fails at position `position`.
 struct Fail {
     position: i64,
 }
@@ -95,6 +126,19 @@ impl Stage for Fail {
             assert!(packet.meta().position as i64 != self.position, "broken on purpose");
             Verdict::Pass
         });
+    }
+}
+
+/// Fails before it looks at a packet, after so many bursts.
+struct FailEarly {
+    bursts: i64,
+}
+
+impl Stage for FailEarly {
+    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
+        assert!(self.bursts > 0, "broken between packets");
+        self.bursts -= 1;
+        burst.sift(ledger, |_, _| Verdict::Pass);
     }
 }
 
@@ -119,6 +163,15 @@ pub(crate) fn kinds() -> Vec<StageKind> {
         kind("number", |_, _| Ok(Box::new(Number { next: [0; linerate_dataplane::BUCKETS] }))),
         kind("trim", |_, _| Ok(Box::new(Trim))),
         kind("spin", |params, _| Ok(Box::new(Spin { turns: number(params, "turns") }))),
+        kind("drop most", |_, _| Ok(Box::new(DropMost))),
+        kind("grow", |params, _| Ok(Box::new(Grow { after: number(params, "after") }))),
+        kind("slow to make", |params, _| {
+            std::thread::sleep(Duration::from_millis(number(params, "ms") as u64));
+            Ok(Box::new(Trim))
+        }),
+        kind("fail early", |params, _| {
+            Ok(Box::new(FailEarly { bursts: number(params, "bursts") }))
+        }),
         kind("fail", |params, _| Ok(Box::new(Fail { position: number(params, "position") }))),
     ]
 }

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Runs of every shape, ended at any moment: each must end, add up, and keep the order of a bucket.
+
+mod common;
+#[path = "common/conserved.rs"]
+mod conserved;
+
+use common::{OPTIONS, kinds, mapping, path, run_on_one, stage, traffic};
+use conserved::assert_conserved;
+use linerate_dataplane::{Job, Outcome, Watch, run};
+use linerate_path::model::{FullRing, Rate, RunLength, RunOptions};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// How long to go on; one case takes some 50 ms.
+const BUDGET: Duration = Duration::from_secs(3);
+
+/// Beyond this a case hangs.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.0 >> 33) % n
+    }
+
+    fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len() as u64) as usize]
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Case {
+    segments: Vec<(usize, u32)>,
+    options: RunOptions,
+    audit: bool,
+    confine: Option<usize>,
+    stop_after: Option<Duration>,
+}
+
+impl Case {
+    fn random(random: &mut Random) -> Self {
+        let mut segments = Vec::new();
+        let mut left = 4;
+        while left > 0 {
+            let stages = 1 + random.below(left) as usize;
+            segments.push((stages, random.one_of(&[1, 1, 2, 3])));
+            left -= stages as u64;
+        }
+        let length = match random.below(3) {
+            0 => RunLength::Seconds(0.03),
+            1 => RunLength::Packets(random.below(30)),
+            _ => RunLength::Packets(random.below(30_000)),
+        };
+        let rate = match random.below(4) {
+            0 => Rate::Capture,
+            1 => Rate::PacketsPerSecond(1e4 * 10_f64.powi(random.below(6) as i32)),
+            _ => Rate::Max,
+        };
+        Self {
+            segments,
+            options: RunOptions {
+                length,
+                rate,
+                burst: random.one_of(&[1, 2, 7, 32, 255, 256]),
+                ring: random.one_of(&[2, 4, 16, 256, 4096]),
+                full_ring: random.one_of(&[FullRing::Wait, FullRing::Drop]),
+            },
+            audit: random.below(2) == 0,
+            confine: random.one_of(&[None, None, Some(1), Some(100)]),
+            stop_after: random
+                .one_of(&[None, Some(0), Some(1), Some(30), Some(70)])
+                .map(Duration::from_millis),
+        }
+    }
+
+    /// Strands share the processors there are, two at most; other tests want theirs.
+    fn run(&self) -> Outcome {
+        let stages = ["drop", "number", "spin", "trim"].map(|kind| stage(kind, "turns", 20));
+        let (path, mapping) = (path(stages.to_vec()), mapping(&self.segments));
+        let some = linerate_linux::allowed_cpus().expect("a list of processors");
+        let cpus: Vec<u32> = some.iter().take(2).cycle().take(mapping.strands()).copied().collect();
+        let job = Job {
+            path: &path,
+            kinds: &kinds(),
+            traffic: &traffic(),
+            mapping: &mapping,
+            cpus: &cpus,
+            options: self.options,
+            oversubscribe: mapping.strands() > some.len().min(2),
+            confine: self.confine,
+            audit: self.audit,
+        };
+        let stop = AtomicBool::new(self.stop_after == Some(Duration::ZERO));
+        std::thread::scope(|scope| {
+            let (ended, end) = channel::<()>();
+            if let Some(delay) = self.stop_after {
+                let stop = &stop;
+                scope.spawn(move || {
+                    if end.recv_timeout(delay) == Err(RecvTimeoutError::Timeout) {
+                        stop.store(true, Ordering::Relaxed);
+                    }
+                });
+            }
+            let outcome = run(&job, &Watch { stop: &stop, progress: &|_| {} });
+            drop(ended);
+            outcome.expect("nothing is broken")
+        })
+    }
+
+    fn check(&self, outcome: &Outcome) {
+        let report = &outcome.report;
+        assert_conserved(report);
+        assert!(report.rings.iter().all(|ring| ring.held == 0), "what is inside drains");
+        let sinks =
+            report.strands.iter().filter_map(|s| s.stages.iter().find(|s| s.name == "sink"));
+        let delivered: u64 = sinks.map(|sink| sink.ledger.consumed.packets).sum();
+        assert_eq!(outcome.kept.len() as u64, delivered);
+        let offered = report.strands.iter().map(|s| &s.stages[0]).filter(|s| s.name == "source");
+        let offered: u64 = offered.map(|source| source.ledger.created.packets).sum();
+        match self.options.length {
+            RunLength::Packets(packets) if self.stop_after.is_none() && self.confine.is_none() => {
+                assert_eq!(offered, packets);
+            }
+            RunLength::Packets(packets) => assert!(offered <= packets),
+            RunLength::Seconds(_) => {}
+        }
+        self.check_order(outcome);
+    }
+
+    fn check_order(&self, outcome: &Outcome) {
+        let traffic = traffic();
+        let mut last = [None; linerate_dataplane::BUCKETS];
+        for (position, _, frame) in outcome.kept.iter() {
+            assert!(position % 7 != 0, "{position} was dropped");
+            let of = traffic.frames()[position as usize % traffic.len()];
+            let last = &mut last[usize::from(of.bucket)];
+            assert!(*last < Some(position), "{position} after {last:?} of bucket {}", of.bucket);
+            *last = Some(position);
+            assert_eq!(frame.len(), 60.min(usize::from(of.octets) + 2));
+        }
+    }
+}
+
+#[test]
+fn runs_of_every_shape_end_and_add_up() {
+    let begun = Instant::now();
+    let mut random = Random(1);
+    let mut cases = 0;
+    while begun.elapsed() < BUDGET {
+        let case = Case::random(&mut random);
+        let (sender, receiver) = channel();
+        let own = case.clone();
+        let thread = std::thread::spawn(move || {
+            let outcome = own.run();
+            own.check(&outcome);
+            sender.send(()).expect("somebody waits");
+        });
+        match receiver.recv_timeout(PATIENCE) {
+            Ok(()) => thread.join().expect("it has ended well"),
+            Err(RecvTimeoutError::Timeout) => panic!("hangs: {case:?}"),
+            Err(RecvTimeoutError::Disconnected) => panic!("fails: {case:?}"),
+        }
+        cases += 1;
+    }
+    assert!(cases > 5, "only {cases} cases in {BUDGET:?}");
+}
+
+#[test]
+fn rings_of_two_and_bursts_of_many_do_not_lock_up() {
+    let path = path(vec![stage("number", "", 0), stage("trim", "", 0), stage("drop", "", 0)]);
+    let options = RunOptions { burst: 256, ring: 2, ..OPTIONS };
+    let outcome = run_on_one(&path, &mapping(&[(1, 3), (1, 3), (1, 3)]), options).expect("ends");
+    assert_conserved(&outcome.report);
+    assert_eq!(outcome.kept.len(), 20_000 - 20_000_usize.div_ceil(7));
+}
