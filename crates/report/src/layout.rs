@@ -49,7 +49,8 @@ pub(crate) fn labelled(label: &str, paint: Paint, text: &str, style: &Style) -> 
 
 /// A table under construction. Cells are texts.
 pub(crate) struct Grid {
-    head: Vec<&'static str>,
+    head: Vec<String>,
+    head_lines: usize,
     right: Vec<bool>,
     rows: Vec<Vec<String>>,
 }
@@ -58,11 +59,17 @@ pub(crate) struct Grid {
 pub(crate) const CHOSEN: &str = ">";
 
 impl Grid {
-    /// Columns by head; one that begins with `>` is aligned to the right.
-    pub(crate) fn new(columns: &[&'static str]) -> Self {
-        let head = columns.iter().map(|c| c.strip_prefix('>').unwrap_or(c)).collect();
+    /// Columns by head; one that begins with `>` is aligned to the right. Heads may have several
+    /// lines; shorter ones stand on the last.
+    pub(crate) fn new(columns: &[&str]) -> Self {
+        let lines = |head: &str| head.split('\n').count();
+        let head_lines = columns.iter().map(|head| lines(head)).max().unwrap_or(0);
+        let head = columns.iter().map(|column| {
+            let head = column.strip_prefix('>').unwrap_or(column);
+            "\n".repeat(head_lines - lines(head)) + head
+        });
         let right = columns.iter().map(|c| c.starts_with('>')).collect();
-        Self { head, right, rows: Vec::new() }
+        Self { head: head.collect(), head_lines, right, rows: Vec::new() }
     }
 
     /// Line feeds in a cell are kept, and are the caller's.
@@ -93,7 +100,7 @@ impl Grid {
         let paint = |(index, line): (usize, String)| {
             let line = line.trim_end();
             let line = match index {
-                0 => Paint::Head.apply(line, style),
+                _ if index < self.head_lines => Paint::Head.apply(line, style),
                 _ if line.starts_with(CHOSEN) => Paint::Good.apply(line, style),
                 _ => line.to_owned(),
             };
@@ -133,6 +140,15 @@ mod tests {
         grid.row(vec!["long".to_owned(), "1000".to_owned()]);
         assert_eq!(grid.render(&PLAIN), "name     n\na        1\nlong  1000\n");
         assert_eq!(Grid::new(&["name"]).render(&PLAIN), "");
+    }
+
+    #[test]
+    fn heads_stand_on_their_last_line() {
+        let mut grid = Grid::new(&["name", ">ticks/\npacket"]);
+        grid.row(vec!["a".to_owned(), "1".to_owned()]);
+        assert_eq!(grid.render(&PLAIN), "      ticks/\nname  packet\na          1\n");
+        let color = grid.render(&Style { color: true, ..PLAIN });
+        assert_eq!(color.matches("\x1b[1m").count(), 2, "{color:?}");
     }
 
     #[test]

@@ -92,11 +92,11 @@ fn stages(report: &RunReport, style: &Style) -> String {
         "stage",
         ">packets",
         ">kpps",
-        ">ticks/packet",
-        ">cycles/packet",
-        ">busy %",
-        ">starved %",
-        ">blocked %",
+        ">ticks/\npacket",
+        ">cycles/\npacket",
+        ">busy\n%",
+        ">starved\n%",
+        ">blocked\n%",
         ">drops",
     ]);
     for (strand, stage) in all_stages(report) {
@@ -126,11 +126,47 @@ fn absent_cycles(report: &RunReport, style: &Style) -> String {
     reasons.into_iter().map(|reason| labelled("", Paint::Head, &note(reason), style)).collect()
 }
 
+/// Where the strands of a run stand, in short, and what the one that waits least works on most.
+pub(crate) fn standing(report: &RunReport, style: &Style) -> String {
+    let mut grid = Grid::new(&[
+        "strand",
+        ">cpu",
+        ">busy %",
+        ">starved %",
+        ">blocked %",
+        ">lost %",
+        ">ticks/\npacket",
+    ]);
+    for strand in &report.strands {
+        let time = &strand.time;
+        let shares = [time.busy, time.starved, time.blocked, time.lost].map(percent);
+        let mut cells = vec![strand.name.clone(), strand.cpu.to_string()];
+        cells.extend(shares);
+        cells.push(number(&strand.ticks_per_packet));
+        grid.row(cells);
+    }
+    let least = waits_least(report).map_or_else(String::new, |text| {
+        labelled("waits least", Paint::Head, &clean(&text), style)
+    });
+    grid.render(style) + &least
+}
+
+fn waits_least(report: &RunReport) -> Option<String> {
+    let waits = |strand: &StrandReport| strand.time.starved + strand.time.blocked;
+    let strand = report.strands.iter().min_by(|a, b| waits(a).total_cmp(&waits(b)))?;
+    let stage = strand.stages.iter().max_by(|a, b| a.busy.total_cmp(&b.busy))?;
+    (stage.busy > 0.0).then(|| {
+        let share = percent(stage.busy / strand.time.busy);
+        let (name, strand) = (&stage.name, &strand.name);
+        format!("strand {strand}; `{name}` takes {share} % of its work, more than any other part")
+    })
+}
+
 fn strands(report: &RunReport, style: &Style) -> String {
     let mut grid = Grid::new(&[
         "strand",
         ">cpu",
-        ">ticks/packet",
+        ">ticks/\npacket",
         ">lost %",
         ">rest %",
         ">empty polls",

@@ -3,19 +3,21 @@
 
 use crate::Style;
 use crate::layout::{CHOSEN, Grid, Paint, labelled, stacked};
-use crate::run::kpps;
+use crate::run::{kpps, standing};
 use crate::value::{ABSENT, clean, interval, percent, quoted, tiers};
 use linerate_record::Figure;
 use linerate_record::tune::{Candidate, TuneReport};
 use linerate_record::units::{Kpps, three_digits};
 
-/// The report of a tune: the baseline, what limits it, what was tried, and what came of it.
+/// The report of a tune: the baseline, what limits it, what was tried, what came of it, and where
+/// the strands of the mapping to keep stand.
 pub fn tune(report: &TuneReport, style: &Style) -> String {
     stacked(&[
         head(report, style),
         candidates(report, style),
         ruled_out(report, style),
         outcome(report, style),
+        standing(&report.tuned, style),
     ])
 }
 
@@ -86,13 +88,16 @@ fn in_table(figure: &Figure) -> String {
     }
 }
 
-/// Memory does not slow down in proportion, so there only the range is shown.
+/// What is predicted of a candidate that waits for memory, which does not slow down in proportion:
+/// a range.
+fn range(candidate: &Candidate) -> Option<String> {
+    let range = interval(&candidate.predicted_kpps, three_digits);
+    range.filter(|_| candidate.memory_bound)
+}
+
 fn predicted(candidate: &Candidate) -> String {
-    let figure = &candidate.predicted_kpps;
-    match interval(figure, three_digits) {
-        Some(range) if candidate.memory_bound => format!("{range} *"),
-        _ => in_table(figure),
-    }
+    range(candidate)
+        .map_or_else(|| in_table(&candidate.predicted_kpps), |range| format!("{range} *"))
 }
 
 fn footnotes(report: &TuneReport, style: &Style) -> String {
@@ -112,7 +117,7 @@ fn footnotes(report: &TuneReport, style: &Style) -> String {
     if report.rounds > 0 {
         notes += &note(&format!("measured in {} rounds, interleaved", report.rounds));
     }
-    if all.clone().any(|candidate| candidate.memory_bound) {
+    if all.clone().any(|candidate| range(candidate).is_some()) {
         notes += &note("* waits for memory: a range, no point");
     }
     notes

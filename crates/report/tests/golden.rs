@@ -250,6 +250,22 @@ fn colour_changes_no_text() {
 }
 
 #[test]
+fn the_mark_of_waiting_for_memory_is_explained_where_it_stands() {
+    let marked = |report: &TuneReport| {
+        let text = linerate_report::tune(report, &PLAIN);
+        (text.contains(" *"), text.contains("* waits for memory"))
+    };
+    let mut report = tuned();
+    assert_eq!(marked(&report), (true, true));
+    report.candidates[1].predicted_kpps.low = None;
+    report.candidates[1].predicted_kpps.high = None;
+    assert_eq!(marked(&report), (false, false));
+    report = tuned();
+    report.candidates[1].memory_bound = false;
+    assert_eq!(marked(&report), (false, false));
+}
+
+#[test]
 fn a_narrow_terminal_gets_narrow_lines() {
     let narrow = Style { color: false, width: 72 };
     assert_golden("tune-72.txt", &narrow, &linerate_report::tune(&tuned(), &narrow));
