@@ -98,7 +98,7 @@ pub(crate) struct Readings {
     pub(crate) windows: Vec<Window>,
     pub(crate) windows_total: u64,
     pub(crate) windows_lost: u64,
-    /// Ticks from source to sink of the packets timed at the source; kept by strands that have a sink.
+    /// Ticks from source to sink of the packets timed at the source; kept by strands with a sink.
     pub(crate) latency: Option<Histogram<u64>>,
 }
 

@@ -8,8 +8,8 @@
 //! Queues are fed by one line, so none may run ahead of another by more than the line has buffers
 //! for: a queue stops [`DESCRIPTORS`] positions ahead of the slowest and counts that as waiting for
 //! the line. When the rate is paced the line does not wait: a queue whose strand falls more than
-//! [`DESCRIPTORS`] packets behind loses the oldest and counts them as missed, as a network card
-//! whose ring is full does.
+//! [`DESCRIPTORS`] packets behind loses the oldest and counts them as missed, as many as a network
+//! card refuses while its ring is full.
 
 use crate::burst::Burst;
 use crate::packet::Packet;
@@ -56,8 +56,8 @@ pub(crate) struct Timetable {
 }
 
 impl Timetable {
-    /// The timetable of `rate`, or `None` when packets come as fast as they are taken; they do, too,
-    /// where a capture to be kept pace with took no time. `line_bits_per_second` is the rate of the line over all ports.
+    /// The timetable of `rate`, or `None` when packets come as fast as they are taken, as they do
+    /// from a capture that took no time. `line_bits_per_second` is the rate over all ports.
     pub(crate) fn new(
         traffic: &Traffic,
         rate: Rate,
@@ -281,7 +281,8 @@ impl<'a, 'p> SourceQueue<'a, 'p> {
         self.order.get(self.next).map(|&frame| timetable.due(self.pass, frame))
     }
 
-    /// Loses what a card would have lost by `now`: the packets that found all descriptors taken.
+    /// Loses as many packets as found all descriptors taken by `now`: the oldest, where a card
+    /// refuses the newest.
     fn miss_overdue(&mut self, timetable: &Timetable, now: u64) {
         if self.order.is_empty() {
             return;

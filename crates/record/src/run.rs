@@ -124,7 +124,7 @@ pub struct StageReport {
     pub counts: BTreeMap<String, u64>,
 }
 
-/// Measuring windows of a strand (2 ms or less each).
+/// Measuring windows of a strand (about 1 ms each, and at least a turn).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WindowCount {
