@@ -5,8 +5,9 @@ use crate::args::Common;
 use crate::failure::Failure;
 use linerate_record::Record;
 use linerate_report::Style;
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::path::PathBuf;
 
 /// What the exit status says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +34,17 @@ pub(crate) fn style() -> Style {
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     Style { color: terminal && !no_color && !dumb, width: 100 }
+}
+
+/// Whether these files can be written, asked before anything is measured for them. A file that is
+/// not there yet is made, empty.
+pub(crate) fn check_writable<'a>(files: impl Iterator<Item = &'a PathBuf>) -> Result<(), Failure> {
+    for file in files {
+        let opened = OpenOptions::new().create(true).append(true).open(file);
+        opened
+            .map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))?;
+    }
+    Ok(())
 }
 
 /// Writes the record where it was asked for, prints the result, and the warnings on stderr.

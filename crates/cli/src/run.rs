@@ -18,6 +18,7 @@ use linerate_record::{Body, Record, Warning};
 use linerate_stages::KINDS;
 use std::fs::File;
 use std::io::BufWriter;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -31,6 +32,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     if args.check {
         return emit::print(&checked(&loaded));
     }
+    let sink = match &path.sink {
+        Sink::Capture { file, .. } => Some(PathBuf::from(file)),
+        Sink::Null => None,
+    };
+    emit::check_writable(common.record.iter().chain(&sink))?;
     let provenance = figures::provenance();
     let stop = stop_on_interrupt()?;
     let progress = Progress::new(common.quiet);

@@ -114,6 +114,7 @@ pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
     // A capture would be written by every run; it is for `run`.
     loaded.path.sink = Sink::Null;
     let cpus = processors(common)?;
+    emit::check_writable(common.record.iter().chain(&args.out))?;
     let provenance = figures::provenance();
     let stop = stop_on_interrupt()?;
     let progress = Progress::new(common.quiet);
@@ -129,9 +130,9 @@ pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
         planned: 2.0 * long + calibrate::SECONDS + runs * ROUND_SECONDS,
     };
     let others = figures::others(&cpus);
-    let tuned = Tuning::new(&bench, long)?.go();
+    let ended = Tuning::new(&bench, long).and_then(Tuning::go);
     progress.clear();
-    let (report, mapping) = tuned?;
+    let Ended { report, mapping, cannot_tell } = ended?;
     let mut warnings = mapping_warnings(&loaded.path, cpus.len());
     warnings.extend(others);
     let frames = loaded.traffic.len() as u64;
@@ -148,6 +149,9 @@ pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
         write_out(args, &loaded, mapping, *burst)?;
     }
     emit::emit(common, &record, &text)?;
+    if let Some(failure) = cannot_tell {
+        return Err(failure);
+    }
     if stop.load(Ordering::Relaxed) {
         return Err(Failure::new("interrupted: what was measured until then stands above"));
     }
@@ -213,8 +217,14 @@ struct Tuning<'a> {
     finding: Finding,
 }
 
-/// The mapping to keep, with its burst; `None` when none was decided on.
-type Kept = Option<(Mapping, u32)>;
+/// What came of it.
+struct Ended {
+    report: TuneReport,
+    /// The mapping to keep, with its burst; `None` when none was decided on.
+    mapping: Option<(Mapping, u32)>,
+    /// Why not, unless it was stopped.
+    cannot_tell: Option<Failure>,
+}
 
 impl<'a> Tuning<'a> {
     /// Measures the baseline and explains it.
@@ -229,17 +239,24 @@ impl<'a> Tuning<'a> {
         Ok(Self { bench, long, specs, baseline_mapping, baseline, finding })
     }
 
-    /// The rest of the chain: the report, and the mapping to keep.
-    fn go(self) -> Result<(TuneReport, Kept), Failure> {
+    /// The rest of the chain.
+    fn go(self) -> Result<Ended, Failure> {
         let path = self.bench.path;
         let stopped = self.bench.is_stopped();
         if self.finding.limit == Limit::Offered || stopped {
-            let kept = (!stopped).then(|| (self.baseline_mapping.clone(), path.run.burst));
-            return Ok((self.unchanged(Vec::new(), Vec::new()), kept));
+            let mapping = (!stopped).then(|| (self.baseline_mapping.clone(), path.run.burst));
+            let report = self.unchanged(Vec::new(), Vec::new());
+            return Ok(Ended { report, mapping, cannot_tell: None });
         }
         self.bench.progress.step("calibrating");
-        let mut costs = Costs::from_run(&self.baseline, path, path.run.burst)
-            .map_err(|error| Failure::new(format!("cannot tell what the stages cost: {error}")))?;
+        let mut costs = match Costs::from_run(&self.baseline, path, path.run.burst) {
+            Ok(costs) => costs,
+            Err(error) => {
+                let why = Failure::new(format!("cannot tell what the stages cost: {error}"));
+                let report = self.unchanged(Vec::new(), Vec::new());
+                return Ok(Ended { report, mapping: None, cannot_tell: Some(why) });
+            }
+        };
         calibrate::check_memory(self.bench, &self.baseline_mapping, &self.baseline, &mut costs);
         let machine = calibrate::environment(self.bench, &self.baseline_mapping, &costs);
         let burst = path.run.burst;
@@ -249,7 +266,8 @@ impl<'a> Tuning<'a> {
         let contenders = contenders(&advice.proposals);
         let rates = self.rounds(&contenders)?;
         if self.bench.is_stopped() {
-            return Ok((self.unchanged(stored, advice.ruled_out), None));
+            let report = self.unchanged(stored, advice.ruled_out);
+            return Ok(Ended { report, mapping: None, cannot_tell: None });
         }
         let verdict = verdict(&contenders, &rates);
         for (index, contender) in contenders.iter().enumerate() {
@@ -271,7 +289,7 @@ impl<'a> Tuning<'a> {
             baseline_kpps: rate_figure(&rates[0]),
             ..self.unchanged(stored, advice.ruled_out)
         };
-        Ok((report, kept))
+        Ok(Ended { report, mapping: kept, cannot_tell: None })
     }
 
     /// The report when the baseline is kept, or nothing further could be done.
