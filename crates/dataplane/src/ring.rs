@@ -119,6 +119,28 @@ pub fn ring<T: Send>(capacity: usize) -> (Producer<T>, Consumer<T>) {
     (producer, Consumer { slots: slots(), head: 0, cached_tail: 0, shared: consumers })
 }
 
+/// Moves `count` items. In blocks of a fixed size, which become plain vector moves: for bursts this
+/// short the call of a general copy would cost as much as the rest of the push.
+///
+/// # Safety
+/// `from` holds `count` items, `to` has room for them, and the two do not overlap.
+#[inline]
+unsafe fn move_items<T>(from: *const T, to: *mut T, count: usize) {
+    const BLOCK: usize = 8;
+    let mut moved = 0;
+    // SAFETY: `moved` plus what is moved in one step never exceeds `count`.
+    unsafe {
+        while count - moved >= BLOCK {
+            from.add(moved).copy_to_nonoverlapping(to.add(moved), BLOCK);
+            moved += BLOCK;
+        }
+        while moved < count {
+            from.add(moved).copy_to_nonoverlapping(to.add(moved), 1);
+            moved += 1;
+        }
+    }
+}
+
 impl<T: Send> Producer<T> {
     /// Items that can be pushed before the consumer pops again, at least; exact when it is less
     /// than `wanted`.
@@ -163,9 +185,9 @@ impl<T: Send> Producer<T> {
         // front, and the length is set to them, so each item has one owner throughout.
         unsafe {
             items.set_len(0);
-            source.copy_to_nonoverlapping(first, until_end);
+            move_items(source, first, until_end);
             if rest > 0 {
-                source.add(until_end).copy_to_nonoverlapping(start, rest);
+                move_items(source.add(until_end), start, rest);
             }
             if left > 0 {
                 source.add(count).copy_to(source, left);
@@ -230,9 +252,9 @@ impl<T: Send> Consumer<T> {
         // room for them behind its length. They are moved there, then counted.
         unsafe {
             let end = items.as_mut_ptr().add(items.len());
-            end.copy_from_nonoverlapping(first, until_end);
+            move_items(first, end, until_end);
             if rest > 0 {
-                end.add(until_end).copy_from_nonoverlapping(start, rest);
+                move_items(start, end.add(until_end), rest);
             }
             items.set_len(items.len() + count);
         }
