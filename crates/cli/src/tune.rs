@@ -4,8 +4,8 @@
 //! ```text
 //! baseline   <- the mapping of the file, or the nearest that fits the processors: one long run
 //! finding    <- diagnose(baseline)
-//! costs      <- of the stages, from the baseline; memory-bound ones found by a confined run
-//! machine    <- interference, ring, burst (calibrate)
+//! costs      <- of the stages, beside a load on the other processors (calibrate)
+//! machine    <- what sharing, a ring and a burst cost (calibrate)
 //! candidates <- search the mappings, predict each; the predictions are stored now
 //! rounds     <- ROUNDS times: baseline and the best CONTENDERS, in random order
 //! verdict    <- keep the best candidate that clearly beats the baseline, or the baseline
@@ -13,32 +13,29 @@
 //! ```
 
 use crate::args::TuneArgs;
+use crate::bench::Bench;
 use crate::calibrate;
 use crate::emit::{self, Answer};
 use crate::failure::Failure;
 use crate::figures;
 use crate::load::{Loaded, load};
-use crate::processors::{assign, processors};
+use crate::processors::processors;
 use crate::progress::Progress;
 use crate::run::stop_on_interrupt;
-use linerate_dataplane::traffic::Traffic;
-use linerate_dataplane::{Job, Watch};
 use linerate_path::mapping::describe;
-use linerate_path::model::{Mapping, Path, RunLength, RunOptions, Sink, Source};
+use linerate_path::model::{Mapping, Path, RunLength, Sink, Source};
 use linerate_path::spec::StageSpec;
 use linerate_plan::candidates::{Proposal, candidates, nearest_feasible};
-use linerate_plan::costs::Costs;
 use linerate_plan::diagnose::diagnose;
 use linerate_plan::verdict::{Contender, Verdict, choose, gap_to_line, prediction_error};
 use linerate_record::run::RunReport;
 use linerate_record::stats::{Estimate, median_interval};
 use linerate_record::tune::{Candidate, Finding, Limit, RuledOut, TuneReport};
 use linerate_record::{Body, Figure, Record, Tier, Warning};
-use linerate_stages::KINDS;
 use std::cell::Cell;
 use std::fs;
 use std::path::Path as FilePath;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 /// Rounds in which the baseline and the contenders take turns. The verdict needs five with a clean
 /// rate for an interval; the others are in hand for a busy machine.
@@ -55,57 +52,6 @@ const CONFIDENCE: f64 = 0.90;
 
 /// Longest single measurement: what is asked for beyond that goes into no tuning.
 const LONG_SECONDS_MAX: f64 = 10.0;
-
-/// Runs mappings on the processors at hand.
-pub(crate) struct Bench<'a> {
-    /// The path at hand.
-    pub(crate) path: &'a Path,
-    /// Its packets.
-    pub(crate) traffic: &'a Traffic,
-    /// The processors, best first.
-    pub(crate) cpus: &'a [u32],
-    stop: &'a AtomicBool,
-    progress: &'a Progress,
-    /// Seconds of measuring done, and all that are planned.
-    done: Cell<f64>,
-    planned: f64,
-}
-
-impl Bench<'_> {
-    /// Runs `mapping` of `path` for so many seconds; with `confine` the source repeats that many
-    /// packets.
-    pub(crate) fn run(
-        &self,
-        path: &Path,
-        mapping: &Mapping,
-        burst: u32,
-        seconds: f64,
-        confine: Option<usize>,
-    ) -> Result<RunReport, Failure> {
-        let cpus = assign(path, mapping, self.cpus, false)?;
-        let job = Job {
-            path,
-            kinds: KINDS,
-            traffic: self.traffic,
-            mapping,
-            cpus: &cpus,
-            options: RunOptions { burst, length: RunLength::Seconds(seconds), ..path.run },
-            oversubscribe: false,
-            confine,
-            audit: false,
-        };
-        let before = self.done.get();
-        let at = |share: f64| self.progress.at((before + share * seconds) / self.planned);
-        let watch = Watch { stop: self.stop, progress: &at };
-        let outcome = linerate_dataplane::run(&job, &watch).map_err(Failure::new)?;
-        self.done.set(before + seconds);
-        Ok(outcome.report)
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
-}
 
 /// Tunes a path and prints what came of it.
 pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
@@ -126,7 +72,7 @@ pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
         cpus: &cpus,
         stop: &stop,
         progress: &progress,
-        done: Cell::new(0.0),
+        done: &Cell::new(0.0),
         planned: 2.0 * long + calibrate::SECONDS + runs * ROUND_SECONDS,
     };
     let others = figures::others(&cpus);
@@ -249,16 +195,14 @@ impl<'a> Tuning<'a> {
             return Ok(Ended { report, mapping, cannot_tell: None });
         }
         self.bench.progress.step("calibrating");
-        let mut costs = match Costs::from_run(&self.baseline, path, path.run.burst) {
-            Ok(costs) => costs,
-            Err(error) => {
-                let why = Failure::new(format!("cannot tell what the stages cost: {error}"));
+        let calibration = calibrate::calibrate(self.bench, &self.baseline_mapping);
+        let (costs, machine) = match calibration {
+            Ok(calibration) => calibration,
+            Err(why) => {
                 let report = self.unchanged(Vec::new(), Vec::new());
                 return Ok(Ended { report, mapping: None, cannot_tell: Some(why) });
             }
         };
-        calibrate::check_memory(self.bench, &self.baseline_mapping, &self.baseline, &mut costs);
-        let machine = calibrate::environment(self.bench, &self.baseline_mapping, &costs);
         let burst = path.run.burst;
         let advice = candidates(path, &self.specs, &costs, &machine, &self.baseline_mapping, burst);
         let mut stored: Vec<Candidate> =
