@@ -21,7 +21,7 @@
 use crate::bench::{Bench, packet_work};
 use crate::failure::Failure;
 use crate::figures::estimate;
-use linerate_dataplane::bucket::largest_share;
+use linerate_dataplane::coupled_share;
 use linerate_path::model::{Mapping, Segment};
 use linerate_plan::costs::{Costs, MemoryCheck};
 use linerate_plan::model::{Environment, Handover};
@@ -68,8 +68,8 @@ pub(crate) fn calibrate(
     if let Ok(hot) = bench.run_loaded(path, &mapping, burst, RUN_SECONDS, Some(HOT_PACKETS)) {
         costs.apply(&MemoryCheck::compare(&loaded, &hot));
     }
-    let weights = bench.traffic.bucket_weights();
-    let shares = (1..=cpus as u32).map(|replicas| largest_share(&weights, replicas));
+    let buckets: Vec<u8> = bench.traffic.frames().iter().map(|frame| frame.bucket).collect();
+    let shares = (1..=cpus as u32).map(|replicas| coupled_share(&buckets, replicas));
     let machine = Environment {
         ticks_per_second: loaded.ticks_per_second,
         cpus,

@@ -93,7 +93,8 @@ pub fn indirection(weights: &[u64; BUCKETS], replicas: u32) -> [u8; BUCKETS] {
 ///
 /// # Panics
 /// When `replicas` is not in 1 to 256.
-pub fn largest_share(weights: &[u64; BUCKETS], replicas: u32) -> f64 {
+#[cfg(test)]
+pub(crate) fn largest_share(weights: &[u64; BUCKETS], replicas: u32) -> f64 {
     let mut loads = vec![0u64; replicas as usize];
     for (weight, replica) in weights.iter().zip(indirection(weights, replicas)) {
         loads[usize::from(replica)] += weight;

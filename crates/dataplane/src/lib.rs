@@ -23,5 +23,5 @@ pub use ledger::StageLedger;
 pub use packet::Packet;
 pub use runner::{Job, Outcome, RunError, Watch, run, steering};
 pub use sink::Kept;
-pub use source::DESCRIPTORS;
+pub use source::{DESCRIPTORS, coupled_share};
 pub use stage::{BUCKETS, BuildContext, BuildError, Stage, StageKind, Steer};

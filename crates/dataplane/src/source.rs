@@ -11,9 +11,11 @@
 //! [`DESCRIPTORS`] packets behind loses the oldest and counts them as missed, as many as a network
 //! card refuses while its ring is full.
 
+use crate::bucket::indirection;
 use crate::burst::Burst;
 use crate::packet::Packet;
 use crate::ring::Consumer;
+use crate::stage::BUCKETS;
 use crate::traffic::Traffic;
 use linerate_machine::ticks::ticks;
 use linerate_path::model::{Rate, WIRE_OVERHEAD_OCTETS};
@@ -26,6 +28,57 @@ pub const DESCRIPTORS: u64 = 4_096;
 /// Packets lost at one look at most, some milliseconds' worth: however far beyond the strand the
 /// rate may be, the strand goes on hearing when to stop.
 const MISSED_PER_LOOK: u32 = 1 << 19;
+
+/// Share of all packets that the replica which sets the pace is held to, when `replicas` replicas
+/// of equal speed replay `buckets` (the bucket of each frame) over and over: at least the share of
+/// the most loaded, more where stretches longer than [`DESCRIPTORS`] lean to one side and the other
+/// then has to wait.
+///
+/// Every packet is taken to cost the same; what the queues do is then played through:
+///
+/// ```text
+/// repeat: q <- the queue whose clock is lowest
+///         if its next position is within DESCRIPTORS of the slowest other: take it, clock + 1
+///         else wait for the slowest s to take one: clock of q <- clock of s + 1
+/// ```
+///
+/// # Panics
+/// When `replicas` is not in 1 to 256.
+pub fn coupled_share(buckets: &[u8], replicas: u32) -> f64 {
+    const PASSES: u64 = 4;
+    let mut weights = [0; BUCKETS];
+    buckets.iter().for_each(|bucket| weights[usize::from(*bucket)] += 1);
+    let table = indirection(&weights, replicas);
+    let mut queues = vec![Vec::new(); replicas as usize];
+    for pass in 0..PASSES {
+        for (index, bucket) in (0..).zip(buckets) {
+            let position = pass * buckets.len() as u64 + index;
+            queues[usize::from(table[usize::from(*bucket)])].push(position);
+        }
+    }
+    let position = |queue: usize, taken: usize| queues[queue].get(taken).copied();
+    let mut taken = vec![0; queues.len()];
+    let mut clock = vec![0_u64; queues.len()];
+    while let Some((queue, next)) = (0..queues.len())
+        .filter_map(|queue| Some((queue, position(queue, taken[queue])?)))
+        .min_by_key(|&(queue, _)| clock[queue])
+    {
+        let others = (0..queues.len()).filter(|other| *other != queue);
+        let others = others.filter_map(|other| Some((position(other, taken[other])?, other)));
+        match others.min() {
+            Some((slowest, other)) if next >= slowest + DESCRIPTORS => {
+                clock[queue] = clock[other] + 1;
+            }
+            _ => {
+                clock[queue] += 1;
+                taken[queue] += 1;
+            }
+        }
+    }
+    let packets = PASSES as f64 * buckets.len() as f64;
+    let even = 1.0 / f64::from(replicas);
+    clock.iter().max().map_or(even, |last| (*last as f64 / packets).max(even))
+}
 
 /// How far each queue has come, by queue.
 pub(crate) struct Progress(Vec<PaddedPosition>);
@@ -304,5 +357,36 @@ impl<'a, 'p> SourceQueue<'a, 'p> {
     /// No more packets will be taken: other queues need not wait for this one.
     pub(crate) fn retire(&self) {
         self.feed.progress.publish(self.me, u64::MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_even_mix_is_shared_evenly() {
+        let buckets: Vec<u8> = (0..20_000).map(|i| (i % 128) as u8).collect();
+        for replicas in [1, 2, 4] {
+            let share = coupled_share(&buckets, replicas);
+            let even = 1.0 / f64::from(replicas);
+            assert!((even..even * 1.01).contains(&share), "{replicas}: {share}");
+        }
+    }
+
+    #[test]
+    fn one_flow_takes_all() {
+        assert_eq!(coupled_share(&[7; 1_000], 2), 1.0);
+    }
+
+    #[test]
+    fn long_stretches_of_one_side_make_the_other_wait() {
+        // Two buckets, each alone for 40 000 packets: but for the descriptors, one after the other.
+        let buckets: Vec<u8> = (0..80_000).map(|i| u8::from(i >= 40_000)).collect();
+        let share = coupled_share(&buckets, 2);
+        assert!(share > 0.85 && share <= 1.0, "{share}");
+        // The same packets in turn.
+        let mixed: Vec<u8> = (0..80_000).map(|i| (i % 2) as u8).collect();
+        assert!(coupled_share(&mixed, 2) < 0.51);
     }
 }
