@@ -39,6 +39,8 @@ pub(crate) struct Bench<'a> {
     pub(crate) traffic: &'a Traffic,
     /// The processors, best first.
     pub(crate) cpus: &'a [u32],
+    /// Whether the processors are virtual, so that other guests may share their cores.
+    pub(crate) is_guest: bool,
     /// Set when the user wants an end.
     pub(crate) stop: &'a AtomicBool,
     /// What a person sees meanwhile.

@@ -3,12 +3,12 @@
 //! on this machine.
 //!
 //! None of it runs a candidate. Candidates use all processors and are as fast as the slowest, so
-//! everything is measured on the slowest while all work: those that a run leaves free do packet work
-//! of their own. What processors share (the units of one core, a cache, a clock) is thus in the
-//! costs. Measuring alone and correcting by a factor was tried first: on a host that shares cores
-//! between its guests one virtual processor ran at 1.0 or 0.7 of full speed from one second to the
-//! next and the other always at 0.7, so that the factor belonged to another moment than the costs
-//! (errors up to 37 %).
+//! everything is measured on the slowest while all work: those that a run leaves free do packet
+//! work of their own. What processors share (the units of one core, a cache, a clock) is thus in
+//! the costs. Measuring alone and correcting by a factor was tried first: on a host that shares
+//! cores between its guests one virtual processor ran at 1.0 or 0.7 of full speed from one second
+//! to the next and the other always at 0.7, so that the factor belonged to another moment than the
+//! costs (errors up to 37 %).
 //!
 //! A ring is measured on a path of its own (`parse` and `verify`, which reads every octet on the
 //! far side), with the traffic of the path at hand, once merged and once with a ring in between:
@@ -24,7 +24,7 @@ use crate::figures::estimate;
 use linerate_dataplane::coupled_share;
 use linerate_path::model::{Mapping, Segment};
 use linerate_plan::costs::{Costs, MemoryCheck};
-use linerate_plan::model::{Environment, Handover};
+use linerate_plan::model::{DRIFT_ALONE, DRIFT_SHARED, Environment, Handover};
 use linerate_record::run::{RunReport, StrandReport};
 use linerate_record::stats::Estimate;
 
@@ -77,14 +77,15 @@ pub(crate) fn calibrate(
         burst_ticks: burst_ticks(bench, &mapping, &costs),
         // What sharing costs is in the costs already.
         scaling: exactly(1.0),
+        drift: if bench.is_guest { DRIFT_SHARED } else { DRIFT_ALONE },
         largest_share: shares.collect(),
     };
     Ok((costs, machine))
 }
 
-/// The processors, that first on which packet work was slowest while all did it. Replicas take equal
-/// shares, so the slowest sets the pace; a host that gives one virtual processor a core of its own
-/// and another half a core makes them 1.0 and 0.7 of full speed.
+/// The processors, that first on which packet work was slowest while all did it. Replicas take
+/// equal shares, so the slowest sets the pace; a host that gives one virtual processor a core of
+/// its own and another half a core makes them 1.0 and 0.7 of full speed.
 fn slowest_first(bench: &Bench<'_>) -> Vec<u32> {
     let mut cpus = bench.cpus.to_vec();
     if cpus.len() < 2 {

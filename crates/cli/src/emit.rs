@@ -36,13 +36,13 @@ pub(crate) fn style() -> Style {
     Style { color: terminal && !no_color && !dumb, width: 100 }
 }
 
-/// Whether these files can be written, asked before anything is measured for them. A file that is
-/// not there yet is made, empty.
+/// Whether these files can be written, asked before anything is measured for them.
 pub(crate) fn check_writable<'a>(files: impl Iterator<Item = &'a PathBuf>) -> Result<(), Failure> {
     for file in files {
-        let opened = OpenOptions::new().create(true).append(true).open(file);
-        opened
-            .map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))?;
+        let is_new = !file.exists();
+        let tried = OpenOptions::new().create(true).append(true).open(file);
+        let tried = tried.and_then(|_| if is_new { fs::remove_file(file) } else { Ok(()) });
+        tried.map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))?;
     }
     Ok(())
 }

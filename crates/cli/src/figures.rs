@@ -91,12 +91,12 @@ pub(crate) fn costs(run: &RunReport) -> BTreeMap<String, Figure> {
 
 fn source_kpps(run: &RunReport) -> f64 {
     let first = run.strands.iter().filter(|strand| strand.segment == 0);
-    first.map(|strand| strand.stages[0].kpps).sum()
+    first.filter_map(|strand| strand.stages[0].kpps).sum()
 }
 
 fn busy_ticks(run: &RunReport) -> Figure {
     const METHOD: &str = "busy ticks of all strands over packets taken";
-    let busy: f64 = run.strands.iter().map(|strand| strand.time.busy).sum();
+    let busy: f64 = run.strands.iter().map(|strand| strand.time_or_zero().busy).sum();
     match source_kpps(run) {
         kpps if kpps > 0.0 => {
             let ticks = busy * run.ticks_per_second / (kpps * 1e3);
@@ -111,9 +111,13 @@ fn strand_cycles(run: &RunReport) -> Figure {
     const METHOD: &str = "cycles of each stage, weighed by its packets";
     let kpps = source_kpps(run);
     let mut sum = 0.0;
-    for stage in run.strands.iter().flat_map(|s| &s.stages).filter(|stage| stage.kpps > 0.0) {
+    let stages = run.strands.iter().flat_map(|s| &s.stages);
+    for (stage, given) in stages.filter_map(|stage| Some((stage, stage.kpps?))) {
+        if given == 0.0 {
+            continue;
+        }
         match stage.cycles_per_packet.as_number() {
-            Some(cycles) => sum += cycles * stage.kpps,
+            Some(cycles) => sum += cycles * given,
             None => {
                 let reason = stage.cycles_per_packet.reason.as_deref().unwrap_or("unknown");
                 return Figure::absent("cycles/packet", Tier::Sw, METHOD, reason);

@@ -70,6 +70,7 @@ pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
         path: &loaded.path,
         traffic: &loaded.traffic,
         cpus: &cpus,
+        is_guest: provenance.hypervisor.is_some(),
         stop: &stop,
         progress: &progress,
         done: &Cell::new(0.0),

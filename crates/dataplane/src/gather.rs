@@ -194,7 +194,7 @@ fn strand_report(job: &Job<'_>, ended: &Ended<'_, '_>, ticks_per_second: f64) ->
         cpu: ended.place.cpu,
         segment: ended.place.segment as u32,
         replica: ended.place.replica as u32,
-        stages: stage_reports(job, ended, &time),
+        stages: stage_reports(job, ended, time),
         time,
         run_delay_ns: readings.run_delay_ns,
         lost_ns: (readings.lost as f64 * 1e9 / ticks_per_second) as u64,
@@ -214,16 +214,16 @@ fn per_packet(window: &Window) -> f64 {
     window.busy as f64 / window.packets as f64
 }
 
-fn time_shares(readings: &Readings, ticks_per_second: f64) -> TimeShares {
+fn time_shares(readings: &Readings, ticks_per_second: f64) -> Option<TimeShares> {
     let wall = readings.wall_ns as f64 / 1e9 * ticks_per_second;
     if wall == 0.0 {
-        return TimeShares::default();
+        return None;
     }
     let share = |ticks: u64| ticks as f64 / wall;
     let [busy, starved, blocked, lost] =
         [readings.busy, readings.starved, readings.blocked, readings.lost].map(share);
     let unaccounted = 1.0 - busy - starved - blocked - lost;
-    TimeShares { busy, starved, blocked, lost, unaccounted }
+    Some(TimeShares { busy, starved, blocked, lost, unaccounted })
 }
 
 fn ticks_figure(samples: &[f64], method: &str) -> Figure {
@@ -268,7 +268,11 @@ struct PartView {
     counts: BTreeMap<String, u64>,
 }
 
-fn stage_reports(job: &Job<'_>, ended: &Ended<'_, '_>, time: &TimeShares) -> Vec<StageReport> {
+fn stage_reports(
+    job: &Job<'_>,
+    ended: &Ended<'_, '_>,
+    time: Option<TimeShares>,
+) -> Vec<StageReport> {
     let readings = &ended.readings;
     let clean = || readings.windows.iter().filter(|window| window.clean);
     let sampled: u64 = clean().flat_map(|w| w.parts).map(|part| part.ticks).sum();
@@ -282,17 +286,17 @@ fn stage_reports(job: &Job<'_>, ended: &Ended<'_, '_>, time: &TimeShares) -> Vec
             .map(|part| part.ticks as f64 / part.packets as f64)
             .collect();
         let ticks_per_packet = ticks_figure(&samples, "one turn in sixteen, clean windows");
-        let share = if sampled == 0 { 0.0 } else { ticks as f64 / sampled as f64 };
+        let share = (sampled > 0).then(|| ticks as f64 / sampled as f64);
         let drops = view.ledger.drops.iter().map(|(cause, t)| (cause.clone(), t.packets));
         StageReport {
             name: view.name,
             packets: view.packets,
-            kpps: if seconds > 0.0 { view.measured as f64 / seconds / 1e3 } else { 0.0 },
+            kpps: (seconds > 0.0).then(|| view.measured as f64 / seconds / 1e3),
             cycles_per_packet: cycles_figure(&ticks_per_packet, ended.clock),
             ticks_per_packet,
-            busy: time.busy * share,
-            starved: time.starved,
-            blocked: time.blocked,
+            busy: time.zip(share).map(|(time, share)| time.busy * share),
+            starved: time.map(|time| time.starved),
+            blocked: time.map(|time| time.blocked),
             empty_polls: readings.empty_polls,
             drops: drops.collect(),
             ledger: view.ledger,

@@ -150,7 +150,10 @@ impl<'p> Strand<'_, 'p> {
                 if control.stop.load(Ordering::Relaxed) {
                     return Poll::Finished;
                 }
-                queue.poll(&mut self.burst, self.burst_size, meter.last())
+                // Latency is taken in sampled turns alone: two more reads of the counter and a
+                // histogram in every turn would cost 0.6 % of the edge path.
+                let now = if meter.is_sampling() { meter.last() } else { 0 };
+                queue.poll(&mut self.burst, self.burst_size, now)
             }
             Head::Rings { inlets, turn } => {
                 let count = inlets.len();
@@ -210,10 +213,11 @@ impl<'p> Strand<'_, 'p> {
         match &mut self.tail {
             Tail::Sink(sink) => {
                 let delivered = packets.len() as u64;
-                let now = meter.arrival();
+                let mut arrival = None;
                 for packet in packets.iter() {
                     let born = packet.meta().born_ticks;
                     if born != 0 {
+                        let now = *arrival.get_or_insert_with(|| meter.arrival());
                         meter.arrived(born, now);
                     }
                     sink.take(packet);

@@ -188,7 +188,8 @@ fn the_sink_is_given_what_the_last_stage_passed() {
     let options = RunOptions { length: RunLength::Seconds(0.1), ..OPTIONS };
     let outcome = run_on_one(&path, &mapping(&[(1, 1)]), options);
     let stages = &outcome.expect("ends").report.strands[0].stages;
-    let share = stages[2].kpps / stages[1].kpps;
+    let kpps = |part: usize| stages[part].kpps.expect("measuring has begun");
+    let share = kpps(2) / kpps(1);
     assert!((share - 1.0 / 7.0).abs() < 0.01, "{share} of the packets reach the sink");
 }
 

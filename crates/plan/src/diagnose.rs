@@ -100,14 +100,18 @@ impl Leader<'_> {
 fn leader<'a>(profile: &Profile<'_>, segment: &'a Segment<'a>) -> Leader<'a> {
     let by_busy = |a: &&&StrandReport, b: &&&StrandReport| {
         let later = b.replica.cmp(&a.replica);
-        running_share(&a.time, a.time.busy)
-            .total_cmp(&running_share(&b.time, b.time.busy))
-            .then(later)
+        busy_share(a).total_cmp(&busy_share(b)).then(later)
     };
     // `Profile` makes no segment without a strand.
     let strand = segment.strands.iter().max_by(by_busy).copied().unwrap_or(segment.strands[0]);
-    let busy = running_share(&strand.time, strand.time.busy);
+    let busy = busy_share(strand);
     Leader { segment, strand, busy, load: profile.load(segment, strand) }
+}
+
+/// Busy time as a share of the time in which the strand ran.
+fn busy_share(strand: &StrandReport) -> f64 {
+    let time = strand.time_or_zero();
+    running_share(&time, time.busy)
 }
 
 /// `part` as a share of the time in which the strand ran.
@@ -168,8 +172,8 @@ fn contradiction(first: &Leader<'_>, other: &Leader<'_>) -> String {
         other.strand.name,
         other.load_value().round(),
         first.load_value().round(),
-        percent(first.strand.time.lost),
-        percent(other.strand.time.lost),
+        percent(first.strand.time_or_zero().lost),
+        percent(other.strand.time_or_zero().lost),
     )
 }
 
@@ -180,9 +184,12 @@ fn unsaturated(run: &RunReport, leaders: &[Leader<'_>]) -> Finding {
         return cannot_tell("the run has no strand");
     };
     let share = percent(busiest.busy);
-    let blocked = run.strands.iter().map(|s| running_share(&s.time, s.time.blocked));
+    let blocked = run.strands.iter().map(|s| {
+        let time = s.time_or_zero();
+        running_share(&time, time.blocked)
+    });
     let most_blocked = blocked.fold(0.0, f64::max);
-    let first = &leaders[0].strand.time;
+    let first = &leaders[0].strand.time_or_zero();
     let waits_for_source = running_share(first, first.starved) > 1.0 - SATURATED;
     let dropping = leaders.iter().any(|l| l.segment.dropped_behind > STRAY_DROPS);
     if !waits_for_source || most_blocked > STRAY_BLOCKED || dropping {
@@ -243,12 +250,12 @@ fn neighbours(leader: &Leader<'_>, leaders: &[Leader<'_>]) -> String {
     let here = leader.strand.segment;
     let mut text = String::new();
     if let Some(before) = leaders.iter().rfind(|l| l.strand.segment < here) {
-        let time = &before.strand.time;
+        let time = &before.strand.time_or_zero();
         let blocked = percent(running_share(time, time.blocked));
         text += &format!("; strand {} before it is blocked {blocked}", before.strand.name);
     }
     if let Some(behind) = leaders.iter().find(|l| l.strand.segment > here) {
-        let time = &behind.strand.time;
+        let time = &behind.strand.time_or_zero();
         let starved = percent(running_share(time, time.starved));
         text += &format!("; strand {} behind it is starved {starved}", behind.strand.name);
     }
@@ -257,7 +264,7 @@ fn neighbours(leader: &Leader<'_>, leaders: &[Leader<'_>]) -> String {
 
 /// Says so when the replicas of the bottleneck are not equally loaded.
 fn uneven(leader: &Leader<'_>) -> String {
-    let busy = |s: &&&StrandReport| running_share(&s.time, s.time.busy);
+    let busy = |s: &&&StrandReport| busy_share(s);
     let idlest = leader.segment.strands.iter().min_by(|a, b| busy(a).total_cmp(&busy(b)));
     match idlest {
         Some(idle) if leader.busy - busy(&idle) > UNEVEN => format!(

@@ -98,22 +98,20 @@ pub struct StageReport {
     pub name: String,
     /// Packets the stage was given, over the whole run.
     pub packets: u64,
-    /// Thousand packets per second given to the stage, over the measured part of the run.
-    #[serde(serialize_with = "crate::finite")]
-    pub kpps: f64,
+    /// Thousand packets per second given to the stage, over the measured part of the run; `null`,
+    /// as the shares below, when the run ended before that part began.
+    pub kpps: Option<f64>,
     /// Service time: ticks of the timestamp counter per packet, waiting excluded.
     pub ticks_per_packet: Figure,
     /// The same in core cycles; absent when the core clock moved during the run.
     pub cycles_per_packet: Figure,
-    /// Share of wall time this stage worked.
-    #[serde(serialize_with = "crate::finite")]
-    pub busy: f64,
+    /// Share of wall time this stage worked; `null` also when no turn of a clean window was
+    /// sampled.
+    pub busy: Option<f64>,
     /// Share of wall time the stage's strand waited for packets.
-    #[serde(serialize_with = "crate::finite")]
-    pub starved: f64,
+    pub starved: Option<f64>,
     /// Share of wall time the stage's strand waited for room.
-    #[serde(serialize_with = "crate::finite")]
-    pub blocked: f64,
+    pub blocked: Option<f64>,
     /// Polls of the strand's input that found nothing.
     pub empty_polls: u64,
     /// Packets dropped, by cause.
@@ -148,8 +146,8 @@ pub struct StrandReport {
     pub replica: u32,
     /// The stages in order, the ends included.
     pub stages: Vec<StageReport>,
-    /// Where the time went.
-    pub time: TimeShares,
+    /// Where the time went; `null` when the run ended before its measured part began.
+    pub time: Option<TimeShares>,
     /// Nanoseconds the scheduler says the strand was runnable but not running, over the same time;
     /// `null` where the kernel does not tell.
     pub run_delay_ns: Option<u64>,
@@ -228,6 +226,13 @@ pub struct RunReport {
     pub rejected: BTreeMap<String, u64>,
     /// Whether the run was stopped before its end.
     pub interrupted: bool,
+}
+
+impl StrandReport {
+    /// Where the time went; all zero when that is not known.
+    pub fn time_or_zero(&self) -> TimeShares {
+        self.time.unwrap_or_default()
+    }
 }
 
 impl RunReport {

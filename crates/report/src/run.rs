@@ -6,7 +6,7 @@ use crate::layout::{Grid, Paint, labelled, stacked};
 use crate::value::{
     ABSENT, clean, count, median_burst, number, percent, quoted, reason, sparkline, tiers,
 };
-use linerate_record::run::{Latency, RunReport, StageReport, StrandReport};
+use linerate_record::run::{Latency, RunReport, StageReport, StrandReport, TimeShares};
 use linerate_record::units::{Kpps, Nanos, three_digits};
 use linerate_record::{Figure, Scalar};
 use std::collections::BTreeSet;
@@ -86,6 +86,11 @@ fn all_stages(report: &RunReport) -> impl Iterator<Item = (&StrandReport, &Stage
     report.strands.iter().flat_map(|strand| strand.stages.iter().map(move |stage| (strand, stage)))
 }
 
+/// A number, or the mark of what is not known.
+fn optional(value: Option<f64>, show: fn(f64) -> String) -> String {
+    value.map_or_else(|| ABSENT.to_owned(), show)
+}
+
 fn stages(report: &RunReport, style: &Style) -> String {
     let mut grid = Grid::new(&[
         "strand",
@@ -104,12 +109,12 @@ fn stages(report: &RunReport, style: &Style) -> String {
             strand.name.clone(),
             stage.name.clone(),
             count(stage.packets),
-            three_digits(stage.kpps),
+            optional(stage.kpps, three_digits),
             number(&stage.ticks_per_packet),
             number(&stage.cycles_per_packet),
-            percent(stage.busy),
-            percent(stage.starved),
-            percent(stage.blocked),
+            optional(stage.busy, percent),
+            optional(stage.starved, percent),
+            optional(stage.blocked, percent),
             count(stage.drops.values().sum()),
         ]);
     }
@@ -138,10 +143,10 @@ pub(crate) fn standing(report: &RunReport, style: &Style) -> String {
         ">ticks/\npacket",
     ]);
     for strand in &report.strands {
-        let time = &strand.time;
-        let shares = [time.busy, time.starved, time.blocked, time.lost].map(percent);
+        let shares = |time: TimeShares| [time.busy, time.starved, time.blocked, time.lost];
+        let shares = strand.time.map_or([None; 4], |time| shares(time).map(Some));
         let mut cells = vec![strand.name.clone(), strand.cpu.to_string()];
-        cells.extend(shares);
+        cells.extend(shares.map(|share| optional(share, percent)));
         cells.push(number(&strand.ticks_per_packet));
         grid.row(cells);
     }
@@ -152,12 +157,13 @@ pub(crate) fn standing(report: &RunReport, style: &Style) -> String {
 }
 
 fn waits_least(report: &RunReport) -> Option<String> {
-    let waits = |strand: &StrandReport| strand.time.starved + strand.time.blocked;
-    let strand = report.strands.iter().min_by(|a, b| waits(a).total_cmp(&waits(b)))?;
-    let stage = strand.stages.iter().max_by(|a, b| a.busy.total_cmp(&b.busy))?;
-    (stage.busy > 0.0).then(|| {
-        let share = percent(stage.busy / strand.time.busy);
-        let (name, strand) = (&stage.name, &strand.name);
+    let known = report.strands.iter().filter_map(|strand| Some((strand, strand.time?)));
+    let waits = |time: &TimeShares| time.starved + time.blocked;
+    let (strand, time) = known.min_by(|(_, a), (_, b)| waits(a).total_cmp(&waits(b)))?;
+    let stages = strand.stages.iter().filter_map(|stage| Some((stage, stage.busy?)));
+    let (stage, busy) = stages.max_by(|(_, a), (_, b)| a.total_cmp(b))?;
+    let (name, strand, share) = (&stage.name, &strand.name, percent(busy / time.busy));
+    (busy > 0.0).then(|| {
         format!("strand {strand}; `{name}` takes {share} % of its work, more than any other part")
     })
 }
@@ -180,8 +186,8 @@ fn strands(report: &RunReport, style: &Style) -> String {
             strand.name.clone(),
             strand.cpu.to_string(),
             number(&strand.ticks_per_packet),
-            percent(strand.time.lost),
-            percent(strand.time.unaccounted),
+            optional(strand.time.map(|time| time.lost), percent),
+            optional(strand.time.map(|time| time.unaccounted), percent),
             count(strand.empty_polls),
             median_burst(&strand.burst_sizes).unwrap_or_else(|| ABSENT.to_owned()),
             format!("{} of {}", count(kept), count(windows.total)),

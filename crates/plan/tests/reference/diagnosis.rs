@@ -4,7 +4,7 @@
 use crate::sim::{Dice, World, mapping, name, random_mapping, run};
 use linerate_path::model::Mapping;
 use linerate_plan::diagnose::diagnose;
-use linerate_record::run::RunReport;
+use linerate_record::run::{RunReport, TimeShares};
 use linerate_record::tune::Limit;
 
 /// The truth of a mapping: load of each segment's most loaded strand, and of that strand's parts.
@@ -170,10 +170,8 @@ fn too_little_evidence_is_refused_with_the_reason() {
 
     // The strand behind loses its processor so often that it never waits.
     let mut taken = good.clone();
-    taken.strands[0].time =
-        linerate_record::run::TimeShares { busy: 0.5, blocked: 0.5, ..Default::default() };
-    taken.strands[1].time =
-        linerate_record::run::TimeShares { busy: 0.4, lost: 0.6, ..Default::default() };
+    taken.strands[0].time = Some(TimeShares { busy: 0.5, blocked: 0.5, ..TimeShares::default() });
+    taken.strands[1].time = Some(TimeShares { busy: 0.4, lost: 0.6, ..TimeShares::default() });
     assert_refused(&taken, "processor time was taken away (60.0 %");
 
     let mut empty = good;
@@ -192,6 +190,6 @@ fn one_strand_needs_no_quiet_neighbours() {
     let world = World::random(&mut Dice(7), 3);
     let mut report = run(&world, &Mapping::merged(3), 0.0, 0);
     report.strands[0].windows.lost_to_preemption = 80;
-    report.strands[0].time.lost = 0.8;
+    report.strands[0].time = report.strands[0].time.map(|time| TimeShares { lost: 0.8, ..time });
     assert_eq!(diagnose(&report).limit, Limit::Processing);
 }

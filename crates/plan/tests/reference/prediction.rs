@@ -6,7 +6,7 @@ use crate::sim::{
 };
 use linerate_path::model::Mapping;
 use linerate_plan::costs::{Costs, CostsError, MemoryCheck};
-use linerate_plan::model::{Environment, Handover, predict};
+use linerate_plan::model::{DRIFT_ALONE, Environment, Handover, predict};
 use linerate_record::figure::{Figure, Tier};
 
 const BURST: u32 = 32;
@@ -24,6 +24,7 @@ pub(crate) fn environment(world: &World, cpus: usize, noise: f64, dice: &mut Dic
             burst: BURST,
         },
         burst_ticks: near(0.0),
+        drift: DRIFT_ALONE,
         largest_share: world.largest_share(cpus),
     }
 }

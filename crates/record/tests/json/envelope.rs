@@ -116,7 +116,7 @@ fn a_cut_text_is_told_from_a_wrong_one() {
 #[test]
 fn a_missing_field_is_named_with_its_place() {
     let json = changed(|v| {
-        v["strands"][0]["stages"][1].as_object_mut().unwrap().remove("kpps");
+        v["strands"][0]["stages"][1].as_object_mut().unwrap().remove("packets");
     });
     let ReadError::Field { field, message, line, column } = Record::from_json(&json).unwrap_err()
     else {
@@ -124,7 +124,7 @@ fn a_missing_field_is_named_with_its_place() {
     };
     assert_eq!(
         (field.as_str(), message.as_str()),
-        ("strands[0].stages[1]", "missing field `kpps`")
+        ("strands[0].stages[1]", "missing field `packets`")
     );
     // The position is that of the brace that closes the stage.
     assert_eq!(json.lines().nth(line - 1).unwrap()[..column].trim(), "}");
@@ -157,9 +157,9 @@ fn summary_and_figures_must_agree() {
 fn numbers_that_are_none_never_reach_json() {
     let mut record = example::run();
     let Body::Run(report) = &mut record.body else { unreachable!() };
-    report.strands[0].stages[1].busy = f64::NAN;
+    report.seconds = f64::NAN;
     let error = record.to_json_pretty().unwrap_err();
-    assert_eq!(error.field, "strands[0].stages[1].busy");
+    assert_eq!(error.field, "seconds");
     assert_eq!(error.message, "NaN is not a finite number");
 
     let mut record = example::run();

@@ -22,12 +22,12 @@ fn stage(name: &str) -> StageReport {
     StageReport {
         name: name.to_owned(),
         packets: 1000,
-        kpps: 1234.5,
+        kpps: Some(1234.5),
         ticks_per_packet: figure("ticks/packet", 211.3),
         cycles_per_packet: Figure::absent("cycles/packet", Tier::Sw, "chase", "the clock moved"),
-        busy: 0.91,
-        starved: 0.02,
-        blocked: 0.0,
+        busy: Some(0.91),
+        starved: Some(0.02),
+        blocked: None,
         empty_polls: 12,
         drops: BTreeMap::from([("bad checksum".to_owned(), 7)]),
         ledger: Ledger {
@@ -55,13 +55,13 @@ pub(crate) fn run_report() -> RunReport {
             segment: 0,
             replica: 0,
             stages: vec![stage("parse"), stage("verify")],
-            time: TimeShares {
+            time: Some(TimeShares {
                 busy: 0.93,
                 starved: 0.02,
                 blocked: 0.0,
                 lost: 0.04,
                 unaccounted: 0.01,
-            },
+            }),
             run_delay_ns: Some(u64::MAX),
             lost_ns: 80_000_000,
             ticks_per_packet: figure("ticks/packet", 422.6),
