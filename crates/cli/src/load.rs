@@ -7,8 +7,9 @@ use linerate_dataplane::generator::Generator;
 use linerate_dataplane::traffic::Traffic;
 use linerate_dataplane::{RunError, steering};
 use linerate_path::check::{Described, read};
-use linerate_path::model::{Path, Rate, RunLength, Source};
+use linerate_path::model::{Path, Rate, RunLength, Source, WIRE_OVERHEAD_OCTETS};
 use linerate_path::problem::Problem;
+use linerate_record::units::Kpps;
 use linerate_stages::{KINDS, specs};
 use std::fs;
 use std::path::Path as FilePath;
@@ -61,6 +62,7 @@ pub(crate) fn load(common: &Common) -> Result<Loaded, Failure> {
     let mut path = described.path;
     override_options(&mut path, common)?;
     let goal_kpps = goal_kpps(&path, common, traffic.mean_octets())?;
+    refuse_hopeless(goal_kpps, offered_kpps(&path, traffic.mean_octets()))?;
     Ok(Loaded { text, path, traffic, goal_kpps })
 }
 
@@ -72,6 +74,29 @@ fn goal_kpps(path: &Path, common: &Common, mean_octets: f64) -> Result<Option<f6
         (Some(Goal::Line), None) => Err(Failure::new(
             "--goal line needs the rate of the line: add [line] rate = \"10Gb/s\" to the path",
         )),
+    }
+}
+
+/// The rate at which packets are offered, thousand per second; `None` when it has no fixed value.
+fn offered_kpps(path: &Path, mean_octets: f64) -> Option<f64> {
+    let wire_bits = 8.0 * (mean_octets + WIRE_OVERHEAD_OCTETS as f64);
+    match path.run.rate {
+        Rate::PacketsPerSecond(packets) => Some(packets / 1e3),
+        Rate::BitsPerSecond(bits) => Some(bits / wire_bits / 1e3),
+        Rate::Max | Rate::Line | Rate::Capture => None,
+    }
+}
+
+/// A path that is offered less than the goal cannot show that it reaches it, or that it does not.
+fn refuse_hopeless(goal_kpps: Option<f64>, offered_kpps: Option<f64>) -> Result<(), Failure> {
+    match (goal_kpps, offered_kpps) {
+        (Some(goal), Some(offered)) if offered < goal => Err(Failure::new(format!(
+            "cannot tell whether the goal is met: {} would be offered, the goal is {}; \
+             raise --rate",
+            Kpps(offered),
+            Kpps(goal)
+        ))),
+        _ => Ok(()),
     }
 }
 

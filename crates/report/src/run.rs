@@ -71,6 +71,9 @@ fn measured(report: &RunReport) -> String {
     if report.interrupted {
         parts.push("stopped before its end".to_owned());
     }
+    if report.strands.iter().any(|strand| strand.windows.lost_to_preemption > 0) {
+        parts.push("rates in windows without preemption, kpps per stage over all".to_owned());
+    }
     parts.join(", ")
 }
 

@@ -134,7 +134,15 @@ fn ruled_out(report: &TuneReport, style: &Style) -> String {
 fn outcome(report: &TuneReport, style: &Style) -> String {
     let chosen = report.chosen.and_then(|index| report.candidates.get(index as usize));
     let Some(candidate) = chosen else {
-        let mut lines = line("kept", "the baseline: no candidate was shown to be faster", style);
+        let why = match (report.rounds, report.candidates.is_empty()) {
+            (0, true) => "the baseline: nothing else was tried",
+            (0, false) => "the baseline: stopped before the candidates had run",
+            _ => {
+                "the baseline: no candidate's whole interval lies above 1.02, the least gain worth \
+                 a change"
+            }
+        };
+        let mut lines = line("kept", why, style);
         lines += &gap(report, &report.baseline_kpps, style);
         return lines;
     };
