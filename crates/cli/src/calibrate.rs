@@ -23,7 +23,7 @@ use crate::failure::Failure;
 use crate::figures::estimate;
 use linerate_dataplane::coupled_share;
 use linerate_path::model::{Mapping, Segment};
-use linerate_plan::costs::{Costs, MemoryCheck};
+use linerate_plan::costs::{Costs, MemoryCheck, MemoryStage};
 use linerate_plan::model::{DRIFT_ALONE, DRIFT_SHARED, Environment, Handover};
 use linerate_record::run::{RunReport, StrandReport};
 use linerate_record::stats::Estimate;
@@ -31,12 +31,12 @@ use linerate_record::stats::Estimate;
 /// Length of the run from which the costs come, in seconds.
 const COSTS_SECONDS: f64 = 0.8;
 
-/// Length of each other calibrating run: one to find the slowest processor, a confined one, another
-/// burst, two for the ring.
+/// Length of each other calibrating run: one to find the slowest processor, three to find what
+/// waits for memory, another burst, two for the ring.
 const RUN_SECONDS: f64 = 0.25;
 
 /// All calibrating runs, in seconds.
-pub(crate) const SECONDS: f64 = COSTS_SECONDS + 5.0 * RUN_SECONDS;
+pub(crate) const SECONDS: f64 = COSTS_SECONDS + 7.0 * RUN_SECONDS;
 
 /// Packets a queue repeats so that what the stages look up stays near. Few enough for a look-up or
 /// two each to fit the second-level cache; many enough not to be learnt by heart by the branch
@@ -65,8 +65,8 @@ pub(crate) fn calibrate(
     let loaded = bench.run_loaded(path, &mapping, burst, COSTS_SECONDS, None)?;
     let mut costs = Costs::from_run(&loaded, path, burst)
         .map_err(|error| Failure::new(format!("cannot tell what the stages cost: {error}")))?;
-    if let Ok(hot) = bench.run_loaded(path, &mapping, burst, RUN_SECONDS, Some(HOT_PACKETS)) {
-        costs.apply(&MemoryCheck::compare(&loaded, &hot));
+    if let Ok(check) = memory_check(bench, &mapping, &loaded) {
+        costs.apply(&check);
     }
     let buckets: Vec<u8> = bench.traffic.frames().iter().map(|frame| frame.bucket).collect();
     let shares = (1..=cpus as u32).map(|replicas| coupled_share(&buckets, replicas));
@@ -81,6 +81,24 @@ pub(crate) fn calibrate(
         largest_share: shares.collect(),
     };
     Ok((costs, machine))
+}
+
+/// Which stages wait for memory: those that gain much when the source repeats a few packets, two
+/// times in turns. A processor whose speed changes between two runs makes all stages look so once.
+fn memory_check(
+    bench: &Bench<'_>,
+    mapping: &Mapping,
+    loaded: &RunReport,
+) -> Result<MemoryCheck, Failure> {
+    let burst = bench.path.run.burst;
+    let run = |confine| bench.run_loaded(bench.path, mapping, burst, RUN_SECONDS, confine);
+    let mut check = MemoryCheck::compare(loaded, &run(Some(HOT_PACKETS))?);
+    let again = MemoryCheck::compare(&run(None)?, &run(Some(HOT_PACKETS))?);
+    check.stages.retain(|stage| {
+        let twice = |other: &&MemoryStage| other.name == stage.name && other.is_memory_bound();
+        !stage.is_memory_bound() || again.stages.iter().find(twice).is_some()
+    });
+    Ok(check)
 }
 
 /// The processors, that first on which packet work was slowest while all did it. Replicas take
