@@ -95,8 +95,8 @@ fn memory_check(
     let mut check = MemoryCheck::compare(loaded, &run(Some(HOT_PACKETS))?);
     let again = MemoryCheck::compare(&run(None)?, &run(Some(HOT_PACKETS))?);
     check.stages.retain(|stage| {
-        let twice = |other: &&MemoryStage| other.name == stage.name && other.is_memory_bound();
-        !stage.is_memory_bound() || again.stages.iter().find(twice).is_some()
+        let twice = |other: &MemoryStage| other.name == stage.name && other.is_memory_bound();
+        !stage.is_memory_bound() || again.stages.iter().any(twice)
     });
     Ok(check)
 }

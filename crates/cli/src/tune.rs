@@ -4,8 +4,8 @@
 //! ```text
 //! baseline   <- the mapping of the file, or the nearest that fits the processors: one long run
 //! finding    <- diagnose(baseline)
-//! costs      <- of the stages, beside a load on the other processors (calibrate)
-//! machine    <- what sharing, a ring and a burst cost (calibrate)
+//! costs      <- of the stages, on the slowest processor while all others work (calibrate)
+//! machine    <- what a ring and a burst cost, how the load divides (calibrate)
 //! candidates <- search the mappings, predict each; the predictions are stored now
 //! rounds     <- ROUNDS times: baseline and the best CONTENDERS, in random order
 //! verdict    <- keep the best candidate that clearly beats the baseline, or the baseline
@@ -256,7 +256,8 @@ impl<'a> Tuning<'a> {
 
     /// A proposal as the record keeps it before anything of it has run.
     fn stored(&self, proposal: &Proposal) -> Candidate {
-        const METHOD: &str = "stage costs of the baseline, calibrated rings and interference";
+        const METHOD: &str =
+            "stage costs on the slowest processor with all at work, calibrated ring and burst";
         let predicted = proposal.prediction.kpps;
         Candidate {
             name: proposal.name.clone(),
