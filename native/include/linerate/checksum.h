@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The Internet checksum (RFC 1071): sums of whole buffers, sums taken while copying, and the
+ * arithmetic on sums that a protocol stack needs around them.
+ *
+ * A sum is a uint32_t, congruent modulo 65535 to the sum of the 16-bit words added so far, taken in
+ * the byte order of the machine; an odd last octet counts as if a zero octet followed it. Ones'
+ * complement addition commutes with swapping the octets of every word (RFC 1071, 2B), so no octet
+ * is ever swapped on the way: store the folded, complemented sum with a 16-bit store of the
+ * machine's own order and the packet is right on every machine.
+ *
+ * Two routines may return different sums of the same octets. They agree after lr_csum_fold: sums
+ * are only ever compared folded. A sum is 0 only if all octets and the initial sum were 0; hence the
+ * folded sum of anything else that is a multiple of 65535 is 0xffff, never 0.
+ *
+ * Lengths are in octets and may be anything a size_t holds, 0 included; no alignment is required.
+ * Exactly the octets named are read; none beside them, not even within the same word or cache line.
+ * The functions keep no state but which variant was selected (variant.h), may be called from any
+ * number of threads at once, and touch vector registers only if the selected variant does.
+ */
+#ifndef LINERATE_CHECKSUM_H
+#define LINERATE_CHECKSUM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Adds the octets of src to sum and returns the sum. src may be null if octets is 0.
+ */
+uint32_t lr_csum_partial(const void *src, size_t octets, uint32_t sum);
+
+/*
+ * Copies octets from src to dst and returns what lr_csum_partial(src, octets, sum) would have.
+ * The two ranges must not overlap; exactly the named octets of dst are written, some of them
+ * perhaps twice. Either pointer may be null if octets is 0.
+ */
+uint32_t lr_copy_csum_partial(void *dst, const void *src, size_t octets, uint32_t sum);
+
+/*
+ * The specification, in the interface of the white paper "Enhanced TCP/IP Performance with
+ * AltiVec", figure 1, with a length of any size: adds the octets to sum and returns the complement
+ * of the folded result. byte_swap says where an odd last octet goes: 0 puts it into the low half of
+ * its word, which is right on little-endian machines, anything else into the high half, which is
+ * right on big-endian ones. Two octets per step: use it to check, not to work.
+ */
+uint16_t lr_checksum16(const void *src, size_t octets, uint32_t sum, int byte_swap);
+
+/* What byte_swap of lr_checksum16 must be on this machine for the sum of RFC 1071. */
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define LR_BYTE_SWAP 1
+#else
+#define LR_BYTE_SWAP 0
+#endif
+
+/*
+ * A sum folded to 16 bits, not complemented. 0 only for a sum of 0.
+ *
+ * The first step leaves at most 0xffff + 0xffff = 0x1fffe, the second at most 0xffff.
+ */
+static inline uint16_t lr_csum_fold(uint32_t sum)
+{
+	sum = (sum >> 16) + (sum & 0xffff);
+	return (uint16_t)((sum >> 16) + (sum & 0xffff));
+}
+
+/* Adds two sums whose octets both began at even offsets of the same message. */
+static inline uint32_t lr_csum_add(uint32_t a, uint32_t b)
+{
+	a += b;
+	return a + (a < b);
+}
+
+/*
+ * Joins the sum of a fragment to the sum of what stood before it. offset is where in the message
+ * the fragment begins, in octets: behind an odd number of octets its own octets fall into the other
+ * halves of their words. Only the parity of offset matters.
+ *
+ * Rotating by 8 multiplies by 256 modulo 2^32 - 1, of which 65535 is a divisor.
+ */
+static inline uint32_t lr_csum_combine(uint32_t sum, uint32_t fragment, size_t offset)
+{
+	return lr_csum_add(sum, offset & 1 ? fragment << 8 | fragment >> 24 : fragment);
+}
+
+/* The checksum to put into a header whose checksum field was 0 while it was summed. */
+static inline uint16_t lr_csum_finish(uint32_t sum)
+{
+	return (uint16_t)~lr_csum_fold(sum);
+}
+
+/*
+ * The same for UDP, where a field of 0 says that there is no checksum (RFC 768; forbidden over
+ * IPv6, RFC 8200, 8.1): a checksum of 0 is sent as 0xffff, which is also zero in ones' complement.
+ */
+static inline uint16_t lr_csum_finish_udp(uint32_t sum)
+{
+	const uint16_t checksum = lr_csum_finish(sum);
+	return checksum ? checksum : 0xffff;
+}
+
+/*
+ * The checksum field after a 16-bit word that it covers changed (RFC 1624, equation 3). All three
+ * as they stand in the packet, loaded without swapping. Do not use it on a UDP checksum of 0.
+ */
+static inline uint16_t lr_csum_update(uint16_t checksum, uint16_t before, uint16_t after)
+{
+	return lr_csum_finish((uint32_t)(uint16_t)~checksum + (uint16_t)~before + after);
+}
+
+/* The same for a 32-bit word at an even offset, such as an IPv4 address. */
+static inline uint16_t lr_csum_update32(uint16_t checksum, uint32_t before, uint32_t after)
+{
+	return lr_csum_finish(lr_csum_add(lr_csum_add((uint16_t)~checksum, ~before), after));
+}
+
+/* Four octets from anywhere, in the byte order of the machine. */
+static inline uint32_t lr_load32(const void *src)
+{
+	uint32_t word;
+	__builtin_memcpy(&word, src, sizeof word);
+	return word;
+}
+
+/* A number as if it had been loaded from a packet, where it stands in network order. */
+static inline uint32_t lr_from_network(uint32_t number)
+{
+#if LR_BYTE_SWAP
+	return number;
+#else
+	return __builtin_bswap32(number);
+#endif
+}
+
+/*
+ * Adds a short header of so many 32-bit words, inline and without vector registers: for headers of
+ * 20 to 60 octets, in particular just written ones. A wide load of octets that are still on their
+ * way from narrower stores waits until those have reached the cache; these loads do not.
+ */
+static inline uint32_t lr_csum_header(const void *src, size_t words, uint32_t sum)
+{
+	const unsigned char *at = (const unsigned char *)src;
+	uint64_t total = sum;
+	for (size_t i = 0; i < words; i++)
+		total += lr_load32(at + 4 * i);
+	total = (total >> 32) + (total & 0xffffffff);
+	return (uint32_t)((total >> 32) + (total & 0xffffffff));
+}
+
+/*
+ * The sum of the pseudo-header of TCP and UDP over IPv4 (RFC 9293, 3.1; RFC 768). addresses points
+ * at the eight octets of source and destination as they stand in the header; octets is the length
+ * of the segment with its header.
+ */
+static inline uint32_t lr_csum_pseudo_ipv4(const void *addresses, uint8_t protocol, uint16_t octets)
+{
+	return lr_csum_header(addresses, 2, lr_from_network((uint32_t)protocol + octets));
+}
+
+/*
+ * The same over IPv6 (RFC 8200, 8.1). addresses points at the 32 octets of source and final
+ * destination; octets is the upper-layer packet length, next_header that of the upper layer.
+ */
+static inline uint32_t lr_csum_pseudo_ipv6(const void *addresses, uint8_t next_header,
+					   uint32_t octets)
+{
+	const uint32_t length = lr_csum_header(addresses, 8, lr_from_network(octets));
+	return lr_csum_add(length, lr_from_network(next_header));
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Copying and filling buffers of packet size.
+ *
+ * Lengths are in octets and may be anything a size_t holds, 0 included; no alignment is required,
+ * and pointers may be null if the length is 0. Exactly the named octets are read and written, some
+ * of them perhaps twice. Any number of threads may call at once. The memory must be ordinary
+ * cacheable memory: variants use vector and, for lengths far beyond a packet, non-temporal stores
+ * (ordered before the return by a store fence).
+ */
+#ifndef LINERATE_COPY_H
+#define LINERATE_COPY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Copies octets from src to dst and returns dst. The two ranges must not overlap. */
+void *lr_copy(void *dst, const void *src, size_t octets);
+
+/* Sets octets at dst to value and returns dst. */
+void *lr_fill(void *dst, uint8_t value, size_t octets);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The variants of the kernels: one table that says what was compiled, what this processor can run,
+ * and where the functions are. Dispatch, checks, benches and listings all walk it.
+ *
+ * Nothing here touches a register that the processor or the operating system has not enabled.
+ * Whether vector registers may be used where the caller stands (a kernel, an interrupt, a signal
+ * handler) is the caller's to know: call the functions of a scalar variant by name there.
+ */
+#ifndef LINERATE_VARIANT_H
+#define LINERATE_VARIANT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { LR_CSUM = 1, LR_COPY_CSUM = 2, LR_COPY = 4, LR_FILL = 8, LR_ALL = 15 };
+
+struct lr_variant {
+	/* One word, the same in symbols, tables and on command lines: "avx2". */
+	const char *name;
+	/* What the processor must have, in the words of its manual: "AVX2". */
+	const char *isa;
+	/* Whether the functions touch vector registers. */
+	int vector;
+	/*
+	 * Whether this build holds the functions. Without, they are null and supported() is 0: a
+	 * variant for another architecture, or one the compiler could not make.
+	 */
+	int compiled;
+	/* Whether this processor and its operating system can run them; not 0 if so. */
+	int (*supported)(void);
+	/* Which functions are selected, by LR_CSUM and so on, if no later variant takes their place. */
+	unsigned preferred;
+	/* As lr_csum_partial, lr_copy_csum_partial, lr_copy and lr_fill. */
+	uint32_t (*csum_partial)(const void *src, size_t octets, uint32_t sum);
+	uint32_t (*copy_csum_partial)(void *dst, const void *src, size_t octets, uint32_t sum);
+	void *(*copy)(void *dst, const void *src, size_t octets);
+	void *(*fill)(void *dst, uint8_t value, size_t octets);
+};
+
+/* Every variant there is, from the plainest up; lr_variant_count of them. */
+extern const struct lr_variant *const lr_variants[];
+extern const size_t lr_variant_count;
+
+/* The variant of that name, or null. It may not be compiled or not be supported. */
+const struct lr_variant *lr_variant_find(const char *name);
+
+/*
+ * What lr_csum_partial and its siblings call now: by default, of each function the best that this
+ * processor can run, chosen at the first call of any of them. The functions may come from different
+ * variants; compare them with those of the table to learn which. name is that of the forced variant,
+ * or "selected".
+ */
+struct lr_variant lr_variant_current(void);
+
+/*
+ * Makes lr_csum_partial, lr_copy_csum_partial, lr_copy and lr_fill use one variant from now on, or
+ * the best of each again if name is null. 0 if done; LR_UNKNOWN, LR_NOT_COMPILED or LR_NOT_SUPPORTED
+ * if not, and nothing has changed. Calls under way in other threads end in the variant they began
+ * with; calls that race with the change use either: both give the same result.
+ */
+int lr_variant_force(const char *name);
+
+enum { LR_UNKNOWN = 1, LR_NOT_COMPILED = 2, LR_NOT_SUPPORTED = 3 };
+
+#ifdef __cplusplus
+}
+#endif
+#endif

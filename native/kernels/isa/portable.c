@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* C for any machine: 64-bit words, no vector instruction asked for, no assembly. */
+#include "../kernels.h"
+#include "../words.h"
+
+static int supported(void)
+{
+	return 1;
+}
+
+/*
+ * Halves of words are summed apart, so that no carry is lost: CHUNK octets are at most 2^27 words
+ * of less than 2^32 each.
+ */
+#define CHUNK ((size_t)1 << 30)
+
+ALWAYS_INLINE uint64_t sum_chunk(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
+{
+	uint64_t low[2] = { 0, 0 }, high[2] = { 0, 0 };
+	for (; octets >= 16; octets -= 16, src += 16, dst += copy ? 16 : 0) {
+		for (unsigned i = 0; i < 2; i++) {
+			const uint64_t word = load64(src + 8 * i);
+			if (copy)
+				store64(dst + 8 * i, word);
+			low[i] += (uint32_t)word;
+			high[i] += word >> 32;
+		}
+	}
+	return low[0] + low[1] + high[0] + high[1] + sum_words(dst, src, octets, copy);
+}
+
+ALWAYS_INLINE uint32_t sum(uint8_t *dst, const uint8_t *src, size_t octets, uint32_t seed,
+			   const int copy)
+{
+	uint64_t total = seed;
+	for (; UNLIKELY(octets > CHUNK); octets -= CHUNK, src += CHUNK, dst += copy ? CHUNK : 0)
+		total = add_carry(total, sum_chunk(dst, src, CHUNK, copy));
+	return fold64(add_carry(total, sum_chunk(dst, src, octets, copy)));
+}
+
+uint32_t lr_csum_partial_portable(const void *src, size_t octets, uint32_t seed)
+{
+	return sum(0, src, octets, seed, 0);
+}
+
+uint32_t lr_copy_csum_partial_portable(void *dst, const void *src, size_t octets, uint32_t seed)
+{
+	return sum(dst, src, octets, seed, 1);
+}
+
+void *lr_copy_portable(void *dst, const void *src, size_t octets)
+{
+	copy_words(dst, src, octets);
+	return dst;
+}
+
+void *lr_fill_portable(void *dst, uint8_t value, size_t octets)
+{
+	fill_words(dst, value, octets);
+	return dst;
+}
+
+const struct lr_variant lr_variant_portable = {
+	.name = "portable",
+	.isa = "C",
+	.vector = 0,
+	.compiled = 1,
+	.supported = supported,
+	.preferred = LR_ALL,
+	.csum_partial = lr_csum_partial_portable,
+	.copy_csum_partial = lr_copy_csum_partial_portable,
+	.copy = lr_copy_portable,
+	.fill = lr_fill_portable,
+};

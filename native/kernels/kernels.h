@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What the files of the kernels share: loads, stores and arithmetic of sums in 64 bits. */
+#ifndef LINERATE_KERNELS_H
+#define LINERATE_KERNELS_H
+
+#include <linerate/checksum.h>
+#include <linerate/copy.h>
+#include <linerate/variant.h>
+
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+ALWAYS_INLINE uint64_t load64(const uint8_t *at)
+{
+	uint64_t word;
+	__builtin_memcpy(&word, at, sizeof word);
+	return word;
+}
+
+ALWAYS_INLINE void store64(uint8_t *at, uint64_t word)
+{
+	__builtin_memcpy(at, &word, sizeof word);
+}
+
+/* Ones' complement addition in 64 bits: 0 only if both are 0. */
+ALWAYS_INLINE uint64_t add_carry(uint64_t a, uint64_t b)
+{
+	a += b;
+	return a + (a < b);
+}
+
+/*
+ * 64 bits to 32, modulo 2^32 - 1; 0 only if sum is 0. Adding the halves swapped puts the folded
+ * value into the upper half: if the lower halves carry, the carry lands there as the end-around
+ * carry.
+ */
+ALWAYS_INLINE uint32_t fold64(uint64_t sum)
+{
+	return (uint32_t)((sum + (sum >> 32 | sum << 32)) >> 32);
+}
+
+#endif
