@@ -90,7 +90,7 @@ pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
     let record = Record { provenance, figures, warnings, body };
     let text = match &record.body {
         Body::Tune(report) => linerate_report::tune(report, &emit::style()),
-        Body::Run(_) => String::new(),
+        Body::Run(_) | Body::Kernels(_) => String::new(),
     };
     if let Some((mapping, burst)) = &mapping {
         write_out(args, &loaded, mapping, *burst)?;

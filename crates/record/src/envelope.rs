@@ -7,6 +7,7 @@
 //! reading, so that the two cannot drift apart.
 
 use crate::figure::{Figure, Scalar};
+use crate::kernels::KernelsReport;
 use crate::provenance::Provenance;
 use crate::run::RunReport;
 use crate::tune::TuneReport;
@@ -21,7 +22,7 @@ use std::fmt;
 const SCHEMA: &str = "linerate-record";
 /// Records of another major version are not read; of a newer minor version, what is known.
 const MAJOR: u32 = 1;
-const MINOR: u32 = 0;
+const MINOR: u32 = 1;
 
 /// What was measured, and what is needed to judge it.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,6 +46,8 @@ pub enum Body {
     Run(Box<RunReport>),
     /// `linerate tune`: a mapping measured, explained and replaced.
     Tune(Box<TuneReport>),
+    /// `linerate kernels`: checksum, copy, copy+checksum and fill, beside their bounds.
+    Kernels(Box<KernelsReport>),
 }
 
 /// A record of linerate: what was measured, with what is needed to judge it.
@@ -115,6 +118,7 @@ impl Record {
         let body = match kind.as_str() {
             "run" => Body::Run(read(json)?),
             "tune" => Body::Tune(read(json)?),
+            "kernels" => Body::Kernels(read(json)?),
             _ => return Err(ReadError::UnknownKind { kind }),
         };
         let Envelope { provenance, figures, warnings, .. } = envelope;
@@ -284,8 +288,8 @@ impl fmt::Display for ReadError {
             ),
             Self::UnknownKind { kind } => write!(
                 f,
-                "the record is of kind `{kind}` and this linerate knows `run` and `tune`; a newer \
-                 version reads it"
+                "the record is of kind `{kind}` and this linerate knows `run`, `tune` and `kernels`; \
+                 a newer version reads it"
             ),
             Self::Field { field, message, line, column } => {
                 write!(f, "line {line}, column {column}: `{field}`: {message}")

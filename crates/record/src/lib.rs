@@ -11,6 +11,7 @@
 
 pub mod envelope;
 pub mod figure;
+pub mod kernels;
 pub mod provenance;
 pub mod run;
 pub mod stats;

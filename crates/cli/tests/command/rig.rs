@@ -92,7 +92,7 @@ pub(crate) fn record(json: &str) -> Record {
 pub(crate) fn report(arguments: &[&str]) -> RunReport {
     match record(&answered(0, arguments)).body {
         Body::Run(report) => *report,
-        Body::Tune(_) => panic!("{arguments:?} tunes"),
+        _ => panic!("{arguments:?} does not run a path"),
     }
 }
 

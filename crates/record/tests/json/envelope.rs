@@ -6,8 +6,8 @@ use linerate_record::{Body, Figure, ReadError, Record, Scalar, Tier};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-fn examples() -> [Record; 2] {
-    [example::run(), example::tune()]
+fn examples() -> [Record; 3] {
+    [example::run(), example::tune(), example::kernels()]
 }
 
 /// The run record with one change, as text.
@@ -34,7 +34,7 @@ fn what_is_written_is_read_back() {
 fn the_body_stands_beside_the_envelope() {
     let value: Value = serde_json::from_str(&example::run().to_json_pretty().unwrap()).unwrap();
     assert_eq!(value["schema"], "linerate-record");
-    assert_eq!(value["version"], "1.0");
+    assert_eq!(value["version"], "1.1");
     assert_eq!(value["kind"], "run");
     assert_eq!(value["strands"][0]["stages"][1]["ticks_per_packet"]["value"], 211.3);
     assert_eq!(value["warnings"][1]["code"], "not_idle");
@@ -50,6 +50,37 @@ fn summary_has_the_bare_values() {
         "throughput_kpps": 1234.5,
     });
     assert_eq!(value["summary"], expected);
+}
+
+/// Names that scripts were promised.
+#[test]
+fn rows_of_kernels_have_their_names() {
+    let value: Value = serde_json::from_str(&example::kernels().to_json_pretty().unwrap()).unwrap();
+    assert_eq!(value["kind"], "kernels");
+    let promised = |row: &Value| {
+        json!([
+            row["kernel"],
+            row["variant"],
+            row["size"],
+            row["src_offset"],
+            row["dst_offset"],
+            row["state"],
+            row["cycles"],
+            row["bytes_per_cycle"],
+            row["of_bound"]
+        ])
+    };
+    let rows = value["rows"].as_array().unwrap();
+    assert_eq!(
+        promised(&rows[0]),
+        json!(["copy_checksum", "selected", 1460, 14, 2, "warm", 58.4, 25.0, 1.08])
+    );
+    assert_eq!(
+        promised(&rows[1]),
+        json!(["checksum", "smoltcp", null, null, null, "cold", null, null, null])
+    );
+    assert_eq!(rows[1]["mix"], "uniform_20_1500");
+    assert_eq!(rows[1]["reason"], "stopped before the first round was over");
 }
 
 #[test]

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Records made by hand, with every kind of value in them.
 
+use linerate_record::kernels::{
+    ColdState, Kernel, KernelsReport, Mix, PeerReport, Role, Row, Skipped, State, Timing,
+    VariantReport, WrongResult,
+};
 use linerate_record::run::{
     Latency, Ledger, RingReport, RunReport, StageReport, StrandReport, Tally, TimeShares,
     WindowCount,
@@ -145,5 +149,101 @@ pub(crate) fn tune() -> Record {
         chosen: Some(0),
         tuned: run_report(),
         rounds: 7,
+    })))
+}
+
+fn rows() -> Vec<Row> {
+    let fused = Row {
+        kernel: Kernel::CopyChecksum,
+        variant: "selected".to_owned(),
+        role: Role::Selected,
+        size: Some(1460),
+        mix: None,
+        mean_octets: 1460.0,
+        src_offset: Some(14),
+        dst_offset: Some(2),
+        offsets: None,
+        state: State::Warm,
+        timing: Timing::Throughput,
+        cycles: Some(58.4),
+        cycles_low: Some(58.0),
+        cycles_high: Some(59.1),
+        ticks: Some(41.0),
+        ticks_low: Some(40.75),
+        ticks_high: Some(41.5),
+        n: 41,
+        bytes_per_cycle: Some(25.0),
+        bound: Some("memcpy".to_owned()),
+        of_bound: Some(1.08),
+        of_bound_low: Some(1.05),
+        of_bound_high: Some(1.1),
+        reason: None,
+    };
+    let absent = Row {
+        kernel: Kernel::Checksum,
+        variant: "smoltcp".to_owned(),
+        role: Role::Peer,
+        size: None,
+        mix: Some(Mix::Uniform20To1500),
+        mean_octets: 760.5,
+        src_offset: None,
+        dst_offset: None,
+        offsets: Some(vec![1, 2, 7]),
+        state: State::Cold,
+        timing: Timing::Latency,
+        cycles: None,
+        cycles_low: None,
+        cycles_high: None,
+        ticks: None,
+        ticks_low: None,
+        ticks_high: None,
+        n: 0,
+        bytes_per_cycle: None,
+        bound: None,
+        of_bound: None,
+        of_bound_low: None,
+        of_bound_high: None,
+        reason: Some("stopped before the first round was over".to_owned()),
+    };
+    vec![fused, absent]
+}
+
+pub(crate) fn kernels() -> Record {
+    record(Body::Kernels(Box::new(KernelsReport {
+        processor: Some("a processor".to_owned()),
+        cpu: 1,
+        ticks_per_second: 2.4e9,
+        cycles_per_tick: figure("cycles/tick", 1.42),
+        cold: Some(ColdState {
+            footprint_octets: 1 << 28,
+            stride_octets: 2048,
+            eviction: "by walking through more memory than the caches hold".to_owned(),
+        }),
+        variants: vec![VariantReport {
+            name: "avx2".to_owned(),
+            isa: "AVX2".to_owned(),
+            vector: true,
+            compiled: true,
+            supported: true,
+            selected_for: vec![Kernel::Copy, Kernel::Fill],
+        }],
+        peers: vec![PeerReport {
+            name: "smoltcp".to_owned(),
+            source: "smoltcp 0.12.0".to_owned(),
+            kernels: vec![Kernel::Checksum],
+            available: false,
+            reason: Some("not built in".to_owned()),
+        }],
+        rows: rows(),
+        wrong: vec![WrongResult {
+            kernel: Kernel::Fill,
+            variant: "avx2".to_owned(),
+            difference: "length 7: octet 3 is 0, not 0x5a".to_owned(),
+        }],
+        skipped: vec![Skipped { what: "just_written".to_owned(), reason: "--quick".to_owned() }],
+        windows: WindowCount { total: 41, lost_to_preemption: 2 },
+        seed: u64::MAX,
+        quick: true,
+        interrupted: false,
     })))
 }

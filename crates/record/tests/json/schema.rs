@@ -123,8 +123,8 @@ fn verdict(value: &Value) -> Verdict {
     validator.check(value, &validator.root, "")
 }
 
-fn example_values() -> [Value; 2] {
-    [example::run(), example::tune()]
+fn example_values() -> [Value; 3] {
+    [example::run(), example::tune(), example::kernels()]
         .map(|record| serde_json::from_str(&record.to_json_pretty().unwrap()).unwrap())
 }
 
@@ -137,7 +137,7 @@ fn records_obey_the_schema() {
 
 #[test]
 fn the_schema_refuses_what_reading_refuses() {
-    let [run, _] = example_values();
+    let [run, ..] = example_values();
     let changes: [fn(&mut Value); 6] = [
         |v| v["schema"] = json!("other"),
         |v| v["version"] = json!("2.0"),
