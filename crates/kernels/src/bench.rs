@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Routines to measure: every variant of a kernel, what is selected, what bounds it on this
+//! machine, and peers, all behind one call through one function pointer, so that all pay the same
+//! for being called.
+//!
+//! Measuring itself is left to the caller, and so is checking: a bound computes nothing.
+//!
+//! ```
+//! use linerate_kernels::{Kernel, bench};
+//!
+//! for routine in bench::routines(Kernel::Checksum) {
+//!     let sum = routine.checksum(&[0xff; 1460], 0);
+//!     println!("{:?} {}: {sum:#x}", routine.role(), routine.name());
+//! }
+//! ```
+
+use crate::variant::assert_equal_lengths;
+use crate::{Kernel, Variant, ffi, variants};
+use alloc::vec::Vec;
+
+/// What a routine is measured for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// One implementation of the kernel.
+    Variant,
+    /// What the functions of this crate call, with the cost of looking it up.
+    Selected,
+    /// What cannot be beaten by a kernel that reads and writes what it must.
+    Bound,
+    /// Somebody else's implementation.
+    Peer,
+}
+
+impl Role {
+    /// One word, the same in records.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Variant => "variant",
+            Self::Selected => "selected",
+            Self::Bound => "bound",
+            Self::Peer => "peer",
+        }
+    }
+}
+
+/// `fn(src, octets, sum) -> sum`, as `lr_csum_partial`.
+pub type ChecksumFn = unsafe extern "C" fn(*const u8, usize, u32) -> u32;
+/// `fn(dst, src, octets) -> dst`, as `lr_copy` and `memcpy`.
+pub type CopyFn = unsafe extern "C" fn(*mut u8, *const u8, usize) -> *mut u8;
+/// `fn(dst, src, octets, sum) -> sum`, as `lr_copy_csum_partial`.
+pub type CopyChecksumFn = unsafe extern "C" fn(*mut u8, *const u8, usize, u32) -> u32;
+/// `fn(dst, value, octets) -> dst`, as `lr_fill`.
+pub type FillFn = unsafe extern "C" fn(*mut u8, u8, usize) -> *mut u8;
+
+#[derive(Clone, Copy, Debug)]
+enum Function {
+    Checksum(ChecksumFn),
+    Copy(CopyFn),
+    CopyChecksum(CopyChecksumFn),
+    Fill(FillFn),
+}
+
+/// A routine that does what one kernel does, or bounds it.
+#[derive(Clone, Copy, Debug)]
+pub struct Routine {
+    name: &'static str,
+    role: Role,
+    function: Function,
+}
+
+/// Every routine of `kernel` that can run here: what is selected, its variants, its bounds. Peers
+/// are for the caller to add.
+pub fn routines(kernel: Kernel) -> Vec<Routine> {
+    let variants = variants().filter_map(|v| Routine::of(v, Role::Variant, kernel));
+    let bounds = bounds().filter_map(|v| Routine::of(v, Role::Bound, kernel));
+    core::iter::once(Routine::selected(kernel)).chain(variants).chain(bounds).collect()
+}
+
+/// Every bound there is, whether or not it can run here; in the form of variants, but each has only
+/// the kernels that it bounds.
+///
+/// - `load64` to `load512` bound `checksum`: loops that load every octet, so many bits at once.
+/// - `store64` to `store512` bound `fill`: loops that store every octet.
+/// - `memcpy` and `memset` of the C library bound the copies and `fill`; kernels may beat them.
+pub fn bounds() -> impl ExactSizeIterator<Item = Variant> {
+    ffi::bounds().iter().copied().map(Variant::from_descriptor)
+}
+
+impl Routine {
+    /// A kernel of a variant or bound, if it has it and it can run here.
+    pub fn of(variant: Variant, role: Role, kernel: Kernel) -> Option<Self> {
+        if !variant.is_supported() {
+            return None;
+        }
+        let v = variant.descriptor();
+        let function = match kernel {
+            Kernel::Checksum => Function::Checksum(v.csum_partial?),
+            Kernel::Copy => Function::Copy(v.copy?),
+            Kernel::CopyChecksum => Function::CopyChecksum(v.copy_csum_partial?),
+            Kernel::Fill => Function::Fill(v.fill?),
+        };
+        Some(Self { name: variant.name(), role, function })
+    }
+
+    /// What the functions of this crate call.
+    pub fn selected(kernel: Kernel) -> Self {
+        let function = match kernel {
+            Kernel::Checksum => Function::Checksum(ffi::lr_csum_partial),
+            Kernel::Copy => Function::Copy(ffi::lr_copy),
+            Kernel::CopyChecksum => Function::CopyChecksum(ffi::lr_copy_csum_partial),
+            Kernel::Fill => Function::Fill(ffi::lr_fill),
+        };
+        Self { name: "selected", role: Role::Selected, function }
+    }
+
+    /// A routine from elsewhere that sums octets.
+    ///
+    /// # Safety
+    /// `function` reads no more than the named octets, can run here, and does not unwind.
+    pub const unsafe fn checksum_from(
+        name: &'static str,
+        role: Role,
+        function: ChecksumFn,
+    ) -> Self {
+        Self { name, role, function: Function::Checksum(function) }
+    }
+
+    /// A routine from elsewhere that copies octets.
+    ///
+    /// # Safety
+    /// `function` reads and writes no more than the named octets of disjoint ranges, can run here,
+    /// and does not unwind.
+    pub const unsafe fn copy_from(name: &'static str, role: Role, function: CopyFn) -> Self {
+        Self { name, role, function: Function::Copy(function) }
+    }
+
+    /// A routine from elsewhere that copies octets and sums them.
+    ///
+    /// # Safety
+    /// As for [`copy_from`](Self::copy_from).
+    pub const unsafe fn copy_checksum_from(
+        name: &'static str,
+        role: Role,
+        function: CopyChecksumFn,
+    ) -> Self {
+        Self { name, role, function: Function::CopyChecksum(function) }
+    }
+
+    /// A routine from elsewhere that sets octets.
+    ///
+    /// # Safety
+    /// `function` writes no more than the named octets, can run here, and does not unwind.
+    pub const unsafe fn fill_from(name: &'static str, role: Role, function: FillFn) -> Self {
+        Self { name, role, function: Function::Fill(function) }
+    }
+
+    /// The name of the variant, bound or peer, or `selected`.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// What it is measured for.
+    pub const fn role(&self) -> Role {
+        self.role
+    }
+
+    /// The kernel it is or bounds.
+    pub const fn kernel(&self) -> Kernel {
+        match self.function {
+            Function::Checksum(_) => Kernel::Checksum,
+            Function::Copy(_) => Kernel::Copy,
+            Function::CopyChecksum(_) => Kernel::CopyChecksum,
+            Function::Fill(_) => Kernel::Fill,
+        }
+    }
+
+    /// Calls a routine of [`Kernel::Checksum`] with sums as `lr_csum_partial` has them; a bound
+    /// returns nothing of meaning.
+    ///
+    /// # Panics
+    /// If this is a routine of another kernel.
+    #[inline]
+    pub fn checksum(&self, octets: &[u8], sum: u32) -> u32 {
+        let Function::Checksum(function) = self.function else { self.mistaken() };
+        // SAFETY: the slice can be read for its whole length, ensured by its type; the function
+        // reads no more and can run here, ensured by whoever made the routine.
+        unsafe { function(octets.as_ptr(), octets.len(), sum) }
+    }
+
+    /// Calls a routine of [`Kernel::Copy`].
+    ///
+    /// # Panics
+    /// If this is a routine of another kernel, or if the lengths differ.
+    #[inline]
+    pub fn copy(&self, dst: &mut [u8], src: &[u8]) {
+        let Function::Copy(function) = self.function else { self.mistaken() };
+        assert_equal_lengths(dst, src);
+        // SAFETY: both slices have the length given and are disjoint, one being exclusive; the
+        // function keeps to them and can run here, ensured by whoever made the routine.
+        unsafe { function(dst.as_mut_ptr(), src.as_ptr(), src.len()) };
+    }
+
+    /// Calls a routine of [`Kernel::CopyChecksum`]; a bound returns nothing of meaning.
+    ///
+    /// # Panics
+    /// If this is a routine of another kernel, or if the lengths differ.
+    #[inline]
+    pub fn copy_checksum(&self, dst: &mut [u8], src: &[u8], sum: u32) -> u32 {
+        let Function::CopyChecksum(function) = self.function else { self.mistaken() };
+        assert_equal_lengths(dst, src);
+        // SAFETY: as in `copy`.
+        unsafe { function(dst.as_mut_ptr(), src.as_ptr(), src.len(), sum) }
+    }
+
+    /// Calls a routine of [`Kernel::Fill`].
+    ///
+    /// # Panics
+    /// If this is a routine of another kernel.
+    #[inline]
+    pub fn fill(&self, dst: &mut [u8], value: u8) {
+        let Function::Fill(function) = self.function else { self.mistaken() };
+        // SAFETY: the slice can be written for its whole length, ensured by its type; the function
+        // writes no more and can run here, ensured by whoever made the routine.
+        unsafe { function(dst.as_mut_ptr(), value, dst.len()) };
+    }
+
+    #[cold]
+    fn mistaken(&self) -> ! {
+        panic!("`{}` is a routine of kernel `{}`, called as another", self.name, self.kernel())
+    }
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The Internet checksum (RFC 1071), its pseudo-headers, and its incremental update (RFC 1624).
+//!
+//! [`partial`] is for what a packet carries, [`header`] for headers of 20 to 60 octets, in
+//! particular just written ones. What a sum is and how it becomes a checksum: [`Sum`].
+
+use crate::{Sum, ffi};
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
+use core::arch::asm;
+
+/// What `byte_swap` of [`reference`](fn@reference) must be on this machine for the checksum of
+/// RFC 1071.
+pub const BYTE_SWAP: bool = cfg!(target_endian = "big");
+
+/// Adds `octets` to `sum` with the selected kernel; an odd last octet counts as if a zero followed.
+///
+/// Any length and alignment will do, but this is a call through a pointer: [`header`] is inline.
+/// To sum a message in pieces, add sums of pieces that begin at even offsets, or
+/// [`combine`](Sum::combine) them.
+///
+/// ```
+/// use linerate_kernels::{Sum, checksum};
+///
+/// let segment = *b"\x0d\x05\x00\x35\x00\x0c\x00\x00ping";
+/// let pseudo = checksum::pseudo_ipv4(&[192, 0, 2, 1, 198, 51, 100, 7], 17, 12);
+/// let checksum = checksum::partial(&segment, pseudo).finish_udp();
+///
+/// let mut sent = segment;
+/// sent[6..8].copy_from_slice(&checksum.to_be_bytes());
+/// assert_eq!(checksum::partial(&sent, pseudo).fold(), 0xffff);
+/// ```
+#[inline]
+pub fn partial(octets: &[u8], sum: Sum) -> Sum {
+    // SAFETY: the slice can be read for its whole length; ensured by its type.
+    Sum::from_raw(unsafe { ffi::lr_csum_partial(octets.as_ptr(), octets.len(), sum.raw()) })
+}
+
+/// The same for a header of 20 to 60 octets: inline, without vector registers, four octets per
+/// load. Longer octets are added as well, but [`partial`] is faster.
+///
+/// A wide load of octets that are still on their way from narrower stores waits until those have
+/// reached the cache; these loads do not wait for fields of four octets or more.
+///
+/// Fewer than 2^32 words of 32 bits cannot overflow 64 bits.
+///
+/// ```
+/// use linerate_kernels::{Sum, checksum};
+///
+/// let mut header = [
+///     0x45, 0, 0, 40, 0, 1, 0x40, 0, 64, 6, 0, 0, 192, 0, 2, 1, 198, 51, 100, 7,
+/// ];
+/// let sum = checksum::header(&header, Sum::ZERO).finish();
+/// header[10..12].copy_from_slice(&sum.to_be_bytes());
+/// assert_eq!(checksum::header(&header, Sum::ZERO).fold(), 0xffff);
+/// ```
+#[inline]
+pub fn header(octets: &[u8], sum: Sum) -> Sum {
+    let (words, rest) = octets.as_chunks::<4>();
+    let mut total = u64::from(sum.raw());
+    for word in words {
+        total += opaque(u32::from_ne_bytes(*word).into());
+    }
+    let last = match *rest {
+        [a] => [a, 0, 0, 0],
+        [a, b] => [a, b, 0, 0],
+        [a, b, c] => [a, b, c, 0],
+        _ => [0; 4],
+    };
+    Sum::from_wide(total + u64::from(u32::from_ne_bytes(last)))
+}
+
+/// Hides from the compiler where a word came from: it would make wide loads of narrow ones.
+#[inline(always)]
+fn opaque(word: u64) -> u64 {
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
+    let word = {
+        let mut word = word;
+        // SAFETY: no instruction and no memory, only a comment in the assembly; ensured here.
+        unsafe {
+            asm!("/* {0} */", inout(reg) word, options(pure, nomem, nostack, preserves_flags));
+        }
+        word
+    };
+    word
+}
+
+/// The sum of the pseudo-header of TCP and UDP over IPv4 (RFC 9293, 3.1; RFC 768). `addresses`
+/// holds source and destination as they stand in the header; `octets` is the length of the segment
+/// with its header.
+#[inline]
+pub fn pseudo_ipv4(addresses: &[u8; 8], protocol: u8, octets: u16) -> Sum {
+    header(addresses, Sum::of_number(u32::from(protocol) + u32::from(octets)))
+}
+
+/// The sum of the pseudo-header over IPv6 (RFC 8200, 8.1). `addresses` holds source and final
+/// destination; `octets` is the upper-layer packet length, `next_header` that of the upper layer.
+#[inline]
+pub fn pseudo_ipv6(addresses: &[u8; 32], next_header: u8, octets: u32) -> Sum {
+    header(addresses, Sum::of_number(octets)) + Sum::of_number(next_header.into())
+}
+
+/// The checksum after one 16-bit word it covers changed (RFC 1624, equation 3); all three as
+/// numbers, or all three as they stand in the packet. Not for a UDP checksum of zero, which says
+/// that there is none.
+///
+/// ```
+/// // The example of RFC 1624, section 4.
+/// assert_eq!(linerate_kernels::checksum::update(0xdd2f, 0x5555, 0x3285), 0x0000);
+/// ```
+#[inline]
+pub fn update(checksum: u16, before: u16, after: u16) -> u16 {
+    let mut change = Change::default();
+    change.word(before, after);
+    change.apply(checksum)
+}
+
+/// Words that changed together: one change serves every checksum that covers them, such as those of
+/// the IP and of the TCP header after an address changed. Up to 2^15 words.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Change(u64);
+
+impl Change {
+    /// One 16-bit word at an even offset became another.
+    #[inline]
+    pub fn word(&mut self, before: u16, after: u16) {
+        self.0 += u64::from(!before) + u64::from(after);
+    }
+
+    /// Two 16-bit words, such as an address, became others.
+    #[inline]
+    pub fn long(&mut self, before: u32, after: u32) {
+        let before = !before;
+        self.0 += u64::from(before >> 16) + u64::from(before & 0xffff);
+        self.0 += u64::from(after >> 16) + u64::from(after & 0xffff);
+    }
+
+    /// The checksum after the change: HC' = ~(~HC + ~m + m').
+    #[inline]
+    pub fn apply(self, checksum: u16) -> u16 {
+        let mut sum = self.0 + u64::from(!checksum);
+        // At most 2^16 numbers below 2^16 and the checksum, so the sum is below 2^32: the first
+        // fold leaves at most 2^17 - 2, the second at most 2^16 - 1.
+        sum = (sum >> 16) + (sum & 0xffff);
+        sum = (sum >> 16) + (sum & 0xffff);
+        !(sum as u16)
+    }
+}
+
+/// The specification: adds the octets to `sum` two at a time and returns the complement of the
+/// folded result, in the byte order of the machine, so that with [`BYTE_SWAP`] it equals
+/// `partial(octets, sum).finish().to_be()`. Use it to check, not to work.
+///
+/// `byte_swap` says into which half of its word an odd last octet goes: `false` into the low half,
+/// which is right on little-endian machines, `true` into the high half.
+pub fn reference(octets: &[u8], sum: Sum, byte_swap: bool) -> u16 {
+    let (at, octets) = (octets.as_ptr(), octets.len());
+    // SAFETY: the slice can be read for its whole length; ensured by its type.
+    unsafe { ffi::lr_checksum16(at, octets, sum.raw(), byte_swap.into()) }
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Internet checksum, copy, copy with checksum, and fill, as fast as the machine's loads and stores.
+//!
+//! The kernels are C (`native/`), one variant per instruction set, chosen at the first call by what
+//! the processor can run. This crate is their safe face: slices say what may be read and written,
+//! exclusive references keep source and destination apart, lengths are compared.
+//!
+//! - [`checksum`]: sums of what packets carry and of their headers, and updates of checksums.
+//! - [`copy_checksum`], [`copy()`], [`fill`]: moving octets, summed on the way or not.
+//! - [`Kernels`], [`variants`], [`force`]: one variant by name, where the choice should not be left
+//!   to this crate.
+//!
+//! ```
+//! use linerate_kernels::{Sum, copy_checksum};
+//!
+//! let payload = [7; 1460];
+//! let mut segment = [0; 1460];
+//! let sum = copy_checksum(&mut segment, &payload, Sum::ZERO);
+//! assert_eq!(sum.fold(), 0x0a0a);
+//! ```
+//!
+//! All functions may be called from any number of threads at once. Lengths are in octets and may be
+//! any, zero included; no alignment is needed. Memory is ordinary cacheable memory.
+//!
+//! What it leaves out: packets, headers and their fields; memory shared with devices.
+//!
+//! # Environment
+//! Needs a C compiler when built and only `core` when used. The variants use vector registers: where
+//! the caller must not (some kernels and interrupt handlers), take [`Kernels`] of a variant that
+//! says so in [`Variant::is_vector`].
+//!
+//! # Features
+//! - `bench`: the module `bench`, with every variant and the bounds of the machine behind one call
+//!   shape, for measuring. Needs an allocator and the C library. Off by default.
+
+#![no_std]
+
+#[cfg(any(test, feature = "bench"))]
+extern crate alloc;
+
+pub mod checksum;
+
+#[cfg(feature = "bench")]
+pub mod bench;
+
+mod ffi;
+mod sum;
+mod variant;
+
+pub use sum::Sum;
+pub use variant::{Kernel, Kernels, Variant, VariantError, force, variants};
+
+use variant::assert_equal_lengths;
+
+/// Copies `src` to `dst` with the selected kernel.
+///
+/// # Panics
+/// If the lengths differ.
+#[inline]
+#[track_caller]
+pub fn copy(dst: &mut [u8], src: &[u8]) {
+    assert_equal_lengths(dst, src);
+    // SAFETY: both slices have the length given and are disjoint, one being exclusive; ensured by
+    // their types and the line above.
+    unsafe { ffi::lr_copy(dst.as_mut_ptr(), src.as_ptr(), src.len()) };
+}
+
+/// Copies `src` to `dst` with the selected kernel and returns what
+/// [`checksum::partial`]`(src, sum)` would have: reading once serves both.
+///
+/// # Panics
+/// If the lengths differ.
+#[inline]
+#[track_caller]
+pub fn copy_checksum(dst: &mut [u8], src: &[u8], sum: Sum) -> Sum {
+    assert_equal_lengths(dst, src);
+    let (to, from) = (dst.as_mut_ptr(), src.as_ptr());
+    // SAFETY: as in `copy`.
+    Sum::from_raw(unsafe { ffi::lr_copy_csum_partial(to, from, src.len(), sum.raw()) })
+}
+
+/// Sets every octet of `dst` to `value` with the selected kernel.
+#[inline]
+pub fn fill(dst: &mut [u8], value: u8) {
+    // SAFETY: the slice can be written for its whole length; ensured by its type.
+    unsafe { ffi::lr_fill(dst.as_mut_ptr(), value, dst.len()) };
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The arithmetic of partial sums. What adds octets to them stands in [`crate::checksum`].
+
+use core::ops::Add;
+
+/// A ones' complement sum that has not been folded: congruent, modulo 65535, to the sum of the
+/// 16-bit words added so far, in the byte order of the machine.
+///
+/// Two kernels may return different sums of the same octets; they agree after [`fold`](Sum::fold),
+/// so compare folded sums. A sum is zero only if nothing but zeros was added.
+///
+/// ```
+/// use linerate_kernels::{Sum, checksum};
+///
+/// // The example of RFC 1071, section 3.
+/// let sum = checksum::partial(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7], Sum::ZERO);
+/// assert_eq!(sum.fold(), 0xddf2);
+/// assert_eq!(sum.finish(), !0xddf2);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sum(u32);
+
+impl Sum {
+    /// The sum of nothing.
+    pub const ZERO: Self = Self(0);
+
+    /// A sum as `lr_csum_partial` returns it.
+    #[inline]
+    pub const fn from_raw(raw: u32) -> Self {
+        Self(raw)
+    }
+
+    /// The sum as `lr_csum_partial` takes it.
+    #[inline]
+    pub const fn raw(self) -> u32 {
+        self.0
+    }
+
+    /// The sum of 64 bits that holds the same.
+    ///
+    /// The first step leaves at most 2^33 - 2, the second at most 2^32 - 1; neither makes zero of
+    /// anything else.
+    #[inline]
+    pub(crate) const fn from_wide(wide: u64) -> Self {
+        let wide = (wide >> 32) + (wide & 0xffff_ffff);
+        Self(((wide >> 32) + (wide & 0xffff_ffff)) as u32)
+    }
+
+    /// The sum of a number that stands in the packet in network order, at an even offset.
+    #[inline]
+    pub(crate) const fn of_number(number: u32) -> Self {
+        Self(number.to_be())
+    }
+
+    /// The sum folded to the 16 bits that RFC 1071 speaks of, as a number. Octets that contain
+    /// their own checksum are intact if this is `0xffff`. Zero only for a sum of zero.
+    #[inline]
+    pub const fn fold(self) -> u16 {
+        // The first step leaves at most 0x1fffe, the second at most 0xffff.
+        let sum = (self.0 >> 16) + (self.0 & 0xffff);
+        u16::from_be(((sum >> 16) + (sum & 0xffff)) as u16)
+    }
+
+    /// The checksum to write, as a number: its octets in the packet are those of
+    /// [`to_be_bytes`](u16::to_be_bytes). The checksum field must have been zero while it was
+    /// summed.
+    #[inline]
+    pub const fn finish(self) -> u16 {
+        !self.fold()
+    }
+
+    /// The checksum to write into a UDP header, where zero says that there is none (RFC 768): a
+    /// checksum of zero is sent as `0xffff`, which is zero as well in ones' complement.
+    #[inline]
+    pub const fn finish_udp(self) -> u16 {
+        match self.finish() {
+            0 => 0xffff,
+            checksum => checksum,
+        }
+    }
+
+    /// Joins the sum of a fragment to the sum of what stood before it. `offset` is where in the
+    /// message the fragment begins, in octets; only its parity matters. So a packet that lies in
+    /// several buffers, cut at odd places too, is summed buffer by buffer.
+    ///
+    /// Behind an odd number of octets, those of the fragment fall into the other halves of their
+    /// words: rotating by 8 bits multiplies by 256 modulo 2^32 - 1, of which 65535 is a divisor.
+    ///
+    /// ```
+    /// use linerate_kernels::{Sum, checksum};
+    ///
+    /// let message = b"three octets, and the rest";
+    /// let (first, rest) = message.split_at(3);
+    /// let sum = checksum::partial(first, Sum::ZERO);
+    /// let sum = sum.combine(checksum::partial(rest, Sum::ZERO), 3);
+    /// assert_eq!(sum.fold(), checksum::partial(message, Sum::ZERO).fold());
+    /// ```
+    #[inline]
+    #[must_use]
+    pub const fn combine(self, fragment: Self, offset: usize) -> Self {
+        let aligned = if offset.is_multiple_of(2) { fragment.0 } else { fragment.0.rotate_left(8) };
+        self.plus(Self(aligned))
+    }
+
+    #[inline]
+    const fn plus(self, other: Self) -> Self {
+        let (sum, carry) = self.0.overflowing_add(other.0);
+        Self(sum + carry as u32)
+    }
+}
+
+impl Add for Sum {
+    type Output = Self;
+
+    /// The sum of both, with end-around carry; the octets of both begin at even offsets of the same
+    /// message.
+    #[inline]
+    fn add(self, other: Self) -> Self {
+        self.plus(other)
+    }
+}

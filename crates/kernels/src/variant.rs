@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which variants of the kernels there are, which this processor can run, and the choice between
+//! them.
+
+use crate::{Sum, ffi};
+use core::error::Error;
+use core::fmt;
+use core::ptr::fn_addr_eq;
+
+/// One of the four kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kernel {
+    /// Sums octets: [`crate::checksum::partial`].
+    Checksum,
+    /// Copies octets: [`crate::copy`].
+    Copy,
+    /// Copies octets and sums them: [`crate::copy_checksum`].
+    CopyChecksum,
+    /// Sets octets to a value: [`crate::fill`].
+    Fill,
+}
+
+impl Kernel {
+    /// Every kernel.
+    pub const ALL: [Self; 4] = [Self::Checksum, Self::Copy, Self::CopyChecksum, Self::Fill];
+
+    /// One word, the same in records and on command lines.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Checksum => "checksum",
+            Self::Copy => "copy",
+            Self::CopyChecksum => "copy_checksum",
+            Self::Fill => "fill",
+        }
+    }
+
+    /// Its bit in `preferred` of a descriptor.
+    const fn bit(self) -> u32 {
+        match self {
+            Self::Checksum => 1,
+            Self::CopyChecksum => 2,
+            Self::Copy => 4,
+            Self::Fill => 8,
+        }
+    }
+}
+
+impl fmt::Display for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// One implementation of the kernels: a row of the table in `native/kernels/table.c`.
+#[derive(Clone, Copy)]
+pub struct Variant(&'static ffi::Variant);
+
+/// Every variant there is, from the plainest up, whether or not it can run here.
+///
+/// ```
+/// for variant in linerate_kernels::variants() {
+///     println!("{:12} {:28} {}", variant.name(), variant.isa(), variant.is_supported());
+/// }
+/// ```
+pub fn variants() -> impl ExactSizeIterator<Item = Variant> {
+    ffi::variants().iter().copied().map(Variant)
+}
+
+impl Variant {
+    /// The variant of that name.
+    ///
+    /// # Errors
+    /// [`VariantError::Unknown`] if there is none.
+    pub fn find(name: &str) -> Result<Self, VariantError<'_>> {
+        variants().find(|v| v.name() == name).ok_or(VariantError::Unknown { name })
+    }
+
+    /// One word, the same in symbols, records and on command lines: `avx2`.
+    pub fn name(self) -> &'static str {
+        self.0.name()
+    }
+
+    /// What the processor must have, in the words of its manual: `AVX2`.
+    pub fn isa(self) -> &'static str {
+        self.0.isa()
+    }
+
+    /// Whether the functions use vector registers.
+    pub fn is_vector(self) -> bool {
+        self.0.vector != 0
+    }
+
+    /// Whether this build holds the functions. It does not if the variant is for another
+    /// architecture, or if the compiler could not make it.
+    pub fn is_compiled(self) -> bool {
+        self.0.compiled != 0
+    }
+
+    /// Whether this build holds the functions, and this processor and its operating system can run
+    /// them.
+    pub fn is_supported(self) -> bool {
+        self.is_compiled() && self.0.supported()
+    }
+
+    /// Whether a processor that can run nothing better would use this variant for the kernel.
+    pub fn is_preferred_for(self, kernel: Kernel) -> bool {
+        self.0.preferred & kernel.bit() != 0
+    }
+
+    /// From a descriptor in the form of the table's.
+    #[cfg(feature = "bench")]
+    pub(crate) fn from_descriptor(v: &'static ffi::Variant) -> Self {
+        Self(v)
+    }
+
+    #[cfg(feature = "bench")]
+    pub(crate) fn descriptor(self) -> &'static ffi::Variant {
+        self.0
+    }
+
+    /// Its kernels, if it can run here.
+    ///
+    /// # Errors
+    /// [`VariantError::NotCompiled`] or [`VariantError::NotSupported`] if it cannot.
+    pub fn kernels(self) -> Result<Kernels, VariantError<'static>> {
+        let (name, isa) = (self.name(), self.isa());
+        if !self.is_compiled() {
+            return Err(VariantError::NotCompiled { name, isa });
+        }
+        if !self.is_supported() {
+            return Err(VariantError::NotSupported { name, isa });
+        }
+        Ok(Kernels::from_descriptor(self.0))
+    }
+}
+
+impl fmt::Debug for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Variant").field(&self.name()).finish()
+    }
+}
+
+/// Why a variant cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum VariantError<'a> {
+    /// No variant has this name; [`variants`] knows all, and they are printed.
+    Unknown {
+        /// The name asked for.
+        name: &'a str,
+    },
+    /// This build does not hold it.
+    NotCompiled {
+        /// The variant.
+        name: &'static str,
+        /// What it needs.
+        isa: &'static str,
+    },
+    /// This processor, or its operating system, cannot run it.
+    NotSupported {
+        /// The variant.
+        name: &'static str,
+        /// What it needs.
+        isa: &'static str,
+    },
+}
+
+impl fmt::Display for VariantError<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown { name } => write!(f, "no variant of the kernels is called `{name}`")?,
+            Self::NotCompiled { name, isa } => {
+                write!(f, "variant `{name}` ({isa}) is not part of this build")?;
+            }
+            Self::NotSupported { name, isa } => {
+                write!(f, "variant `{name}` needs {isa}, which this processor does not offer")?;
+            }
+        }
+        write!(f, "; choose one of")?;
+        let fit = variants().filter(|v| v.is_supported());
+        fit.enumerate()
+            .try_for_each(|(i, v)| write!(f, "{}{}", if i == 0 { " " } else { ", " }, v.name()))
+    }
+}
+
+impl Error for VariantError<'_> {}
+
+/// Makes [`checksum::partial`](crate::checksum::partial), [`copy`](crate::copy()) and their siblings
+/// use one variant from now on, in all threads; `None` goes back to the best of each. Calls that
+/// race with the change use either variant. [`Kernels`] taken before keep what they hold.
+///
+/// # Errors
+/// If there is no such variant or it cannot run here; then nothing has changed.
+pub fn force(name: Option<&str>) -> Result<(), VariantError<'_>> {
+    let variant = match name {
+        None => None,
+        Some(name) => {
+            let variant = Variant::find(name)?;
+            variant.kernels()?;
+            Some(variant.0)
+        }
+    };
+    assert!(ffi::force(variant), "a variant that can run can be forced");
+    Ok(())
+}
+
+/// The four kernels of one variant, or those selected: four pointers to carry along, for callers
+/// that decide once and call often.
+#[derive(Clone, Copy)]
+pub struct Kernels {
+    name: &'static str,
+    csum_partial: ffi::CsumPartial,
+    copy_csum_partial: ffi::CopyCsumPartial,
+    copy: ffi::Copy,
+    fill: ffi::Fill,
+}
+
+impl Kernels {
+    /// What the functions of this crate use now: the best of each this processor can run, unless
+    /// [`force`] chose otherwise.
+    pub fn selected() -> Self {
+        Self::from_descriptor(&ffi::current())
+    }
+
+    /// The kernels of the variant of that name.
+    ///
+    /// # Errors
+    /// If there is no such variant or it cannot run here.
+    ///
+    /// ```
+    /// use linerate_kernels::Kernels;
+    ///
+    /// let kernels = Kernels::of("portable").unwrap();
+    /// let mut copy = [0; 4];
+    /// kernels.copy(&mut copy, b"ping");
+    /// assert_eq!(&copy, b"ping");
+    ///
+    /// let error = Kernels::of("fast").unwrap_err().to_string();
+    /// assert!(error.starts_with("no variant of the kernels is called `fast`; choose one of"));
+    /// ```
+    pub fn of(name: &str) -> Result<Self, VariantError<'_>> {
+        Variant::find(name)?.kernels()
+    }
+
+    /// From a descriptor of functions that can run here: a supported variant's, or the selection's.
+    fn from_descriptor(v: &ffi::Variant) -> Self {
+        let whole = "what is compiled has all functions; a test walks the table";
+        Self {
+            name: v.name(),
+            csum_partial: v.csum_partial.expect(whole),
+            copy_csum_partial: v.copy_csum_partial.expect(whole),
+            copy: v.copy.expect(whole),
+            fill: v.fill.expect(whole),
+        }
+    }
+
+    /// The name of the variant, or `selected`.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The name of the variant a kernel comes from; the plainest, if several share the function.
+    pub fn origin(&self, kernel: Kernel) -> &'static str {
+        let same = |v: &&&ffi::Variant| match kernel {
+            Kernel::Checksum => v.csum_partial.is_some_and(|f| fn_addr_eq(f, self.csum_partial)),
+            Kernel::Copy => v.copy.is_some_and(|f| fn_addr_eq(f, self.copy)),
+            Kernel::CopyChecksum => {
+                v.copy_csum_partial.is_some_and(|f| fn_addr_eq(f, self.copy_csum_partial))
+            }
+            Kernel::Fill => v.fill.is_some_and(|f| fn_addr_eq(f, self.fill)),
+        };
+        ffi::variants().iter().find(same).map_or(self.name, |v| v.name())
+    }
+
+    /// As [`checksum::partial`](crate::checksum::partial).
+    #[inline]
+    pub fn checksum(&self, octets: &[u8], sum: Sum) -> Sum {
+        let (at, len) = (octets.as_ptr(), octets.len());
+        // SAFETY: the slice can be read for its whole length, ensured by its type; the function can
+        // run here, ensured by `from_descriptor`.
+        Sum::from_raw(unsafe { (self.csum_partial)(at, len, sum.raw()) })
+    }
+
+    /// As [`crate::copy`](crate::copy()).
+    ///
+    /// # Panics
+    /// If the lengths differ.
+    #[inline]
+    #[track_caller]
+    pub fn copy(&self, dst: &mut [u8], src: &[u8]) {
+        assert_equal_lengths(dst, src);
+        // SAFETY: both slices have the length given and are disjoint, one being exclusive; the
+        // function can run here, ensured by `from_descriptor`.
+        unsafe { (self.copy)(dst.as_mut_ptr(), src.as_ptr(), src.len()) };
+    }
+
+    /// As [`crate::copy_checksum`].
+    ///
+    /// # Panics
+    /// If the lengths differ.
+    #[inline]
+    #[track_caller]
+    pub fn copy_checksum(&self, dst: &mut [u8], src: &[u8], sum: Sum) -> Sum {
+        assert_equal_lengths(dst, src);
+        let (to, from) = (dst.as_mut_ptr(), src.as_ptr());
+        // SAFETY: as in `copy`.
+        Sum::from_raw(unsafe { (self.copy_csum_partial)(to, from, src.len(), sum.raw()) })
+    }
+
+    /// As [`crate::fill`].
+    #[inline]
+    pub fn fill(&self, dst: &mut [u8], value: u8) {
+        // SAFETY: the slice can be written for its whole length, ensured by its type; the function
+        // can run here, ensured by `from_descriptor`.
+        unsafe { (self.fill)(dst.as_mut_ptr(), value, dst.len()) };
+    }
+}
+
+impl fmt::Debug for Kernels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut s = f.debug_struct("Kernels");
+        s.field("name", &self.name);
+        for kernel in Kernel::ALL {
+            s.field(kernel.name(), &self.origin(kernel));
+        }
+        s.finish()
+    }
+}
+
+/// The kernels are handed one length for two buffers.
+#[inline]
+#[track_caller]
+pub(crate) fn assert_equal_lengths(dst: &[u8], src: &[u8]) {
+    let (dst, src) = (dst.len(), src.len());
+    assert!(dst == src, "source and destination differ in length: {src} and {dst} octets");
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * What the kernels are measured against on the machine they run on: loops that do the loads or the
+ * stores a kernel cannot do without, and nothing else, and the C library's copy and fill.
+ *
+ * For measuring only. Unlike the kernels, this needs a C library.
+ */
+#ifndef LINERATE_BOUNDS_H
+#define LINERATE_BOUNDS_H
+
+#include <linerate/variant.h>
+
+/*
+ * Every bound there is; lr_bound_count of them, in the form of variants. Each has the functions it
+ * bounds and null for the others; preferred is 0.
+ *
+ *   csum_partial        loads exactly the named octets, some of them twice; returns sum
+ *   fill                stores value to exactly the named octets, to some of them twice; a memset
+ *   copy                a memcpy
+ *   copy_csum_partial   a memcpy; what it returns means nothing
+ *
+ * Names say what a load or store moves at once, in bits: load256, store512; or the function of the
+ * C library: memcpy, memset. What moves n bits at once takes 64 or fewer where fewer than n are
+ * left and there are none before them to take once more.
+ */
+extern const struct lr_variant *const lr_bounds[];
+extern const size_t lr_bound_count;
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Loads and stores of 64 bits and fewer that the compiler must do. */
+#ifndef LINERATE_BOUNDS_WORDS_H
+#define LINERATE_BOUNDS_WORDS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+/* Loads at most eight octets and uses them, as far as the compiler knows. */
+#define LOAD(type, at)                                                                             \
+	do {                                                                                       \
+		type loaded_;                                                                      \
+		__builtin_memcpy(&loaded_, at, sizeof loaded_);                                    \
+		__asm__ volatile("" : : "r"(loaded_));                                             \
+	} while (0)
+
+/* Stores a value that the compiler knows nothing about. */
+#define STORE(type, at, value)                                                                     \
+	do {                                                                                       \
+		type stored_ = (type)(value);                                                      \
+		__asm__ volatile("" : "+r"(stored_));                                              \
+		__builtin_memcpy(at, &stored_, sizeof stored_);                                    \
+	} while (0)
+
+/* From the first octet on by words, the last word overlapping what went before. */
+ALWAYS_INLINE void load_words(const uint8_t *at, size_t octets)
+{
+	const uint8_t *const end = at + octets;
+	if (octets >= 8) {
+		for (; end - at >= 8; at += 8)
+			LOAD(uint64_t, at);
+		if (at < end)
+			LOAD(uint64_t, end - 8);
+	} else if (octets >= 4) {
+		LOAD(uint32_t, at);
+		LOAD(uint32_t, end - 4);
+	} else {
+		for (; at < end; at++)
+			LOAD(uint8_t, at);
+	}
+}
+
+ALWAYS_INLINE void store_words(uint8_t *at, uint64_t value, size_t octets)
+{
+	uint8_t *const end = at + octets;
+	if (octets >= 8) {
+		for (; end - at >= 8; at += 8)
+			STORE(uint64_t, at, value);
+		if (at < end)
+			STORE(uint64_t, end - 8, value);
+	} else if (octets >= 4) {
+		STORE(uint32_t, at, value);
+		STORE(uint32_t, end - 4, value);
+	} else {
+		for (; at < end; at++)
+			STORE(uint8_t, at, value);
+	}
+}
+
+/* Eight copies of an octet. */
+ALWAYS_INLINE uint64_t eightfold(uint8_t value)
+{
+	return value * UINT64_C(0x0101010101010101);
+}
+
+#endif

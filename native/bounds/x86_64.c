@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Loads and stores of 128, 256 and 512 bits on x86-64, eight per step, written as assembly so that
+ * each of them is done and none beside them. Pointers are used as they are: what a misaligned
+ * buffer costs is part of the bound.
+ *
+ *	while eight vectors are left: eight loads     head of the loop at a multiple of 32 octets
+ *	while a vector is left: one load
+ *	if octets are left: one load that ends with the last of them
+ *
+ * Below one vector, words of 64 bits do the same.
+ */
+#include "bounds.h"
+
+#ifdef __x86_64__
+#include "words.h"
+
+#define COMPILED 1
+
+/* A bound needs no more of the processor than the variant that works with vectors of its width. */
+static int supported_as(const char *name)
+{
+	const struct lr_variant *v = lr_variant_find(name);
+	return v && v->supported();
+}
+
+static int supported_128(void)
+{
+	return supported_as("sse2");
+}
+
+static int supported_256(void)
+{
+	return supported_as("avx2");
+}
+
+static int supported_512(void)
+{
+	return supported_as("avx512");
+}
+
+/*
+ * One load or store: vector n, so many octets behind the pointer. Loads into different registers do
+ * not wait for each other; the value to store is in register 0. The upper sixteen registers need no
+ * vzeroupper.
+ */
+#define LOAD128(behind, n) "	movdqu	" behind "(%[at]), %%xmm" n "\n"
+#define LOAD256(behind, n) "	vmovdqu	" behind "(%[at]), %%ymm" n "\n"
+#define LOAD512(behind, n) "	vmovdqu64	" behind "(%[at]), %%zmm2" n "\n"
+#define STORE128(behind, n) "	movdqu	%%xmm0, " behind "(%[at])\n"
+#define STORE256(behind, n) "	vmovdqu	%%ymm0, " behind "(%[at])\n"
+#define STORE512(behind, n) "	vmovdqu64	%%zmm20, " behind "(%[at])\n"
+
+/* Puts the word into each 64 bits of register 0. */
+#define SPREAD128 "	movq	%[word], %%xmm0\n	punpcklqdq	%%xmm0, %%xmm0\n"
+#define SPREAD256 "	vmovq	%[word], %%xmm0\n	vpbroadcastq	%%xmm0, %%ymm0\n"
+#define SPREAD512 "	vpbroadcastq	%[word], %%zmm20\n"
+
+#define EIGHT(one, size)                                                                           \
+	one("0*" #size, "0") one("1*" #size, "1") one("2*" #size, "2") one("3*" #size, "3")        \
+	one("4*" #size, "4") one("5*" #size, "5") one("6*" #size, "6") one("7*" #size, "7")
+
+/*
+ * Walks over all octets by vectors of so many, which there must be at least. At 2:, left is what
+ * remains behind the steps of eight.
+ */
+#define WALK(one, size)                                                                            \
+	"	test	%[steps], %[steps]\n"                                                      \
+	"	jz	2f\n"                                                                      \
+	"	.p2align 5\n"                                                                      \
+	"1:\n" EIGHT(one, size)                                                                    \
+	"	add	$8*" #size ", %[at]\n"                                                     \
+	"	dec	%[steps]\n"                                                                \
+	"	jnz	1b\n"                                                                      \
+	"2:	sub	$" #size ", %[left]\n"                                                     \
+	"	jc	4f\n"                                                                      \
+	"3:\n" one("0", "0")                                                                       \
+	"	add	$" #size ", %[at]\n"                                                       \
+	"	sub	$" #size ", %[left]\n"                                                     \
+	"	jnc	3b\n"                                                                      \
+	"4:	add	$" #size ", %[left]\n"                                                     \
+	"	jz	5f\n"                                                                      \
+	"	add	%[left], %[at]\n" one("-" #size, "0")                                      \
+	"5:\n"
+
+/*
+ * Registers 16 to 31 are not named: compilers refuse them in a function that may not use AVX-512,
+ * and keep nothing there for the same reason.
+ */
+#define CLOBBERS                                                                                   \
+	"memory", "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7"
+
+#define LOADS(bits, size, end)                                                                     \
+	static uint32_t load##bits(const void *src, size_t octets, uint32_t sum)                   \
+	{                                                                                          \
+		const uint8_t *at = src;                                                           \
+		size_t steps = octets / (8 * size), left = octets % (8 * size);                    \
+		if (octets < size)                                                                 \
+			load_words(at, octets);                                                    \
+		else                                                                               \
+			__asm__ volatile(WALK(LOAD##bits, size) end                                \
+					 : [at] "+&r"(at), [steps] "+&r"(steps),                   \
+					   [left] "+&r"(left)                                      \
+					 :                                                         \
+					 : CLOBBERS);                                              \
+		return sum;                                                                        \
+	}
+
+#define STORES(bits, size, end)                                                                    \
+	static void *store##bits(void *dst, uint8_t value, size_t octets)                          \
+	{                                                                                          \
+		uint8_t *at = dst;                                                                 \
+		size_t steps = octets / (8 * size), left = octets % (8 * size);                    \
+		const uint64_t word = eightfold(value);                                            \
+		if (octets < size)                                                                 \
+			store_words(at, word, octets);                                             \
+		else                                                                               \
+			__asm__ volatile(SPREAD##bits WALK(STORE##bits, size) end                  \
+					 : [at] "+&r"(at), [steps] "+&r"(steps),                   \
+					   [left] "+&r"(left)                                      \
+					 : [word] "r"(word)                                        \
+					 : CLOBBERS);                                              \
+		return dst;                                                                        \
+	}
+
+LOADS(128, 16, "")
+LOADS(256, 32, "	vzeroupper\n")
+LOADS(512, 64, "")
+STORES(128, 16, "")
+STORES(256, 32, "	vzeroupper\n")
+STORES(512, 64, "")
+
+#define FUNCTION(of) of
+
+#else /* not __x86_64__ */
+
+#define COMPILED 0
+#define FUNCTION(of) 0
+
+static int supported_never(void)
+{
+	return 0;
+}
+#define supported_128 supported_never
+#define supported_256 supported_never
+#define supported_512 supported_never
+
+#endif
+
+#define ROW(kind, bits, words, member)                                                             \
+	const struct lr_variant lr_bound_##kind##bits = {                                          \
+		.name = #kind #bits,                                                               \
+		.isa = words,                                                                      \
+		.vector = 1,                                                                       \
+		.compiled = COMPILED,                                                              \
+		.supported = supported_##bits,                                                     \
+		.member = FUNCTION(kind##bits),                                                    \
+	}
+
+ROW(load, 128, "SSE2", csum_partial);
+ROW(load, 256, "AVX2", csum_partial);
+ROW(load, 512, "AVX-512", csum_partial);
+ROW(store, 128, "SSE2", fill);
+ROW(store, 256, "AVX2", fill);
+ROW(store, 512, "AVX-512", fill);
