@@ -33,6 +33,11 @@ impl Paint {
     }
 }
 
+/// Each line of `text` painted; colour that runs over an end of line spills in some pagers.
+pub(crate) fn painted(paint: Paint, text: &str, style: &Style) -> String {
+    text.lines().map(|line| paint.apply(line, style)).collect::<Vec<_>>().join("\n")
+}
+
 /// Where the texts beside labels begin.
 const LABEL_COLUMNS: usize = 12;
 

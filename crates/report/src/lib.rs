@@ -10,11 +10,13 @@
 
 #![forbid(unsafe_code)]
 
+mod kernels;
 mod layout;
 mod run;
 mod tune;
 mod value;
 
+pub use kernels::kernels;
 use linerate_record::Warning;
 pub use run::run;
 pub use tune::tune;

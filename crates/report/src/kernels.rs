@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The report of the kernels: per kernel a table of routines and sizes, the bound on top.
+//!
+//! Left out: intervals of single cells, and `of_bound` of every routine but the selected one; the
+//! record has them.
+
+pub(crate) mod cases;
+mod matrix;
+mod verdict;
+
+use crate::Style;
+use crate::layout::{Grid, Paint, labelled, stacked};
+use crate::value::{ABSENT, clean, count, quoted, tiers};
+use cases::{Block, Load, Section, Unit, blocks};
+use linerate_record::kernels::{Kernel, KernelsReport, VariantReport};
+use linerate_record::units::three_digits;
+use std::collections::BTreeSet;
+
+/// The report of `linerate kernels`.
+pub fn kernels(report: &KernelsReport, style: &Style) -> String {
+    let (unit, blocks) = (Unit::of(report), blocks(report));
+    let mut left_out = Vec::new();
+    let mut parts = vec![head(report, style), wrong(report, style)];
+    for kernel in Kernel::ALL {
+        parts.extend(tables(kernel, &blocks, unit, style, &mut left_out));
+    }
+    parts.push(notes(report, &blocks, &left_out, unit, style));
+    parts.push(not_timed(report, style));
+    parts.push(verdict(report, &blocks, unit, style));
+    stacked(&parts)
+}
+
+fn line(label: &str, text: &str, style: &Style) -> String {
+    labelled(label, Paint::Head, &clean(text), style)
+}
+
+fn head(report: &KernelsReport, style: &Style) -> String {
+    let processor = report.processor.as_deref().unwrap_or("of no known name");
+    let mut lines = line("processor", &format!("{processor}; cpu {}", report.cpu), style);
+    if let Some(selected) = report.selected() {
+        lines += &line("selected", &selected, style);
+    }
+    lines += &line("clock", &clock(report), style);
+    if let Some(cold) = &report.cold {
+        lines += &line("cold", &cold_text(cold), style);
+    }
+    lines + &line("measured", &measured(report), style)
+}
+
+/// Ticks to cycles, and so the rate of the core.
+fn clock(report: &KernelsReport) -> String {
+    let ticks = format!("{} G ticks/s", three_digits(report.ticks_per_second / 1e9));
+    match report.cycles_per_tick.as_number() {
+        Some(cycles) => format!(
+            "{} GHz: {ticks}, {} cycles per tick",
+            three_digits(report.ticks_per_second * cycles / 1e9),
+            quoted(&report.cycles_per_tick, |cycles| format!("{cycles:.4}"))
+        ),
+        None => {
+            format!("{ticks}, cycles per tick {}", quoted(&report.cycles_per_tick, three_digits))
+        }
+    }
+}
+
+/// What `cold` means.
+pub(crate) fn cold_text(cold: &linerate_record::kernels::ColdState) -> String {
+    format!(
+        "buffers {} octets apart over {} MiB; {}",
+        count(cold.stride_octets),
+        three_digits(cold.footprint_octets as f64 / f64::from(1 << 20)),
+        cold.eviction
+    )
+}
+
+fn measured(report: &KernelsReport) -> String {
+    let mut parts = vec![format!("median of {} rounds", rounds(report))];
+    if report.windows.total > 0 {
+        let (lost, total) = (report.windows.lost_to_preemption, report.windows.total);
+        parts.push(format!("{} of {} windows lost to preemption", count(lost), count(total)));
+    }
+    let tier = tiers([&report.cycles_per_tick]);
+    if !tier.is_empty() {
+        parts.push(format!("tier {tier}"));
+    }
+    parts.push(format!("seed {}", report.seed));
+    if report.quick {
+        parts.push("quick: fewer cases and rounds".to_owned());
+    }
+    if report.interrupted {
+        parts.push("stopped before the end".to_owned());
+    }
+    parts.join(", ")
+}
+
+/// The rounds the rows rest on: `41`, or `38 to 41`.
+pub(crate) fn rounds(report: &KernelsReport) -> String {
+    let rounds = || report.rows.iter().map(|row| row.n).filter(|n| *n > 0);
+    match (rounds().min(), rounds().max()) {
+        (Some(least), Some(most)) if least < most => format!("{least} to {most}"),
+        (Some(n), _) => n.to_string(),
+        (None, _) => "0".to_owned(),
+    }
+}
+
+/// How far the 90 % intervals of the times reach: `90 % intervals: half within 0.8 %, all within 6.1
+/// %`. `None` without intervals.
+pub(crate) fn spread(report: &KernelsReport, unit: Unit) -> Option<String> {
+    let reach = |row| {
+        let (low, high) = unit.interval(row)?;
+        let time = unit.time(row)?;
+        Some((high - time).max(time - low) / time)
+    };
+    let mut reaches: Vec<f64> = report.rows.iter().filter_map(reach).collect();
+    reaches.sort_by(f64::total_cmp);
+    let widest = reaches.last()?;
+    let percent = |share: f64| three_digits(share * 100.0);
+    let median = percent(reaches[reaches.len() / 2]);
+    Some(format!("90 % intervals: half within {median} %, all within {} %", percent(*widest)))
+}
+
+fn wrong(report: &KernelsReport, style: &Style) -> String {
+    let paragraph = |wrong: &linerate_record::kernels::WrongResult| {
+        let (kernel, variant, difference) = (wrong.kernel, &wrong.variant, &wrong.difference);
+        let text = format!("{variant} of {kernel} is wrong and was not timed: {difference}");
+        labelled("wrong:", Paint::Warning, &clean(&text), style)
+    };
+    report.wrong.iter().map(paragraph).collect()
+}
+
+/// The tables of one kernel.
+fn tables(
+    kernel: Kernel,
+    blocks: &[Block],
+    unit: Unit,
+    style: &Style,
+    left_out: &mut Vec<Load>,
+) -> Vec<String> {
+    let of = |section| {
+        blocks.iter().filter(move |block| block.kernel == kernel && block.section == section)
+    };
+    let mut tables = Vec::new();
+    tables.extend(of(Section::Aligned).map(|block| matrix::table(block, unit, style, left_out)));
+    let misaligned: Vec<&Block> = of(Section::Misaligned).collect();
+    tables.push(matrix::placements(&misaligned, unit, style, left_out));
+    for section in [Section::Mixes, Section::Latency, Section::JustWritten, Section::Cold] {
+        tables.extend(of(section).map(|block| matrix::table(block, unit, style, left_out)));
+    }
+    tables
+}
+
+/// What the marks of the tables mean, and what they leave out.
+fn notes(
+    report: &KernelsReport,
+    blocks: &[Block],
+    left_out: &[Load],
+    unit: Unit,
+    style: &Style,
+) -> String {
+    if blocks.is_empty() {
+        return line("", "nothing was timed", style);
+    }
+    let mark = format!(
+        "{} fastest variant, or within 1 % of it; % of the bound: its time over that of the \
+         selected routine, in the same rounds",
+        matrix::FASTEST
+    );
+    let mut notes = line("", &mark, style);
+    if let Some(spread) = spread(report, unit) {
+        notes += &line("", &spread, style);
+    }
+    let left_out: BTreeSet<Load> = left_out.iter().copied().collect();
+    if !left_out.is_empty() {
+        let sizes: Vec<String> = left_out.into_iter().map(Load::text).collect();
+        let text = format!("not shown for want of width: {}", sizes.join(", "));
+        notes += &line("", &text, style);
+    }
+    let absent = report.rows.iter().filter(|row| unit.time(row).is_none());
+    let reasons: BTreeSet<&str> =
+        absent.map(|row| row.reason.as_deref().unwrap_or("no reason given")).collect();
+    for reason in reasons {
+        notes += &line("", &format!("{ABSENT} {reason}"), style);
+    }
+    notes
+}
+
+fn not_timed(report: &KernelsReport, style: &Style) -> String {
+    let mut grid = Grid::new(&["not timed", "because"]);
+    for variant in &report.variants {
+        if let Some(why) = variant_reason(variant) {
+            grid.row(vec![variant.name.clone(), why]);
+        }
+    }
+    for peer in report.peers.iter().filter(|peer| !peer.available) {
+        let why = peer.reason.as_deref().unwrap_or("no reason given");
+        grid.row(vec![format!("{} ({})", peer.name, peer.source), why.to_owned()]);
+    }
+    for skipped in &report.skipped {
+        grid.row(vec![skipped.what.clone(), skipped.reason.clone()]);
+    }
+    grid.render(style)
+}
+
+fn variant_reason(variant: &VariantReport) -> Option<String> {
+    match (variant.compiled, variant.supported) {
+        (false, _) => Some("this build does not hold it".to_owned()),
+        (true, false) => Some(format!("this processor does not offer {}", variant.isa)),
+        (true, true) => None,
+    }
+}
+
+fn verdict(report: &KernelsReport, blocks: &[Block], unit: Unit, style: &Style) -> String {
+    let sentences = |kernel| verdict::sentences(report, blocks, kernel, unit);
+    let paragraphs = Kernel::ALL.into_iter().filter_map(sentences).enumerate();
+    paragraphs
+        .map(|(index, text)| line(if index == 0 { "in short" } else { "" }, &text, style))
+        .collect()
+}

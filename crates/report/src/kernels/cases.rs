@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The rows of a `kernels` record, sorted into what is shown side by side.
+//!
+//! A [`Block`] holds the routines of one kernel that met in the same rounds: sizes or mixes across,
+//! routines down. Tables and plots are made from blocks.
+
+use linerate_record::kernels::{Kernel, KernelsReport, Mix, Role, Row, State, Timing};
+use std::collections::BTreeMap;
+
+/// What a call took, in the better of the two units the record has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    Cycles,
+    Ticks,
+}
+
+impl Unit {
+    /// Core cycles, unless no row has any.
+    pub(crate) fn of(report: &KernelsReport) -> Self {
+        let calibrated = report.rows.iter().any(|row| row.cycles.is_some());
+        if calibrated || report.rows.is_empty() { Self::Cycles } else { Self::Ticks }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Cycles => "cycles",
+            Self::Ticks => "ticks",
+        }
+    }
+
+    /// The time of a call; `None` also for what no call can take.
+    pub(crate) fn time(self, row: &Row) -> Option<f64> {
+        let time = match self {
+            Self::Cycles => row.cycles,
+            Self::Ticks => row.ticks,
+        };
+        time.filter(|time| time.is_finite() && *time > 0.0)
+    }
+
+    /// The 90 % interval of the time; `None` unless both ends are known.
+    pub(crate) fn interval(self, row: &Row) -> Option<(f64, f64)> {
+        match self {
+            Self::Cycles => row.cycles_low.zip(row.cycles_high),
+            Self::Ticks => row.ticks_low.zip(row.ticks_high),
+        }
+    }
+}
+
+/// What a call was given: one column of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Load {
+    Size(u64),
+    Mix(Mix),
+}
+
+impl Load {
+    /// `None` for a row that names neither.
+    fn of(row: &Row) -> Option<Self> {
+        row.size.map(Self::Size).or(row.mix.map(Self::Mix))
+    }
+
+    pub(crate) fn size(self) -> Option<u64> {
+        match self {
+            Self::Size(size) => Some(size),
+            Self::Mix(_) => None,
+        }
+    }
+
+    pub(crate) fn text(self) -> String {
+        match self {
+            Self::Size(size) => size.to_string(),
+            Self::Mix(Mix::Imix) => "IMIX".to_owned(),
+            Self::Mix(Mix::Uniform20To1500) => "20-1500".to_owned(),
+            Self::Mix(Mix::Uniform20To256) => "20-256".to_owned(),
+        }
+    }
+}
+
+/// Where the buffers began. Ordered so that aligned ones come first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Placement {
+    mean_of: Vec<u32>,
+    source: u32,
+    destination: u32,
+}
+
+impl Placement {
+    fn of(row: &Row) -> Self {
+        Self {
+            mean_of: row.offsets.clone().unwrap_or_default(),
+            source: row.src_offset.unwrap_or(0),
+            destination: row.dst_offset.unwrap_or(0),
+        }
+    }
+
+    pub(crate) fn is_aligned(&self) -> bool {
+        self.mean_of.is_empty() && self.source == 0 && self.destination == 0
+    }
+
+    /// `aligned`, `src+14 dst+2`, `mean of 8 offsets`.
+    pub(crate) fn text(&self) -> String {
+        let part =
+            |name, offset| if offset == 0 { String::new() } else { format!("{name}+{offset}") };
+        let source = match self.mean_of.len() {
+            0 => part("src", self.source),
+            n => format!("mean of {n} offsets"),
+        };
+        match (source, part("dst", self.destination)) {
+            (source, destination) if source.is_empty() && destination.is_empty() => {
+                "aligned".to_owned()
+            }
+            (source, destination) => format!("{source} {destination}").trim().to_owned(),
+        }
+    }
+}
+
+/// What is shown together, in the order in which it is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Section {
+    Aligned,
+    Misaligned,
+    Mixes,
+    Latency,
+    JustWritten,
+    Cold,
+}
+
+impl Section {
+    fn of(row: &Row, placement: &Placement) -> Self {
+        match (row.state, row.timing) {
+            (State::JustWritten, _) => Self::JustWritten,
+            (State::Cold, _) => Self::Cold,
+            (State::Warm, Timing::Latency) => Self::Latency,
+            (State::Warm, Timing::Throughput) if row.mix.is_some() => Self::Mixes,
+            (State::Warm, Timing::Throughput) if placement.is_aligned() => Self::Aligned,
+            (State::Warm, Timing::Throughput) => Self::Misaligned,
+        }
+    }
+}
+
+/// One routine in all loads of a block.
+pub(crate) struct Series<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) role: Role,
+    pub(crate) rows: BTreeMap<Load, &'a Row>,
+}
+
+/// The routines of one kernel in one section at one placement.
+pub(crate) struct Block<'a> {
+    pub(crate) kernel: Kernel,
+    pub(crate) section: Section,
+    pub(crate) placement: Placement,
+    /// In the order of roles, then of the record.
+    pub(crate) series: Vec<Series<'a>>,
+}
+
+/// All blocks of the record in the order of kernels, sections and placements.
+pub(crate) fn blocks(report: &KernelsReport) -> Vec<Block<'_>> {
+    let mut sorted: BTreeMap<_, Vec<Series>> = BTreeMap::new();
+    for row in &report.rows {
+        let Some(load) = Load::of(row) else { continue };
+        let placement = Placement::of(row);
+        let section = Section::of(row, &placement);
+        // Cold mixes and sizes do not share a table.
+        let series = sorted.entry((row.kernel, section, row.mix.is_some(), placement)).or_default();
+        match series.iter_mut().find(|s| s.name == row.variant && s.role == row.role) {
+            Some(found) => drop(found.rows.insert(load, row)),
+            None => series.push(Series {
+                name: &row.variant,
+                role: row.role,
+                rows: BTreeMap::from([(load, row)]),
+            }),
+        }
+    }
+    let mut blocks = Vec::with_capacity(sorted.len());
+    for ((kernel, section, _, placement), mut series) in sorted {
+        series.sort_by_key(|series| series.role);
+        blocks.push(Block { kernel, section, placement, series });
+    }
+    blocks
+}
+
+impl<'a> Block<'a> {
+    /// Every load that any routine has.
+    pub(crate) fn loads(&self) -> Vec<Load> {
+        let mut loads: Vec<Load> =
+            self.series.iter().flat_map(|series| series.rows.keys().copied()).collect();
+        loads.sort_unstable();
+        loads.dedup();
+        loads
+    }
+
+    pub(crate) fn of_role(&self, role: Role) -> impl Iterator<Item = &Series<'a>> {
+        self.series.iter().filter(move |series| series.role == role)
+    }
+
+    pub(crate) fn selected(&self, load: Load) -> Option<&'a Row> {
+        self.of_role(Role::Selected).find_map(|series| series.rows.get(&load).copied())
+    }
+
+    /// The row of `role` that takes the least time.
+    pub(crate) fn fastest(&self, role: Role, load: Load, unit: Unit) -> Option<(&'a Row, f64)> {
+        let timed = |row: &'a Row| unit.time(row).map(|time| (row, time));
+        let rows = self.of_role(role).filter_map(|series| series.rows.get(&load).copied());
+        rows.filter_map(timed).min_by(|(_, a), (_, b)| a.total_cmp(b))
+    }
+
+    /// What the bound is: one routine, or the fastest of several in each column.
+    pub(crate) fn bound_text(&self) -> Option<String> {
+        let names: Vec<&str> = self.of_role(Role::Bound).map(|series| series.name).collect();
+        match names.as_slice() {
+            [] => None,
+            [one] => Some((*one).to_owned()),
+            several => Some(format!("fastest of {}", several.join(", "))),
+        }
+    }
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tables of one block: a column per size, a row per routine.
+//!
+//! A table that is too wide loses the sizes that are close to another; if that is not enough it is
+//! broken into several below each other, since cells that wrap cannot be compared.
+
+use super::cases::{Block, Load, Section, Unit};
+use crate::Style;
+use crate::layout::{CHOSEN, Grid, Paint, painted};
+use crate::value::{ABSENT, clean};
+use linerate_record::kernels::{Role, Row};
+use linerate_record::units::three_digits;
+
+/// What stands before the time of the fastest variant.
+pub(super) const FASTEST: &str = "*";
+/// Times closer than this are the same: medians repeat no better.
+const TIE: f64 = 1.01;
+/// Sizes closer than this tell almost the same.
+const CLOSE: f64 = 1.15;
+/// Columns of names are cut to this.
+const LONGEST_NAME: usize = 24;
+/// `Grid` puts two blanks between columns.
+const GAP: usize = 2;
+
+/// One line of a table.
+struct Line {
+    is_selected: bool,
+    label: String,
+    cells: Vec<String>,
+}
+
+/// The table of a block under its title. `left_out` collects the sizes that found no room.
+pub(super) fn table(block: &Block, unit: Unit, style: &Style, left_out: &mut Vec<Load>) -> String {
+    let loads = block.loads();
+    let mut lines = Vec::new();
+    if block.of_role(Role::Bound).next().is_some() {
+        lines.push(of_role(block, Role::Bound, "bound", &loads, unit));
+    }
+    for series in block.of_role(Role::Selected) {
+        let cell = |load| time(series.rows.get(load).copied(), unit);
+        lines.push(line(true, series.name, loads.iter().map(cell)));
+        lines.extend(share_line(block, &loads));
+    }
+    let best: Vec<f64> = loads.iter().map(|&load| best_time(block, load, unit)).collect();
+    for series in block.of_role(Role::Variant) {
+        let cell = |(load, best): (&Load, &f64)| {
+            let row = series.rows.get(load).copied();
+            let is_best = row.and_then(|r| unit.time(r)).is_some_and(|time| time <= best * TIE);
+            format!("{}{}", if is_best { FASTEST } else { "" }, time(row, unit))
+        };
+        lines.push(line(false, series.name, loads.iter().zip(&best).map(cell)));
+    }
+    for series in block.of_role(Role::Peer) {
+        let cell = |load| time(series.rows.get(load).copied(), unit);
+        lines.push(line(false, series.name, loads.iter().map(cell)));
+    }
+    render(&title(block, unit), &loads, &lines, style, left_out)
+}
+
+/// One table for all misaligned placements of a kernel: three or four lines each.
+pub(super) fn placements(
+    blocks: &[&Block],
+    unit: Unit,
+    style: &Style,
+    left_out: &mut Vec<Load>,
+) -> String {
+    let Some(first) = blocks.first() else { return String::new() };
+    let mut loads: Vec<Load> = blocks.iter().flat_map(|block| block.loads()).collect();
+    loads.sort_unstable();
+    loads.dedup();
+    let mut lines = Vec::new();
+    for block in blocks {
+        lines.push(line(false, &block.placement.text(), loads.iter().map(|_| String::new())));
+        if block.of_role(Role::Bound).next().is_some() {
+            lines.push(of_role(block, Role::Bound, "  bound", &loads, unit));
+        }
+        lines.push(Line {
+            is_selected: true,
+            ..of_role(block, Role::Selected, "  selected", &loads, unit)
+        });
+        lines.extend(share_line(block, &loads));
+        if block.of_role(Role::Variant).next().is_some() {
+            lines.push(of_role(block, Role::Variant, "  fastest variant", &loads, unit));
+        }
+    }
+    render(&title(first, unit), &loads, &lines, style, left_out)
+}
+
+fn line(is_selected: bool, label: &str, cells: impl Iterator<Item = String>) -> Line {
+    Line { is_selected, label: shortened(&clean(label)), cells: cells.collect() }
+}
+
+/// The least time of all routines of a role.
+fn of_role(block: &Block, role: Role, label: &str, loads: &[Load], unit: Unit) -> Line {
+    let cell = |&load: &Load| {
+        let fastest = block.fastest(role, load, unit);
+        fastest.map_or(ABSENT.to_owned(), |(_, time)| three_digits(time))
+    };
+    line(false, label, loads.iter().map(cell))
+}
+
+/// How much of the bound's speed the selected routine reaches; nothing if that is known nowhere.
+fn share_line(block: &Block, loads: &[Load]) -> Option<Line> {
+    let share = |&load: &Load| block.selected(load).and_then(|row| row.of_bound);
+    loads.iter().find_map(share)?;
+    let cell = |load| share(load).map_or(ABSENT.to_owned(), |s| format!("{:.0}", s * 100.0));
+    Some(line(false, "  % of the bound", loads.iter().map(cell)))
+}
+
+fn best_time(block: &Block, load: Load, unit: Unit) -> f64 {
+    block.fastest(Role::Variant, load, unit).map_or(f64::NAN, |(_, time)| time)
+}
+
+fn time(row: Option<&Row>, unit: Unit) -> String {
+    row.and_then(|row| unit.time(row)).map_or(ABSENT.to_owned(), three_digits)
+}
+
+/// At most `LONGEST_NAME` columns of a name.
+fn shortened(name: &str) -> String {
+    if name.chars().count() <= LONGEST_NAME {
+        return name.to_owned();
+    }
+    name.chars().take(LONGEST_NAME - 1).chain(['…']).collect()
+}
+
+fn title(block: &Block, unit: Unit) -> String {
+    let placement = match (block.section, block.placement.is_aligned()) {
+        (Section::Misaligned, _) => "misaligned".to_owned(),
+        (_, true) => "aligned".to_owned(),
+        (_, false) => block.placement.text(),
+    };
+    let what = match block.section {
+        Section::Aligned | Section::Misaligned => format!("warm, {placement}"),
+        Section::Mixes => format!("warm, random sizes, {placement}"),
+        Section::Latency => format!("warm, {placement}, latency"),
+        Section::JustWritten => format!("header just written, {placement}"),
+        Section::Cold => format!("cold, {placement}"),
+    };
+    let bound = block.bound_text().map(|bound| format!("; bound: {bound}")).unwrap_or_default();
+    clean(&format!("{}, {what}: {} per call{bound}", block.kernel, unit.name()))
+}
+
+fn render(
+    title: &str,
+    loads: &[Load],
+    lines: &[Line],
+    style: &Style,
+    left_out: &mut Vec<Load>,
+) -> String {
+    let all: Vec<usize> = (0..loads.len()).collect();
+    let shown = if fits(&all, loads, lines, style) { all } else { distinct(loads) };
+    left_out.extend((0..loads.len()).filter(|i| !shown.contains(i)).map(|i| loads[i]));
+    let mut text = painted(Paint::Head, &textwrap::fill(title, style.width), style) + "\n";
+    let per_table = columns_per_table(&shown, loads, lines, style);
+    for (index, columns) in shown.chunks(per_table.max(1)).enumerate() {
+        if index > 0 {
+            text.push('\n');
+        }
+        text += &grid(columns, loads, lines).render(style);
+    }
+    text
+}
+
+fn grid(columns: &[usize], loads: &[Load], lines: &[Line]) -> Grid {
+    let head: Vec<String> =
+        columns.iter().map(|&column| format!(">{}", loads[column].text())).collect();
+    let head: Vec<&str> = ["", ""].into_iter().chain(head.iter().map(String::as_str)).collect();
+    let mut grid = Grid::new(&head);
+    for line in lines {
+        let mark = if line.is_selected { CHOSEN } else { "" };
+        let first = [mark.to_owned(), line.label.clone()];
+        let cells = columns.iter().map(|&column| line.cells[column].clone());
+        grid.row(first.into_iter().chain(cells).collect());
+    }
+    grid
+}
+
+/// Columns a table of these would take.
+fn width(columns: &[usize], loads: &[Load], lines: &[Line]) -> usize {
+    let label = lines.iter().map(|line| line.label.chars().count()).max().unwrap_or(0);
+    let cell = |&column: &usize| {
+        let cells = lines.iter().map(|line| line.cells[column].chars().count());
+        GAP + cells.max().unwrap_or(0).max(loads[column].text().len())
+    };
+    CHOSEN.len() + GAP + label + columns.iter().map(cell).sum::<usize>()
+}
+
+fn fits(columns: &[usize], loads: &[Load], lines: &[Line], style: &Style) -> bool {
+    width(columns, loads, lines) <= style.width
+}
+
+/// The columns left when sizes close to a smaller one are dropped.
+fn distinct(loads: &[Load]) -> Vec<usize> {
+    let mut kept: Vec<usize> = Vec::new();
+    for (index, load) in loads.iter().enumerate() {
+        let before = kept.last().and_then(|&kept| loads[kept].size());
+        let is_close = match (before, load.size()) {
+            (Some(before), Some(size)) => (size as f64) < before as f64 * CLOSE,
+            _ => false,
+        };
+        if !is_close {
+            kept.push(index);
+        }
+    }
+    kept
+}
+
+/// How many columns to put side by side so that the fewest tables are of about the same width.
+fn columns_per_table(shown: &[usize], loads: &[Load], lines: &[Line], style: &Style) -> usize {
+    let per_table = |tables: usize| shown.len().div_ceil(tables);
+    let fit = |tables: &usize| {
+        shown.chunks(per_table(*tables)).all(|columns| fits(columns, loads, lines, style))
+    };
+    let tables = (1..=shown.len()).find(fit).unwrap_or(shown.len());
+    if shown.is_empty() { 0 } else { per_table(tables) }
+}
