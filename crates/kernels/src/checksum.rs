@@ -60,13 +60,18 @@ pub fn header(octets: &[u8], sum: Sum) -> Sum {
     for word in words {
         total += opaque(u32::from_ne_bytes(*word).into());
     }
-    let last = match *rest {
-        [a] => [a, 0, 0, 0],
-        [a, b] => [a, b, 0, 0],
-        [a, b, c] => [a, b, c, 0],
-        _ => [0; 4],
-    };
-    Sum::from_wide(total + u64::from(u32::from_ne_bytes(last)))
+    if !rest.is_empty() {
+        total += last_octets(rest);
+    }
+    Sum::from_wide(total)
+}
+
+/// The word that at most three octets begin.
+#[cold]
+fn last_octets(rest: &[u8]) -> u64 {
+    let mut word = [0; 4];
+    word[..rest.len()].copy_from_slice(rest);
+    u32::from_ne_bytes(word).into()
 }
 
 /// Hides from the compiler where a word came from: it would make wide loads of narrow ones.
