@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Terminal tables of records.
+//! Terminal tables and plots of records.
 //!
 //! Renders the report of a command to text: plain, or with the colours every terminal has. What the
 //! record does not hold is shown as `-` with its reason nearby, never as 0. Texts of a record come
@@ -13,6 +13,7 @@
 mod kernels;
 mod layout;
 mod run;
+pub mod svg;
 mod tune;
 mod value;
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What people see, compared with files. After a wanted change: `UPDATE_GOLDEN=1 cargo test -p
-//! linerate-report`, then read the difference.
+//! What people see of a run and of a tune. Golden files: see `common`.
 
+mod common;
+
+use common::{PLAIN, assert_golden};
 use linerate_record::run::{
     Latency, RingReport, RunReport, StageReport, StrandReport, TimeShares, WindowCount,
 };
@@ -10,23 +12,6 @@ use linerate_record::tune::{Candidate, Finding, Limit, RuledOut, TuneReport};
 use linerate_record::{Figure, Tier, Warning};
 use linerate_report::Style;
 use std::collections::BTreeMap;
-use std::path::Path;
-
-const PLAIN: Style = Style { color: false, width: 100 };
-
-#[track_caller]
-fn assert_golden(name: &str, style: &Style, text: &str) {
-    for line in text.lines() {
-        assert!(line.trim_end() == line, "trailing blanks: {line:?}");
-        assert!(style.color || line.chars().count() <= style.width, "too wide: {line:?}");
-    }
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(&path, text).expect("the golden file can be written");
-    }
-    let golden = std::fs::read_to_string(&path).expect("the golden file exists");
-    assert!(golden == text, "{name} differs; the text is now:\n{text}");
-}
 
 fn within(unit: &str, value: f64, low: f64, high: f64, tier: Tier) -> Figure {
     let estimate = Estimate { value, low, high, confidence: 0.9, n: 9 };

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Plots of records, each one self-contained SVG file.
+//!
+//! A plot can be read without its colours: every line has a marker of its own, the legend stands in
+//! the order of the lines and names their values, and `<desc>` repeats them. Colours change with the
+//! reader's scheme; the background is painted, so that a plot is legible wherever it is shown.
+//!
+//! Left out: everything the plots of this program do not need, such as other scales and formats.
+
+mod bars;
+mod canvas;
+mod kernels;
+mod lines;
+
+pub use kernels::kernels;
+
+/// A plot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plot {
+    /// A name fit for a file, without an extension: `checksum-warm`.
+    pub name: String,
+    /// What it shows, in a line.
+    pub title: String,
+    /// The file, a line feed at its end.
+    pub svg: String,
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The plots.
+
+use crate::common::assert_same;
+use crate::example::report;
+use linerate_record::kernels::{KernelsReport, Row, State};
+use linerate_report::svg::{self, Plot};
+use roxmltree::{Document, Node};
+
+fn plots(report: &KernelsReport) -> Vec<Plot> {
+    let plots = svg::kernels(report);
+    for plot in &plots {
+        let xml = Document::parse(&plot.svg).unwrap_or_else(|e| panic!("{}: {e}", plot.name));
+        assert_is_sound(&plot.name, xml.root_element());
+    }
+    plots
+}
+
+fn number(node: Node, attribute: &str) -> f64 {
+    let text = node.attribute(attribute).unwrap_or_else(|| panic!("{node:?} has {attribute}"));
+    text.parse().unwrap_or_else(|_| panic!("{text} is a number"))
+}
+
+fn of_class<'a, 'input>(
+    svg: Node<'a, 'input>,
+    class: &'static str,
+) -> impl Iterator<Item = Node<'a, 'input>> {
+    let has = move |node: &Node| {
+        node.attribute("class").is_some_and(|c| c.split(' ').any(|word| word == class))
+    };
+    svg.descendants().filter(has)
+}
+
+fn points(line: Node) -> Vec<(f64, f64)> {
+    let pair = |pair: &str| {
+        let (x, y) = pair.split_once(',').expect("a pair");
+        (x.parse().expect("a number"), y.parse().expect("a number"))
+    };
+    line.attribute("points").expect("points").split(' ').map(pair).collect()
+}
+
+/// Everything lies on the canvas, lines and bars in the area of the plot or the legend, and no two
+/// texts on one another.
+fn assert_is_sound(name: &str, svg: Node) {
+    let (width, height) = (number(svg, "width"), number(svg, "height"));
+    let area = of_class(svg, "plot").next().expect("an area");
+    let (left, top) = (number(area, "x"), number(area, "y"));
+    let (right, bottom) = (left + number(area, "width"), top + number(area, "height"));
+    assert!(left > 0.0 && right < width && top > 0.0 && bottom < height, "{name}");
+    for line in of_class(svg, "line") {
+        for (x, y) in points(line) {
+            let in_legend = x > right;
+            assert!(x >= left && (in_legend || x <= right) && x <= width, "{name}: x {x}");
+            assert!(y >= top && y <= bottom, "{name}: y {y}");
+        }
+    }
+    for bar in of_class(svg, "bar") {
+        let (x, wide) = (number(bar, "x"), number(bar, "width"));
+        assert!(x == left && wide > 0.0 && x + wide <= right, "{name}: bar to {}", x + wide);
+    }
+    let boxes: Vec<[f64; 4]> =
+        svg.descendants().filter(|node| node.has_tag_name("text")).map(text_box).collect();
+    for (index, a) in boxes.iter().enumerate() {
+        assert!(a[0] >= 0.0 && a[2] <= width && a[1] >= 0.0 && a[3] <= height, "{name}: {a:?}");
+        for b in &boxes[index + 1..] {
+            let apart = a[2] <= b[0] || b[2] <= a[0] || a[3] <= b[1] || b[3] <= a[1];
+            assert!(apart, "{name}: {a:?} on {b:?}");
+        }
+    }
+}
+
+/// Left, top, right and bottom of a text, were all its letters of middling width.
+fn text_box(text: Node) -> [f64; 4] {
+    let letters = text.text().expect("letters").chars().count() as f64;
+    let (letter, ascent) = match text.attribute("class") {
+        Some("title") => (8.4, 12.0),
+        _ => (6.2, 9.0),
+    };
+    let (x, y, width) = (number(text, "x"), number(text, "y"), letters * letter);
+    let left = match text.attribute("text-anchor") {
+        None => x,
+        Some("middle") => x - width / 2.0,
+        Some("end") => x - width,
+        Some(other) => panic!("anchor {other}"),
+    };
+    [left, y - ascent, left + width, y + 3.0]
+}
+
+#[test]
+fn there_is_a_plot_of_each_kernel_and_state() {
+    let plots = plots(&report());
+    let names: Vec<&str> = plots.iter().map(|plot| plot.name.as_str()).collect();
+    let expected = [
+        "checksum-warm",
+        "checksum-mixes",
+        "checksum-cold",
+        "copy-warm",
+        "copy_checksum-warm",
+        "copy_checksum-cold",
+    ];
+    assert_eq!(names, expected);
+    for index in [0, 1, 5] {
+        assert_same(&format!("{}.svg", plots[index].name), &plots[index].svg);
+    }
+}
+
+#[test]
+fn what_was_measured_is_what_is_drawn() {
+    let report = report();
+    let plots = plots(&report);
+    let xml = Document::parse(&plots[0].svg).unwrap();
+    let svg = xml.root_element();
+    let area = of_class(svg, "plot").next().unwrap();
+    let line = of_class(svg, "v4").find(|node| node.has_tag_name("polyline")).unwrap();
+    let is_drawn = |row: &&Row| {
+        row.variant == "avx512vnni"
+            && row.kernel.name() == "checksum"
+            && (row.state, row.src_offset) == (State::Warm, Some(0))
+            && row.timing == linerate_record::kernels::Timing::Throughput
+    };
+    let rows: Vec<&Row> = report.rows.iter().filter(is_drawn).collect();
+    let drawn = points(line);
+    assert_eq!(drawn.len(), rows.len());
+    let ticks = of_class(svg, "tick").filter(|n| n.attribute("text-anchor") == Some("end"));
+    let ticks: Vec<f64> = ticks.map(|tick| tick.text().unwrap().parse().unwrap()).collect();
+    let (least, most) = (ticks[0], ticks[ticks.len() - 1]);
+    let octave = number(area, "height") / (most / least).log2();
+    let bottom = number(area, "y") + number(area, "height");
+    for ((_, y), row) in drawn.into_iter().zip(rows) {
+        let speed = least * ((bottom - y) / octave).exp2();
+        let measured = row.bytes_per_cycle.unwrap();
+        assert!((speed / measured).log2().abs() < 0.1 / octave, "{:?}: {speed}", row.size);
+    }
+}
+
+#[test]
+fn a_plot_says_what_it_shows() {
+    for plot in plots(&report()) {
+        let xml = Document::parse(&plot.svg).unwrap();
+        let svg = xml.root_element();
+        assert_eq!(svg.attribute("role"), Some("img"));
+        let labelled_by = svg.attribute("aria-labelledby").unwrap();
+        let text = |id| svg.descendants().find(|node| node.attribute("id") == Some(id)).unwrap();
+        let texts: Vec<&str> = labelled_by.split(' ').map(|id| text(id).text().unwrap()).collect();
+        assert_eq!(texts[0], plot.title);
+        assert!(plot.title.contains("Example Processor 9 <9999> & Sons"), "{}", plot.title);
+        assert!(texts[1].contains("selected"), "{}", texts[1]);
+        let is_cold = plot.name.ends_with("cold");
+        assert_eq!(plot.svg.contains("buffers 2,048 octets apart over 64 MiB"), is_cold);
+    }
+}
+
+#[test]
+fn nothing_is_drawn_of_what_was_not_measured() {
+    let mut bare = report();
+    for row in &mut bare.rows {
+        (row.cycles, row.ticks) = (None, None);
+    }
+    assert_eq!(svg::kernels(&bare), []);
+    bare.rows.clear();
+    assert_eq!(svg::kernels(&bare), []);
+}
+
+#[test]
+fn without_cycles_speed_is_in_gigabytes_per_second() {
+    let mut ticks = report();
+    for row in &mut ticks.rows {
+        (row.cycles, row.bytes_per_cycle) = (None, None);
+    }
+    let plots = plots(&ticks);
+    assert!(plots[0].svg.contains("GB/s (10⁹ octets per second)"));
+    assert!(!plots[0].svg.contains("per core cycle"));
+}
+
+#[test]
+fn one_size_many_routines_and_odd_names_are_drawn_too() {
+    let mut odd = report();
+    odd.rows.retain(|row| row.size == Some(64));
+    let rows = odd.rows.clone();
+    for copy in 0..20 {
+        odd.rows.extend(rows.iter().cloned().map(|mut row| {
+            row.variant = format!("{}\u{0}<]]>&\"{copy} of a name without end", row.variant);
+            row
+        }));
+    }
+    odd.processor = Some("A processor whose name goes on ".repeat(8));
+    assert_eq!(plots(&odd).len(), 5);
+}
