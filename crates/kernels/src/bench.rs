@@ -3,7 +3,9 @@
 //! machine, and peers, all behind one call through one function pointer, so that all pay the same
 //! for being called.
 //!
-//! Measuring itself is left to the caller, and so is checking: a bound computes nothing.
+//! Measuring itself is left to the caller, and so is checking: a bound computes nothing. Write to
+//! buffers before reading them in a loop: pages never written are all the same page of zeros, and
+//! loads from many addresses that mean one place are slow on some processors.
 //!
 //! ```
 //! use linerate_kernels::{Kernel, bench};

@@ -74,7 +74,8 @@ fn last_octets(rest: &[u8]) -> u64 {
     u32::from_ne_bytes(word).into()
 }
 
-/// Hides from the compiler where a word came from: it would make wide loads of narrow ones.
+/// Hides from the compiler where a word came from. It would make wide loads of narrow ones: without
+/// this, rustc 1.95 takes the first 16 octets of a header of 20 with one vector load.
 #[inline(always)]
 fn opaque(word: u64) -> u64 {
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]

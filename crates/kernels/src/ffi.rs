@@ -20,7 +20,7 @@ pub(crate) struct Variant {
     pub(crate) vector: c_int,
     pub(crate) compiled: c_int,
     supported: Option<unsafe extern "C" fn() -> c_int>,
-    pub(crate) preferred: c_uint,
+    preferred: c_uint,
     pub(crate) csum_partial: Option<CsumPartial>,
     pub(crate) copy_csum_partial: Option<CopyCsumPartial>,
     pub(crate) copy: Option<Copy>,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Internet checksum, copy, copy with checksum, and fill, as fast as the machine's loads and stores.
+//! Internet checksum, copy, copy with checksum, and fill, as fast as the machine's loads and
+//! stores.
 //!
 //! The kernels are C (`native/`), one variant per instruction set, chosen at the first call by what
 //! the processor can run. This crate is their safe face: slices say what may be read and written,
@@ -25,9 +26,9 @@
 //! What it leaves out: packets, headers and their fields; memory shared with devices.
 //!
 //! # Environment
-//! Needs a C compiler when built and only `core` when used. The variants use vector registers: where
-//! the caller must not (some kernels and interrupt handlers), take [`Kernels`] of a variant that
-//! says so in [`Variant::is_vector`].
+//! Needs a C compiler when built and only `core` when used. Most variants use vector registers:
+//! where the caller must not (some kernels, interrupt handlers), take [`Kernels`] of a variant
+//! whose [`Variant::is_vector`] says no.
 //!
 //! # Features
 //! - `bench`: the module `bench`, with every variant and the bounds of the machine behind one call
@@ -35,7 +36,7 @@
 
 #![no_std]
 
-#[cfg(any(test, feature = "bench"))]
+#[cfg(feature = "bench")]
 extern crate alloc;
 
 pub mod checksum;

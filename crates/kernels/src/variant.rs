@@ -33,16 +33,6 @@ impl Kernel {
             Self::Fill => "fill",
         }
     }
-
-    /// Its bit in `preferred` of a descriptor.
-    const fn bit(self) -> u32 {
-        match self {
-            Self::Checksum => 1,
-            Self::CopyChecksum => 2,
-            Self::Copy => 4,
-            Self::Fill => 8,
-        }
-    }
 }
 
 impl fmt::Display for Kernel {
@@ -100,11 +90,6 @@ impl Variant {
     /// them.
     pub fn is_supported(self) -> bool {
         self.is_compiled() && self.0.supported()
-    }
-
-    /// Whether a processor that can run nothing better would use this variant for the kernel.
-    pub fn is_preferred_for(self, kernel: Kernel) -> bool {
-        self.0.preferred & kernel.bit() != 0
     }
 
     /// From a descriptor in the form of the table's.
@@ -185,9 +170,10 @@ impl fmt::Display for VariantError<'_> {
 
 impl Error for VariantError<'_> {}
 
-/// Makes [`checksum::partial`](crate::checksum::partial), [`copy`](crate::copy()) and their siblings
-/// use one variant from now on, in all threads; `None` goes back to the best of each. Calls that
-/// race with the change use either variant. [`Kernels`] taken before keep what they hold.
+/// Makes [`checksum::partial`](crate::checksum::partial), [`copy`](crate::copy()) and their
+/// siblings use one variant from now on, in all threads; `None` goes back to the best of each.
+/// Calls that race with the change use either variant. [`Kernels`] taken before keep what they
+/// hold.
 ///
 /// # Errors
 /// If there is no such variant or it cannot run here; then nothing has changed.

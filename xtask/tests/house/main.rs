@@ -5,5 +5,6 @@
 
 mod arrows;
 mod links;
+mod package;
 mod tidy;
 mod tree;

@@ -38,6 +38,21 @@ fn bounds_are_for_one_way_of_moving_each() {
     }
 }
 
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn bounds_are_as_wide_as_the_processor() {
+    let wide = is_x86_feature_detected!("avx2");
+    let widest = is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl");
+    for (bits, has) in [("64", true), ("128", true), ("256", wide), ("512", widest)] {
+        for bound in bounds().filter(|b| b.name().ends_with(bits)) {
+            assert_eq!(bound.is_supported(), has, "{}", bound.name());
+        }
+    }
+}
+
 /// Octets with a page before and a page behind that cannot be touched.
 struct Fenced {
     start: *mut u8,
