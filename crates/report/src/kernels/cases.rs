@@ -149,6 +149,7 @@ pub(crate) struct Series<'a> {
 pub(crate) struct Block<'a> {
     pub(crate) kernel: Kernel,
     pub(crate) section: Section,
+    pub(crate) timing: Timing,
     pub(crate) placement: Placement,
     /// In the order of roles, then of the record.
     pub(crate) series: Vec<Series<'a>>,
@@ -161,8 +162,9 @@ pub(crate) fn blocks(report: &KernelsReport) -> Vec<Block<'_>> {
         let Some(load) = Load::of(row) else { continue };
         let placement = Placement::of(row);
         let section = Section::of(row, &placement);
-        // Cold mixes and sizes do not share a table.
-        let series = sorted.entry((row.kernel, section, row.mix.is_some(), placement)).or_default();
+        // Not even within a section do mixes and sizes share a table, nor times of two kinds.
+        let key = (row.kernel, section, row.timing, row.mix.is_some(), placement);
+        let series = sorted.entry(key).or_default();
         match series.iter_mut().find(|s| s.name == row.variant && s.role == row.role) {
             Some(found) => drop(found.rows.insert(load, row)),
             None => series.push(Series {
@@ -173,9 +175,9 @@ pub(crate) fn blocks(report: &KernelsReport) -> Vec<Block<'_>> {
         }
     }
     let mut blocks = Vec::with_capacity(sorted.len());
-    for ((kernel, section, _, placement), mut series) in sorted {
+    for ((kernel, section, timing, _, placement), mut series) in sorted {
         series.sort_by_key(|series| series.role);
-        blocks.push(Block { kernel, section, placement, series });
+        blocks.push(Block { kernel, section, timing, placement, series });
     }
     blocks
 }
@@ -196,6 +198,11 @@ impl<'a> Block<'a> {
 
     pub(crate) fn selected(&self, load: Load) -> Option<&'a Row> {
         self.of_role(Role::Selected).find_map(|series| series.rows.get(&load).copied())
+    }
+
+    /// Whether a routine of `role` has a row, be it without a number.
+    pub(crate) fn has(&self, role: Role, load: Load) -> bool {
+        self.of_role(role).any(|series| series.rows.contains_key(&load))
     }
 
     /// The row of `role` that takes the least time.

@@ -8,7 +8,7 @@ use super::cases::{Block, Load, Section, Unit};
 use crate::Style;
 use crate::layout::{CHOSEN, Grid, Paint, painted};
 use crate::value::{ABSENT, clean};
-use linerate_record::kernels::{Role, Row};
+use linerate_record::kernels::{Role, Row, Timing};
 use linerate_record::units::three_digits;
 
 /// What stands before the time of the fastest variant.
@@ -92,9 +92,9 @@ fn line(is_selected: bool, label: &str, cells: impl Iterator<Item = String>) -> 
 
 /// The least time of all routines of a role.
 fn of_role(block: &Block, role: Role, label: &str, loads: &[Load], unit: Unit) -> Line {
-    let cell = |&load: &Load| {
-        let fastest = block.fastest(role, load, unit);
-        fastest.map_or(ABSENT.to_owned(), |(_, time)| three_digits(time))
+    let cell = |&load: &Load| match block.fastest(role, load, unit) {
+        Some((_, time)) => three_digits(time),
+        None => absent(block.has(role, load)),
     };
     line(false, label, loads.iter().map(cell))
 }
@@ -103,8 +103,17 @@ fn of_role(block: &Block, role: Role, label: &str, loads: &[Load], unit: Unit) -
 fn share_line(block: &Block, loads: &[Load]) -> Option<Line> {
     let share = |&load: &Load| block.selected(load).and_then(|row| row.of_bound);
     loads.iter().find_map(share)?;
-    let cell = |load| share(load).map_or(ABSENT.to_owned(), |s| format!("{:.0}", s * 100.0));
+    let cell = |load: &Load| match share(load) {
+        Some(share) => format!("{:.0}", share * 100.0),
+        None => absent(block.has(Role::Selected, *load)),
+    };
     Some(line(false, "  % of the bound", loads.iter().map(cell)))
+}
+
+/// What stands in place of a number: a mark with a reason in the notes if it should be there,
+/// nothing where nothing was to be timed.
+fn absent(has_row: bool) -> String {
+    if has_row { ABSENT.to_owned() } else { String::new() }
 }
 
 fn best_time(block: &Block, load: Load, unit: Unit) -> f64 {
@@ -112,7 +121,7 @@ fn best_time(block: &Block, load: Load, unit: Unit) -> f64 {
 }
 
 fn time(row: Option<&Row>, unit: Unit) -> String {
-    row.and_then(|row| unit.time(row)).map_or(ABSENT.to_owned(), three_digits)
+    row.and_then(|row| unit.time(row)).map_or_else(|| absent(row.is_some()), three_digits)
 }
 
 /// At most `LONGEST_NAME` columns of a name.
@@ -129,13 +138,17 @@ fn title(block: &Block, unit: Unit) -> String {
         (_, true) => "aligned".to_owned(),
         (_, false) => block.placement.text(),
     };
-    let what = match block.section {
-        Section::Aligned | Section::Misaligned => format!("warm, {placement}"),
-        Section::Mixes => format!("warm, random sizes, {placement}"),
-        Section::Latency => format!("warm, {placement}, latency"),
-        Section::JustWritten => format!("header just written, {placement}"),
-        Section::Cold => format!("cold, {placement}"),
+    let state = match block.section {
+        Section::Aligned | Section::Misaligned | Section::Latency => "warm",
+        Section::Mixes => "warm, random sizes",
+        Section::JustWritten => "header just written",
+        Section::Cold => "cold",
     };
+    let timing = match block.timing {
+        Timing::Throughput => "",
+        Timing::Latency => ", latency",
+    };
+    let what = format!("{state}, {placement}{timing}");
     let bound = block.bound_text().map(|bound| format!("; bound: {bound}")).unwrap_or_default();
     clean(&format!("{}, {what}: {} per call{bound}", block.kernel, unit.name()))
 }

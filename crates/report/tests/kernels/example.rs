@@ -139,7 +139,7 @@ fn all_rows() -> Vec<Row> {
         ..aligned.clone()
     };
     let latency = Case { timing: Timing::Latency, slower: 2.0, ..aligned.clone() };
-    let written = Case { state: State::JustWritten, slower: 1.6, ..aligned.clone() };
+    let written = Case { state: State::JustWritten, slower: 1.6, ..latency.clone() };
     let cold = Case { state: State::Cold, slower: 6.5, ..aligned.clone() };
     let copy = Case { kernel: Kernel::Copy, destination: Some(0), ..aligned.clone() };
     let copy_shifted = Case { destination: Some(2), ..copy.clone() };
@@ -149,7 +149,7 @@ fn all_rows() -> Vec<Row> {
     [
         rows(&aligned, &CHECKSUM, &SIZES, &[]),
         rows(&shifted, &CHECKSUM, &SIZES, &[]),
-        rows(&mean, &CHECKSUM, &SIZES, &[]),
+        rows(&mean, &CHECKSUM, &[1460, 4096, 8000], &[]),
         rows(&shifted, &CHECKSUM, &[], &Mix::ALL),
         rows(&latency, &CHECKSUM, &[20, 40, 64], &[]),
         rows(&written, &CHECKSUM, &[20, 40, 60], &[]),
