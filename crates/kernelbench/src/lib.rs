@@ -1,3 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Measures the kernels of `linerate-kernels` beside their bounds and peers, in turns, after
-//! checking each of them. Printing and files are left to `cli`.
+//! checking each of them.
+//!
+//! | question | module |
+//! |---|---|
+//! | what is called, on what, and what of it is timed? | [`cases`] |
+//! | how are routines timed against each other? | [`rounds`] |
+//! | how fast is everything on this machine? | [`sweep`](mod@sweep) |
+//! | does it reach what is asked of it? | [`targets`] |
+//!
+//! All routines of a case are timed in the same rounds, each in a window of some 25 us, in random
+//! order; ratios are taken within a round. Times are in ticks of the timestamp counter, turned into
+//! core cycles with a chain of additions timed before and after the case.
+//!
+//! Left out: printing and files, which are `cli`'s; the effect of wide vectors on the clock of what
+//! runs beside or after them; other processors than the one at hand.
+
+mod bout;
+pub mod cases;
+mod check;
+mod error;
+mod lineup;
+mod memory;
+mod mixes;
+mod peers;
+pub mod rounds;
+pub mod summary;
+pub mod sweep;
+pub mod targets;
+
+pub use error::Error;
+pub use lineup::{Filter, peer_reports, variant_reports};
+pub use sweep::{Outcome, Request, Watch, sweep};

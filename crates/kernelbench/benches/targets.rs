@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is asked of the kernels, measured: the table of targets.
+//!
+//! All routines of a case run in the same rounds in random order on one processor; ratios are taken
+//! within a round. A target that is missed is printed as such and fails nothing.
+//!
+//! `cargo bench -p linerate-kernelbench`
+#![forbid(unsafe_code)]
+
+use linerate_kernelbench::cases::Scope;
+use linerate_kernelbench::targets::{cases, table, targets};
+use linerate_kernelbench::{Request, Watch, sweep};
+use linerate_linux::allowed_cpus;
+use linerate_machine::topology::pick_cpus;
+use std::sync::atomic::AtomicBool;
+
+fn main() {
+    let test = std::env::args().any(|argument| argument == "--test");
+    let allowed = allowed_cpus().expect("the kernel tells the processors");
+    let targets = targets();
+    let scope = Scope { quick: test, ..Scope::full() };
+    let request =
+        Request { cases: cases(&targets), ..Request::new(&scope, pick_cpus(1, &allowed)[0]) };
+    let watch = Watch { stop: &AtomicBool::new(false), progress: &|_, _| {} };
+    let outcome = sweep(&request, &watch).expect("there are cases, and the processor may be used");
+    print!("{}", table(&targets, &outcome.measured));
+    let windows = outcome.report.windows;
+    println!("{} of {} windows lost to preemption", windows.lost_to_preemption, windows.total);
+    for wrong in &outcome.report.wrong {
+        println!("WRONG: {} {}: {}", wrong.kernel, wrong.variant, wrong.difference);
+    }
+}

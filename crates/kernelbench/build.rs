@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Compiles the peers in C: one of our own always, those of others with the feature `peers` where
+//! they are found. One that is not found, or does not compile, is left out with a reason that the
+//! program repeats; it never fails the build.
+//!
+//! For each peer that is found: `cfg(peer_NAME)` and `PEER_NAME_SOURCE`, its version. For one that
+//! is not: `PEER_NAME_REASON`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn main() {
+    println!("cargo::rerun-if-changed=peers");
+    println!("cargo::rustc-check-cfg=cfg(peer_dpdk, peer_lwip)");
+    compiler().file("peers/masked_loop_avx512.c").compile("linerate_masked_loop");
+    let wanted = std::env::var_os("CARGO_FEATURE_PEERS").is_some();
+    for (name, found) in [("dpdk", dpdk as fn() -> Found), ("lwip", lwip)] {
+        let found = if wanted { found() } else { Err("built without the feature `peers`".into()) };
+        let upper = name.to_uppercase();
+        match found {
+            Ok(source) => {
+                println!("cargo::rustc-cfg=peer_{name}");
+                println!("cargo::rustc-env=PEER_{upper}_SOURCE={source}");
+            }
+            Err(reason) => println!("cargo::rustc-env=PEER_{upper}_REASON={reason}"),
+        }
+    }
+}
+
+/// The version of a peer that was compiled, or why there is none, in one line.
+type Found = Result<String, String>;
+
+fn compiler() -> cc::Build {
+    let mut build = cc::Build::new();
+    build.std("gnu11").opt_level(2).warnings(true).extra_warnings(true);
+    build
+}
+
+/// Compiles and archives; what the compiler had to say is in the build's own log.
+fn compile(build: &cc::Build, archive: &str) -> Result<(), String> {
+    let cannot = |_| format!("{archive} does not compile here; the log of the build says why");
+    build.try_compile(archive).map_err(cannot)
+}
+
+fn pkg_config(question: &str) -> Option<String> {
+    let output = Command::new("pkg-config").args([question, "libdpdk"]).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| text.trim().to_owned())
+}
+
+/// The header of DPDK, with the flags of its package.
+fn dpdk() -> Found {
+    let target = std::env::var("TARGET").unwrap_or_default();
+    if std::env::var("HOST").as_deref() != Ok(&target) || !target.starts_with("x86_64") {
+        return Err(format!("not looked for when built for {target}"));
+    }
+    let version = pkg_config("--modversion").ok_or("not installed: apt install libdpdk-dev")?;
+    let flags = pkg_config("--cflags").ok_or("pkg-config does not know its flags")?;
+    let mut build = compiler();
+    // Others' headers are not held to our warnings.
+    build.file("peers/dpdk.c").opt_level(3).warnings(false).extra_warnings(false);
+    flags.split_whitespace().for_each(|flag| _ = build.flag(flag));
+    compile(&build, "linerate_dpdk")?;
+    Ok(format!("DPDK {version}, rte_ip.h"))
+}
+
+/// The checksum of lwIP, from the folder that `cargo xtask fetch lwip` fills.
+fn lwip() -> Found {
+    let folder = Path::new("../../third-party/lwip");
+    println!("cargo::rerun-if-changed={}", folder.display());
+    let sources: PathBuf = folder.join("src");
+    if !sources.join("core/inet_chksum.c").exists() {
+        return Err("not fetched: cargo xtask fetch lwip".into());
+    }
+    let version = std::fs::read_to_string(folder.join("version.txt")).unwrap_or_default();
+    for algorithm in ["1", "2", "3"] {
+        let mut build = compiler();
+        build.file("peers/lwip/lwip.c").define("LWIP_CHKSUM_ALGORITHM", algorithm);
+        build.include("peers/lwip").include(sources.join("include")).include(&sources);
+        build.warnings(false).extra_warnings(false);
+        compile(&build, &format!("linerate_lwip{algorithm}"))?;
+    }
+    Ok(format!("lwIP {}, inet_chksum.c", version.trim()))
+}

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One case as a race: for each routine the loop of calls that makes up a window.
+//!
+//! All routines are called through a pointer, from the same loops. A loop costs little beside the
+//! nine or ten cycles of a call; what it costs is in the times of all alike, the bound's too.
+
+use crate::cases::{Case, Length, MEAN_OFFSETS, Source};
+use crate::memory::{Footprint, LINE_OCTETS, Memory};
+use crate::mixes;
+use crate::rounds::{Calls, Race};
+use linerate_kernels::bench::Routine;
+use linerate_record::kernels::{Kernel, State, Timing};
+use std::hint::black_box;
+use std::ops::Range;
+
+/// The value that buffers are filled with.
+pub(crate) const FILL: u8 = 0xa5;
+
+/// Packets of a mix in a window: all routines get the same.
+const MIX_CALLS: u32 = 2048;
+
+/// Where packets of a mix lie: few places, which stay in the nearest cache.
+const MIX_SLOTS: usize = 4;
+const SLOT_OCTETS: usize = 2048;
+
+/// Calls per window at most when cold: the whole of the slots is read afterwards, 2 MiB.
+const COLD_CALLS_MAX: u32 = 1024;
+
+/// Octets from the start of a cold buffer to the start of the next: the slots of packet pools where
+/// they are large enough, otherwise one directly behind the other.
+pub(crate) fn cold_stride(octets: usize) -> usize {
+    let with_offset = octets + LINE_OCTETS;
+    let slots = [SLOT_OCTETS, 10_240].into_iter().find(|&slot| with_offset <= slot);
+    slots.unwrap_or(octets.next_multiple_of(LINE_OCTETS) + LINE_OCTETS)
+}
+
+/// Octets of each area that a case takes.
+pub(crate) fn octets_needed(case: &Case, footprint: Footprint) -> usize {
+    match (case.length, case.state) {
+        (Length::Mix(_), _) => MIX_SLOTS * SLOT_OCTETS,
+        (Length::Octets(octets), State::Cold) => {
+            footprint.octets.max(2 * cold_stride(octets as usize))
+        }
+        (Length::Octets(octets), _) => octets as usize + LINE_OCTETS,
+    }
+}
+
+/// A case with its routines, ready to run.
+pub(crate) struct Bout<'a> {
+    case: Case,
+    routines: &'a [Routine],
+    memory: &'a mut Memory,
+    /// Of a mix: the lengths of the packets.
+    lengths: Vec<u16>,
+    /// Of a cold case: octets from slot to slot, and the slots there are.
+    stride: usize,
+    slots: usize,
+    /// The next slot, and the slots that the window just timed went through.
+    next_slot: usize,
+    walked: Range<usize>,
+}
+
+impl<'a> Bout<'a> {
+    /// The case on this memory, which must have [`octets_needed`]. The seed draws the mix.
+    pub(crate) fn new(
+        case: Case,
+        routines: &'a [Routine],
+        memory: &'a mut Memory,
+        footprint: Footprint,
+        seed: u64,
+    ) -> Self {
+        let lengths = match case.length {
+            Length::Mix(mix) => mixes::lengths(mix, seed),
+            Length::Octets(_) => Vec::new(),
+        };
+        let stride = match case.length {
+            Length::Octets(octets) => cold_stride(octets as usize),
+            Length::Mix(_) => SLOT_OCTETS,
+        };
+        let slots = octets_needed(&case, footprint) / stride;
+        Self { case, routines, memory, lengths, stride, slots, next_slot: 0, walked: 0..0 }
+    }
+
+    /// Octets per call, on average.
+    pub(crate) fn mean_octets(&self) -> f64 {
+        match self.case.length {
+            Length::Octets(octets) => f64::from(octets),
+            Length::Mix(_) => mixes::mean(&self.lengths),
+        }
+    }
+
+    /// How many calls make a window of so many ticks.
+    pub(crate) fn calls(&self, ticks: f64) -> Calls {
+        match (self.case.length, self.case.source, self.case.state) {
+            (Length::Mix(_), ..) => Calls::Exactly(MIX_CALLS),
+            (_, _, State::Cold) => {
+                // Half of the walk at most, so that a slot comes back after a walk.
+                let at_most = COLD_CALLS_MAX.min((self.slots / 2).max(1) as u32);
+                Calls::Filling { ticks, multiple: 1, at_most }
+            }
+            (_, Source::MeanOffsets, _) => {
+                let multiple = MEAN_OFFSETS.len() as u32;
+                Calls::Filling { ticks, multiple, at_most: u32::MAX }
+            }
+            _ => Calls::Filling { ticks, multiple: 1, at_most: u32::MAX },
+        }
+    }
+
+    /// The calls of a window through `call`, which takes destination, source and sum.
+    fn calls_of(&mut self, calls: u32, round: u32, call: impl Fn(&mut [u8], &[u8], u32) -> u32) {
+        let (destination, source) = self.memory.both();
+        let to = self.case.dst_offset.unwrap_or(0) as usize;
+        let from = match self.case.source {
+            Source::At(offset) => offset as usize,
+            Source::None | Source::MeanOffsets => 0,
+        };
+        let result = match (self.case.length, self.case.state, self.case.timing) {
+            (Length::Mix(_), ..) => {
+                let first = round as usize * calls as usize % self.lengths.len();
+                let lengths = &self.lengths[first..][..calls as usize];
+                in_slots(&mut destination[to..], &source[from..], lengths, call)
+            }
+            (Length::Octets(octets), State::Cold, _) => {
+                let octets = octets as usize;
+                if self.next_slot + calls as usize > self.slots {
+                    self.next_slot = 0;
+                }
+                let first = self.next_slot;
+                self.next_slot += calls as usize;
+                self.walked = first * self.stride..self.next_slot * self.stride;
+                let (to, from) = (to + self.walked.start, from + self.walked.start);
+                let walk = Walk { octets, stride: self.stride, calls };
+                walk.run(&mut destination[to..], &source[from..], call)
+            }
+            (Length::Octets(octets), State::JustWritten, _) => {
+                let (header, octets) = (&mut destination[..LINE_OCTETS], octets as usize);
+                written(header, octets, calls, |header, sum| call(&mut [], header, sum))
+            }
+            (Length::Octets(octets), _, Timing::Latency) => {
+                let octets = octets as usize;
+                let source = &source[from..from + octets];
+                dependent(source, calls, |source| call(&mut [], source, 0))
+            }
+            (Length::Octets(octets), ..) => {
+                let destination = &mut destination[to..][..octets as usize];
+                let offsets: &[u32] = match self.case.source {
+                    Source::MeanOffsets => &MEAN_OFFSETS,
+                    Source::None => &[0],
+                    Source::At(ref offset) => std::slice::from_ref(offset),
+                };
+                at_offsets(destination, source, offsets, calls, call)
+            }
+        };
+        black_box(result);
+    }
+}
+
+impl Race for Bout<'_> {
+    fn run(&mut self, which: usize, calls: u32, round: u32) {
+        // A copy of its own: nothing that is called can change where the next call goes.
+        let routine = self.routines[which];
+        match self.case.kernel {
+            Kernel::Checksum => {
+                self.calls_of(calls, round, |_, source, sum| routine.checksum(source, sum));
+            }
+            Kernel::Copy => self.calls_of(calls, round, |destination, source, sum| {
+                routine.copy(destination, source);
+                sum
+            }),
+            Kernel::CopyChecksum => self.calls_of(calls, round, |destination, source, sum| {
+                routine.copy_checksum(destination, source, sum)
+            }),
+            Kernel::Fill => self.calls_of(calls, round, |destination, _, sum| {
+                routine.fill(destination, FILL);
+                sum
+            }),
+        }
+    }
+
+    /// What lies between the cold buffers is read too, so that the whole footprint passes through
+    /// the caches however small the buffers are.
+    fn settle(&mut self) {
+        if self.case.state == State::Cold {
+            let source = self.case.source != Source::None;
+            let destination = self.case.dst_offset.is_some();
+            self.memory.read_lines(self.walked.clone(), source, destination);
+        }
+    }
+}
+
+/// As many calls from each of the offsets of the source, one offset after the other.
+fn at_offsets(
+    destination: &mut [u8],
+    source: &[u8],
+    offsets: &[u32],
+    calls: u32,
+    call: impl Fn(&mut [u8], &[u8], u32) -> u32,
+) -> u32 {
+    let mut result = 0;
+    for &offset in offsets {
+        let source = &source[offset as usize..][..destination.len()];
+        for _ in 0..calls / offsets.len() as u32 {
+            result ^= call(destination, source, 0);
+        }
+    }
+    result
+}
+
+/// Calls that need each other: where the next one reads depends, for all the processor knows, on
+/// what the last one returned.
+fn dependent(source: &[u8], calls: u32, call: impl Fn(&[u8]) -> u32) -> u32 {
+    let nothing = black_box(0);
+    let mut sum = 0_u32;
+    for _ in 0..calls {
+        sum = call(&source[(sum & nothing) as usize..]);
+    }
+    sum
+}
+
+/// A header that is written in words of eight octets, summed, and written again with the sum. The
+/// sum of the last one goes into the first word.
+fn written(header: &mut [u8], octets: usize, calls: u32, call: impl Fn(&[u8], u32) -> u32) -> u32 {
+    let mut sum = 0;
+    for _ in 0..calls {
+        let mut word = u64::from(sum);
+        for place in header[..octets.next_multiple_of(8)].chunks_exact_mut(8) {
+            place.copy_from_slice(&word.to_ne_bytes());
+            // The compiler must not join this store with the next to a wider one.
+            black_box(&*place);
+            word = 0x4500_05dc_4000_4011;
+        }
+        sum = call(&header[..octets], 0);
+    }
+    sum
+}
+
+/// Packets of these lengths in a few slots, in turn.
+fn in_slots(
+    destination: &mut [u8],
+    source: &[u8],
+    lengths: &[u16],
+    call: impl Fn(&mut [u8], &[u8], u32) -> u32,
+) -> u32 {
+    let mut result = 0;
+    for (packet, &octets) in lengths.iter().enumerate() {
+        let slot = packet % MIX_SLOTS * SLOT_OCTETS;
+        let (destination, source) = (&mut destination[slot..], &source[slot..]);
+        let octets = usize::from(octets);
+        result ^= call(&mut destination[..octets], &source[..octets], 0);
+    }
+    result
+}
+
+/// Calls each of which works on the next of equally distant buffers.
+struct Walk {
+    octets: usize,
+    stride: usize,
+    calls: u32,
+}
+
+impl Walk {
+    fn run(
+        &self,
+        destination: &mut [u8],
+        source: &[u8],
+        call: impl Fn(&mut [u8], &[u8], u32) -> u32,
+    ) -> u32 {
+        let mut result = 0;
+        for slot in 0..self.calls as usize {
+            let at = slot * self.stride..slot * self.stride + self.octets;
+            result ^= call(&mut destination[at.clone()], &source[at], 0);
+        }
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    #[test]
+    fn the_mean_is_over_as_many_calls_at_each_offset() {
+        let seen = RefCell::new(Vec::new());
+        let (mut destination, source) = ([0; 100], (0..=255).collect::<Vec<u8>>());
+        let call = |_: &mut [u8], source: &[u8], _| {
+            seen.borrow_mut().push(u32::from(source[0]));
+            assert_eq!(source.len(), 100);
+            0
+        };
+        at_offsets(&mut destination, &source, &MEAN_OFFSETS, 24, call);
+        let seen = seen.into_inner();
+        assert_eq!(seen.len(), 24);
+        for offset in MEAN_OFFSETS {
+            assert_eq!(seen.iter().filter(|&&at| at == offset).count(), 3, "{offset}");
+        }
+    }
+
+    #[test]
+    fn each_call_gets_what_the_one_before_returned() {
+        let calls = RefCell::new(0);
+        let sum = dependent(&[1; 20], 7, |source| {
+            assert_eq!(source.len(), 20);
+            *calls.borrow_mut() += 1;
+            *calls.borrow()
+        });
+        assert_eq!(sum, 7);
+        let mut header = [0xff; 64];
+        let seen = RefCell::new(Vec::new());
+        written(&mut header, 20, 3, |header, _| {
+            seen.borrow_mut().push((header.len(), header[0]));
+            seen.borrow().len() as u32
+        });
+        assert_eq!(seen.into_inner(), [(20, 0), (20, 1), (20, 2)]);
+        assert!(header[24..].iter().all(|&octet| octet == 0xff));
+    }
+
+    #[test]
+    fn packets_of_a_mix_lie_in_few_slots() {
+        let mut memory = Memory::new(MIX_SLOTS * SLOT_OCTETS, 1);
+        let (destination, source) = memory.both();
+        let base = source.as_ptr() as usize;
+        let seen = RefCell::new(Vec::new());
+        in_slots(&mut destination[2..], &source[14..], &[40, 1500, 20, 64, 41], |to, from, _| {
+            assert_eq!(to.len(), from.len());
+            seen.borrow_mut().push((from.as_ptr() as usize - base, from.len()));
+            0
+        });
+        let expected = [(14, 40), (2062, 1500), (4110, 20), (6158, 64), (14, 41)];
+        assert_eq!(seen.into_inner(), expected);
+    }
+
+    #[test]
+    fn cold_calls_walk_through_the_whole_footprint() {
+        let footprint = Footprint { octets: 1 << 20, cache_octets: None };
+        for (octets, stride) in [(20, 2048), (1500, 2048), (4096, 10_240), (16_384, 16_448)] {
+            assert_eq!(cold_stride(octets as usize), stride);
+            let case = Case::cold(Kernel::Fill, octets);
+            let mut memory = Memory::new(octets_needed(&case, footprint), 1);
+            let routines = [Routine::selected(linerate_kernels::Kernel::Fill)];
+            let mut bout = Bout::new(case, &routines, &mut memory, footprint, 1);
+            let slots = (1 << 20) / stride;
+            assert_eq!(bout.slots, slots);
+            let half = slots as u32 / 2;
+            for first in [0, half as usize, 0] {
+                bout.run(0, half, 0);
+                assert_eq!(bout.walked, first * stride..(first + half as usize) * stride);
+                bout.settle();
+            }
+            let (destination, _) = memory.both();
+            let filled = destination.iter().filter(|&&octet| octet == FILL).count();
+            assert_eq!(filled, half as usize * 2 * octets as usize);
+        }
+    }
+}

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The cases: what is called, on how many octets, where they lie, and what of it is timed.
+//!
+//! Left out: which routines take part in a case; that follows from its kernel.
+
+use linerate_record::kernels::{Kernel, Mix, State, Timing};
+use std::fmt;
+
+/// The sizes of the sweep, in octets: headers, powers of two, the segments of Ethernet frames and of
+/// jumbo frames, and what a segmentation offload hands over.
+pub const SIZES: [u32; 15] =
+    [20, 40, 64, 128, 256, 512, 576, 1024, 1460, 1500, 4096, 8000, 9000, 16_384, 65_536];
+
+/// The largest size that may be asked for.
+pub const SIZE_MAX: u32 = 1 << 20;
+
+/// The offsets whose mean stands for "misaligned": odd and even, near both ends of a line.
+pub const MEAN_OFFSETS: [u32; 8] = [1, 2, 7, 14, 31, 34, 45, 63];
+
+/// The sizes at which that mean is taken.
+const MEAN_SIZES: [u32; 3] = [1460, 4096, 8000];
+
+/// Where an IP packet begins behind an Ethernet header at the start of a line, and where it does
+/// when whoever wrote it left room for the header to make it aligned.
+const BEHIND_ETHERNET: u32 = 14;
+const ALIGNED_ETHERNET: u32 = 2;
+
+/// Sizes of sums whose latency is timed: headers with and without options, and small packets.
+const LATENCY_SIZES: [u32; 7] = [20, 28, 40, 52, 60, 64, 128];
+
+/// Headers that are summed as soon as they are written.
+const WRITTEN_SIZES: [u32; 3] = [20, 40, 60];
+
+/// How many octets a call is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Length {
+    /// So many.
+    Octets(u32),
+    /// Another number each time.
+    Mix(Mix),
+}
+
+/// Where the source begins behind a multiple of 64, in octets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// There is none.
+    None,
+    /// So far.
+    At(u32),
+    /// As many calls at each of [`MEAN_OFFSETS`].
+    MeanOffsets,
+}
+
+/// One case. All routines that take part in it are timed in the same rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Case {
+    /// What the routines do.
+    pub kernel: Kernel,
+    /// On how many octets.
+    pub length: Length,
+    /// Where the source begins.
+    pub source: Source,
+    /// Where the destination begins behind a multiple of 64; `None` without one.
+    pub dst_offset: Option<u32>,
+    /// Where the octets are when the call begins.
+    pub state: State,
+    /// What is timed.
+    pub timing: Timing,
+}
+
+impl Case {
+    /// Warm calls of one size that do not wait for each other, everything at multiples of 64.
+    pub fn aligned(kernel: Kernel, size: u32) -> Self {
+        Self {
+            kernel,
+            length: Length::Octets(size),
+            source: if kernel == Kernel::Fill { Source::None } else { Source::At(0) },
+            dst_offset: (kernel != Kernel::Checksum).then_some(0),
+            state: State::Warm,
+            timing: Timing::Throughput,
+        }
+    }
+
+    /// The same with other offsets, where the kernel has them.
+    pub fn misaligned(kernel: Kernel, size: u32, src_offset: u32, dst_offset: u32) -> Self {
+        let aligned = Self::aligned(kernel, size);
+        let source = match aligned.source {
+            Source::None => Source::None,
+            _ => Source::At(src_offset),
+        };
+        Self { source, dst_offset: aligned.dst_offset.map(|_| dst_offset), ..aligned }
+    }
+
+    /// A warm sum at the mean of [`MEAN_OFFSETS`].
+    pub fn mean(size: u32) -> Self {
+        Self { source: Source::MeanOffsets, ..Self::aligned(Kernel::Checksum, size) }
+    }
+
+    /// As [`Case::aligned`], with octets that left the caches.
+    pub fn cold(kernel: Kernel, size: u32) -> Self {
+        Self { state: State::Cold, ..Self::aligned(kernel, size) }
+    }
+
+    /// Packets of unforeseeable length, behind Ethernet headers.
+    pub fn mix(kernel: Kernel, mix: Mix) -> Self {
+        let case = Self::misaligned(kernel, 0, BEHIND_ETHERNET, ALIGNED_ETHERNET);
+        Self { length: Length::Mix(mix), ..case }
+    }
+
+    /// Sums each of which needs the one before.
+    pub fn latency(size: u32) -> Self {
+        let case = Self::misaligned(Kernel::Checksum, size, BEHIND_ETHERNET, 0);
+        Self { timing: Timing::Latency, ..case }
+    }
+
+    /// A header that is written, summed, and written again with the sum.
+    pub fn just_written(size: u32) -> Self {
+        let case = Self::aligned(Kernel::Checksum, size);
+        Self { state: State::JustWritten, timing: Timing::Latency, ..case }
+    }
+}
+
+impl fmt::Display for Case {
+    /// In a few words: `checksum, 1460 octets, src+14, warm`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.length {
+            Length::Octets(octets) => write!(f, "{}, {octets} octets", self.kernel)?,
+            Length::Mix(mix) => write!(f, "{}, {mix}", self.kernel)?,
+        }
+        match self.source {
+            Source::At(offset) if offset > 0 => write!(f, ", src+{offset}")?,
+            Source::MeanOffsets => f.write_str(", mean of 8 offsets")?,
+            Source::At(_) | Source::None => {}
+        }
+        if let Some(offset) = self.dst_offset.filter(|&offset| offset > 0) {
+            write!(f, ", dst+{offset}")?;
+        }
+        match (self.state, self.timing) {
+            (State::Warm, Timing::Latency) => f.write_str(", latency"),
+            (state, _) => write!(f, ", {}", state.name().replace('_', " ")),
+        }
+    }
+}
+
+/// Which cases are wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scope {
+    /// These kernels.
+    pub kernels: Vec<Kernel>,
+    /// These sizes instead of the usual ones, and no mixes; empty for the usual ones.
+    pub sizes: Vec<u32>,
+    /// These states.
+    pub states: Vec<State>,
+    /// A choice of few, which still has all that the summary of the record needs.
+    pub quick: bool,
+}
+
+impl Scope {
+    /// Everything.
+    pub fn full() -> Self {
+        let (kernels, states) = (Kernel::ALL.to_vec(), State::ALL.to_vec());
+        Self { kernels, sizes: Vec::new(), states, quick: false }
+    }
+
+    /// The cases, kernel by kernel.
+    pub fn cases(&self) -> Vec<Case> {
+        let mut cases: Vec<Case> =
+            Kernel::ALL.into_iter().flat_map(|kernel| self.of_kernel(kernel)).collect();
+        cases.retain(|case| self.kernels.contains(&case.kernel));
+        cases.retain(|case| self.states.contains(&case.state));
+        cases
+    }
+
+    fn of_kernel(&self, kernel: Kernel) -> Vec<Case> {
+        let quick = self.quick && self.sizes.is_empty();
+        let mut cases = if quick { quick_sizes(kernel) } else { self.all_sizes(kernel) };
+        if self.sizes.is_empty() && kernel != Kernel::Fill {
+            let of_quick = |mix: &Mix| kernel == Kernel::Checksum || *mix == Mix::Imix;
+            let mixes = Mix::ALL.into_iter().filter(|mix| !quick || of_quick(mix));
+            cases.extend(mixes.map(|mix| Case::mix(kernel, mix)));
+        }
+        if kernel == Kernel::Checksum {
+            let few = |size: &&u32| !quick || [20, 40, 60, 64].contains(*size);
+            let wanted = |size: &&u32| self.sizes.is_empty() || self.sizes.contains(size);
+            let of = |sizes: &'static [u32]| sizes.iter().filter(few).filter(wanted).copied();
+            cases.extend(of(&LATENCY_SIZES).map(Case::latency));
+            cases.extend(of(&WRITTEN_SIZES).map(Case::just_written));
+        }
+        cases
+    }
+
+    /// Every size with every pair of offsets, warm, then cold.
+    fn all_sizes(&self, kernel: Kernel) -> Vec<Case> {
+        let sizes = if self.sizes.is_empty() { &SIZES[..] } else { &self.sizes };
+        let offsets: &[(u32, u32)] = match kernel {
+            Kernel::Checksum => &[(0, 0), (BEHIND_ETHERNET, 0)],
+            Kernel::Fill => &[(0, 0), (0, ALIGNED_ETHERNET)],
+            Kernel::Copy | Kernel::CopyChecksum => &[
+                (0, 0),
+                (BEHIND_ETHERNET, 0),
+                (BEHIND_ETHERNET, ALIGNED_ETHERNET),
+                (0, ALIGNED_ETHERNET),
+            ],
+        };
+        let mut cases = Vec::new();
+        for &(src, dst) in offsets {
+            cases.extend(sizes.iter().map(|&size| Case::misaligned(kernel, size, src, dst)));
+        }
+        if kernel == Kernel::Checksum {
+            let mean = MEAN_SIZES.iter().filter(|size| sizes.contains(size));
+            cases.extend(mean.map(|&size| Case::mean(size)));
+        }
+        cases.extend(sizes.iter().map(|&size| Case::cold(kernel, size)));
+        cases
+    }
+}
+
+fn quick_sizes(kernel: Kernel) -> Vec<Case> {
+    let sizes: &[u32] = match kernel {
+        Kernel::Checksum => &[20, 64, 256, 576, 1460, 4096, 9000],
+        Kernel::Copy | Kernel::CopyChecksum => &[64, 256, 576, 1460, 4096],
+        Kernel::Fill => &[64, 1460, 4096],
+    };
+    let mut cases: Vec<Case> = sizes.iter().map(|&size| Case::aligned(kernel, size)).collect();
+    match kernel {
+        Kernel::Checksum => cases.push(Case::mean(1460)),
+        Kernel::Fill => {}
+        Kernel::Copy | Kernel::CopyChecksum => {
+            cases.push(Case::misaligned(kernel, 1460, BEHIND_ETHERNET, ALIGNED_ETHERNET));
+        }
+    }
+    cases.push(Case::cold(kernel, 1460));
+    cases
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    fn distinct(cases: &[Case]) -> HashSet<Case> {
+        let set: HashSet<Case> = cases.iter().copied().collect();
+        assert_eq!(set.len(), cases.len(), "no case twice");
+        set
+    }
+
+    #[test]
+    fn the_full_sweep_has_every_size_state_offset_and_mix() {
+        let cases = Scope::full().cases();
+        let set = distinct(&cases);
+        for kernel in Kernel::ALL {
+            for size in SIZES {
+                assert!(set.contains(&Case::aligned(kernel, size)), "{kernel} {size}");
+                assert!(set.contains(&Case::cold(kernel, size)), "{kernel} {size}");
+                assert!(set.contains(&Case::misaligned(kernel, size, 14, 0)));
+            }
+        }
+        for kernel in [Kernel::Copy, Kernel::CopyChecksum] {
+            assert!(set.contains(&Case::misaligned(kernel, 1460, 14, 2)));
+            assert!(set.contains(&Case::misaligned(kernel, 1460, 0, 2)));
+        }
+        for mix in Mix::ALL {
+            assert!(set.contains(&Case::mix(Kernel::Checksum, mix)));
+        }
+        for size in [1460, 4096, 8000] {
+            assert!(set.contains(&Case::mean(size)));
+        }
+        assert_eq!(cases.iter().filter(|case| case.timing == Timing::Latency).count(), 7 + 3);
+    }
+
+    #[test]
+    fn quick_is_a_part_of_full_and_has_what_the_summary_needs() {
+        let quick = Scope { quick: true, ..Scope::full() }.cases();
+        let (set, full) = (distinct(&quick), distinct(&Scope::full().cases()));
+        assert!(set.is_subset(&full));
+        assert!(set.len() < full.len() / 4);
+        for needed in [
+            Case::aligned(Kernel::Checksum, 1460),
+            Case::aligned(Kernel::Checksum, 4096),
+            Case::aligned(Kernel::CopyChecksum, 1460),
+            Case::aligned(Kernel::Copy, 1460),
+        ] {
+            assert!(set.contains(&needed), "{needed}");
+        }
+    }
+
+    #[test]
+    fn what_was_asked_for_and_nothing_else() {
+        let kernels = vec![Kernel::Checksum, Kernel::Fill];
+        let scope = Scope { kernels, sizes: vec![60, 777], ..Scope::full() };
+        let states = vec![State::Warm];
+        let scope = Scope { states, ..scope };
+        for quick in [false, true] {
+            let cases = Scope { quick, ..scope.clone() }.cases();
+            let shown: Vec<String> = cases.iter().map(Case::to_string).collect();
+            let expected = [
+                "checksum, 60 octets, warm",
+                "checksum, 777 octets, warm",
+                "checksum, 60 octets, src+14, warm",
+                "checksum, 777 octets, src+14, warm",
+                "checksum, 60 octets, src+14, latency",
+                "fill, 60 octets, warm",
+                "fill, 777 octets, warm",
+                "fill, 60 octets, dst+2, warm",
+                "fill, 777 octets, dst+2, warm",
+            ];
+            assert_eq!(shown, expected);
+        }
+        let cold = Scope { states: vec![State::Cold], ..scope }.cases();
+        assert!(cold.iter().all(|case| case.state == State::Cold) && cold.len() == 4);
+    }
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whether a routine does what it should, against the specification, before it is timed.
+//!
+//! Not a replacement of the kernels' own tests (`native/check`): lengths and offsets are few, just
+//! what is timed and its neighbours, so that a broken build or a broken peer is not compared with.
+
+use crate::cases::SIZES;
+use linerate_kernels::bench::{Role, Routine};
+use linerate_kernels::{Kernel, Sum, checksum};
+
+/// What a checksum routine returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// The sum of the octets and what was handed in, in the byte order of the machine.
+    Sum,
+    /// What was handed in, and one more if the octets, their checksum among them, are intact.
+    Intact,
+}
+
+/// Source and destination offsets.
+const OFFSETS: [(usize, usize); 6] = [(0, 0), (1, 0), (7, 2), (14, 2), (31, 45), (63, 33)];
+
+/// Every length below this, and those that are timed with their neighbours.
+const SHORT: usize = 140;
+
+/// Room for the longest with its offset, and octets behind it that must stay as they are.
+const ROOM: usize = 65_536 + 1 + 64 + 64;
+
+/// Octets of the destination that nobody may write.
+const GUARD: u8 = 0x3c;
+
+/// Sums to begin with.
+const SUMS: [u32; 3] = [0, 0x89ab_cdef, u32::MAX];
+
+/// The first difference from the specification, in words; `None` for a routine that is right, and
+/// for bounds that do not compute anything.
+pub(crate) fn difference(routine: &Routine, answer: Answer) -> Option<String> {
+    let computes = routine.role() != Role::Bound;
+    let copies_only = matches!(routine.kernel(), Kernel::Copy | Kernel::Fill);
+    if !computes && !copies_only {
+        return None;
+    }
+    let mut bench = Bench { source: vec![0; ROOM], destination: vec![GUARD; ROOM] };
+    let mut random = fastrand::Rng::with_seed(1);
+    for fill in ["random", "0xff"] {
+        match fill {
+            "random" => random.fill(&mut bench.source),
+            _ => bench.source.fill(0xff),
+        }
+        let timed = SIZES.iter().flat_map(|&size| size as usize - 1..=size as usize + 1);
+        for octets in (0..SHORT).chain(timed.filter(|&octets| octets <= 65_536)) {
+            // Long ones at two of the offsets: the specification takes two octets at a time.
+            let offsets = if octets < SHORT { &OFFSETS[..] } else { &OFFSETS[2..4] };
+            for (turn, &(from, to)) in offsets.iter().enumerate() {
+                let sum = SUMS[(octets + turn) % SUMS.len()];
+                let at = Place { octets, from, to, sum };
+                if let Some(difference) = bench.difference(routine, answer, &at) {
+                    return Some(format!(
+                        "{octets} octets of {fill} at source offset {from}, destination offset \
+                         {to}, sum {sum:#x}: {difference}"
+                    ));
+                }
+            }
+        }
+    }
+    None
+}
+
+struct Place {
+    octets: usize,
+    from: usize,
+    to: usize,
+    sum: u32,
+}
+
+struct Bench {
+    source: Vec<u8>,
+    destination: Vec<u8>,
+}
+
+impl Bench {
+    fn difference(&mut self, routine: &Routine, answer: Answer, at: &Place) -> Option<String> {
+        if routine.kernel() == Kernel::Checksum {
+            return match answer {
+                Answer::Sum => {
+                    let source = &self.source[at.from..][..at.octets];
+                    wrong_sum(source, at.sum, routine.checksum(source, at.sum))
+                }
+                Answer::Intact => self.wrong_verdict(routine, at),
+            };
+        }
+        let source = &self.source[at.from..][..at.octets];
+        let destination = &mut self.destination[at.to..][..at.octets];
+        let sum = match routine.kernel() {
+            Kernel::Copy => {
+                routine.copy(destination, source);
+                None
+            }
+            Kernel::CopyChecksum => Some(routine.copy_checksum(destination, source, at.sum)),
+            Kernel::Checksum | Kernel::Fill => {
+                routine.fill(destination, crate::bout::FILL);
+                None
+            }
+        };
+        let filled = vec![crate::bout::FILL; if sum.is_none() { at.octets } else { 0 }];
+        let expected = if routine.kernel() == Kernel::Fill { &filled } else { source };
+        if let Some(index) = first_difference(destination, expected) {
+            let (got, expected) = (destination[index], expected[index]);
+            return Some(format!("octet {index} is {got:#04x} and not {expected:#04x}"));
+        }
+        destination.fill(GUARD);
+        let (before, behind) = (at.to.saturating_sub(64)..at.to, at.to + at.octets..);
+        let beside = [&self.destination[before], &self.destination[behind][..64]].concat();
+        if beside.iter().any(|&octet| octet != GUARD) {
+            return Some("octets beside the destination were written".to_owned());
+        }
+        sum.and_then(|got| wrong_sum(source, at.sum, got))
+    }
+
+    /// Makes the octets intact, asks, breaks one bit, and asks again. Fewer than two octets have no
+    /// room for a checksum.
+    fn wrong_verdict(&mut self, routine: &Routine, at: &Place) -> Option<String> {
+        if at.octets < 2 {
+            return None;
+        }
+        let mut octets = self.source[at.from..][..at.octets].to_vec();
+        octets[..2].fill(0);
+        let checksum = reference(&octets, 0);
+        octets[..2].copy_from_slice(&checksum.to_ne_bytes());
+        let sum = at.sum / 2;
+        let intact = routine.checksum(&octets, sum) == sum + 1;
+        octets[at.octets / 2] ^= 4;
+        let broken = routine.checksum(&octets, sum) == sum;
+        let words = "did not tell octets that are intact from octets that are not";
+        (!intact || !broken).then(|| words.to_owned())
+    }
+}
+
+/// Equal slices are told from different ones quickly; the place is looked for only then.
+fn first_difference(got: &[u8], expected: &[u8]) -> Option<usize> {
+    if got == expected {
+        return None;
+    }
+    got.iter().zip(expected).position(|(got, expected)| got != expected)
+}
+
+/// The complement of the folded sum, in the byte order of the machine.
+fn reference(octets: &[u8], sum: u32) -> u16 {
+    checksum::reference(octets, Sum::from_raw(sum), cfg!(target_endian = "big"))
+}
+
+/// Sums are compared folded. 0 and 0xffff are both zero in ones' complement, and peers differ in
+/// which of them they return.
+fn wrong_sum(octets: &[u8], sum: u32, got: u32) -> Option<String> {
+    let expected = u32::from(!reference(octets, sum));
+    let same = expected % 0xffff == got % 0xffff && (expected == 0) == (got == 0);
+    (!same).then(|| format!("the sum is {got:#x} and should be {expected:#x} when folded"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lineup::{Filter, lineup};
+    use linerate_record::kernels::Kernel as Recorded;
+
+    #[test]
+    fn all_that_can_be_timed_here_is_right() {
+        for kernel in Recorded::ALL {
+            for (routine, answer) in lineup(kernel, &Filter::All) {
+                assert_eq!(difference(&routine, answer), None, "{kernel} {}", routine.name());
+            }
+        }
+    }
+
+    #[test]
+    fn wrong_routines_are_found_out() {
+        for (routine, answer, words) in crate::peers::faulty() {
+            let difference = difference(&routine, answer).expect(words);
+            assert!(difference.contains(words), "{difference}");
+        }
+    }
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why nothing was measured.
+
+use std::fmt;
+
+/// What could not be done, and what to do next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// A variant does not exist or cannot run here; in words, with those that can.
+    Variant(String),
+    /// The thread could not be pinned to the processor.
+    Pin(linerate_linux::Error),
+    /// The sizes, kernels and states asked for have no case in common.
+    NothingToDo,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Variant(words) => f.write_str(words),
+            Self::Pin(error) => error.fmt(f),
+            Self::NothingToDo => f.write_str(
+                "no case has these sizes, kernels and states together: ask for fewer of them",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Pin(error) => Some(error),
+            Self::Variant(_) | Self::NothingToDo => None,
+        }
+    }
+}

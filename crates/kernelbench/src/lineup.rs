@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which routines take part.
+
+use crate::Error;
+use crate::check::Answer;
+use crate::peers::{c_library, peers};
+use linerate_kernels::bench::{Role, Routine, bounds, routines};
+use linerate_kernels::{Kernels, Variant, variants};
+use linerate_record::kernels::{self as record, Kernel, PeerReport, Skipped, VariantReport};
+
+/// What callers get who name no variant.
+pub(crate) const SELECTED: &str = "selected";
+
+/// The copy of the C library.
+pub(crate) const MEMCPY: &str = "memcpy";
+
+/// Which variants are wanted. Bounds always take part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Filter {
+    /// Everything that can run here, peers too.
+    All,
+    /// These variants, `selected` among them if it is named; no peers.
+    Variants(Vec<String>),
+}
+
+impl Filter {
+    /// The filter for the names given; everything if there are none.
+    ///
+    /// # Errors
+    /// There is no such variant, or it cannot run here.
+    pub fn of(names: &[String]) -> Result<Self, Error> {
+        for name in names.iter().filter(|name| *name != SELECTED) {
+            let found = Variant::find(name).and_then(|variant| variant.kernels());
+            found.map_err(|error| Error::Variant(error.to_string()))?;
+        }
+        Ok(if names.is_empty() { Self::All } else { Self::Variants(names.to_vec()) })
+    }
+
+    fn lets(&self, routine: &Routine) -> bool {
+        match self {
+            Self::All => true,
+            Self::Variants(names) => {
+                routine.role() == Role::Bound || names.iter().any(|name| name == routine.name())
+            }
+        }
+    }
+}
+
+/// The kernel in the words of the kernels' own crate.
+pub(crate) fn own(kernel: Kernel) -> linerate_kernels::Kernel {
+    match kernel {
+        Kernel::Checksum => linerate_kernels::Kernel::Checksum,
+        Kernel::Copy => linerate_kernels::Kernel::Copy,
+        Kernel::CopyChecksum => linerate_kernels::Kernel::CopyChecksum,
+        Kernel::Fill => linerate_kernels::Kernel::Fill,
+    }
+}
+
+/// The role in the words of the record.
+pub(crate) fn recorded(role: Role) -> record::Role {
+    match role {
+        Role::Variant => record::Role::Variant,
+        Role::Selected => record::Role::Selected,
+        Role::Bound => record::Role::Bound,
+        Role::Peer => record::Role::Peer,
+    }
+}
+
+/// The routines of a kernel that can run here and that the filter lets through.
+pub(crate) fn lineup(kernel: Kernel, filter: &Filter) -> Vec<(Routine, Answer)> {
+    let ours = routines(own(kernel)).into_iter().map(|routine| (routine, Answer::Sum));
+    let of_kernel = peers().into_iter().filter(|peer| peer.kernel == own(kernel));
+    let theirs = of_kernel.filter_map(|peer| Some((peer.routine.ok()?, peer.answer)));
+    ours.chain(theirs).filter(|(routine, _)| filter.lets(routine)).collect()
+}
+
+/// Whether a routine may be the bound that others are compared with. Of the copies that is the one
+/// of the C library, which a kernel may beat: a loop of nothing but stores would flatter no one.
+pub(crate) fn is_bound(kernel: Kernel, routine: &Routine) -> bool {
+    let is_copy = matches!(kernel, Kernel::Copy | Kernel::CopyChecksum);
+    routine.role() == Role::Bound && (!is_copy || routine.name() == MEMCPY)
+}
+
+/// Every variant, for the record.
+pub fn variant_reports() -> Vec<VariantReport> {
+    let selected = Kernels::selected();
+    let report = |variant: Variant| VariantReport {
+        name: variant.name().to_owned(),
+        isa: variant.isa().to_owned(),
+        vector: variant.is_vector(),
+        compiled: variant.is_compiled(),
+        supported: variant.is_supported(),
+        selected_for: Kernel::ALL
+            .into_iter()
+            .filter(|&kernel| selected.origin(own(kernel)) == variant.name())
+            .collect(),
+    };
+    variants().map(report).collect()
+}
+
+/// Every peer, for the record: the C library first.
+pub fn peer_reports() -> Vec<PeerReport> {
+    let c_library = |name: &str, kernels: &[Kernel]| PeerReport {
+        name: name.to_owned(),
+        source: c_library(),
+        kernels: kernels.to_vec(),
+        available: true,
+        reason: None,
+    };
+    let mut reports =
+        vec![c_library(MEMCPY, &[Kernel::Copy]), c_library("memset", &[Kernel::Fill])];
+    reports.extend(peers().into_iter().map(|peer| PeerReport {
+        name: peer.name.to_owned(),
+        source: peer.source,
+        kernels: Kernel::ALL.into_iter().filter(|&kernel| own(kernel) == peer.kernel).collect(),
+        available: peer.routine.is_ok(),
+        reason: peer.routine.err(),
+    }));
+    reports
+}
+
+/// Bounds that cannot run here, and why. Of variants and peers the record says so itself.
+pub(crate) fn absent_bounds() -> Vec<Skipped> {
+    let missing = bounds().filter(|bound| !bound.is_supported());
+    let skipped = missing.map(|bound| Skipped {
+        what: format!("bound {}", bound.name()),
+        reason: match bound.is_compiled() {
+            true => format!("this processor does not offer {}", bound.isa()),
+            false => format!("not part of this build; needs {}", bound.isa()),
+        },
+    });
+    skipped.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(kernel: Kernel, filter: &Filter) -> Vec<&'static str> {
+        lineup(kernel, filter).iter().map(|(routine, _)| routine.name()).collect()
+    }
+
+    #[test]
+    fn every_supported_variant_takes_part_beside_its_bound() {
+        for kernel in Kernel::ALL {
+            let all = names(kernel, &Filter::All);
+            assert!(all.contains(&SELECTED), "{kernel}");
+            for variant in variants().filter(|variant| variant.is_supported()) {
+                assert!(all.contains(&variant.name()), "{kernel} {}", variant.name());
+            }
+            let bounds = lineup(kernel, &Filter::All);
+            assert!(bounds.iter().any(|(routine, _)| is_bound(kernel, routine)), "{kernel}");
+        }
+    }
+
+    #[test]
+    fn a_filter_leaves_what_it_names_and_the_bounds() {
+        let filter = Filter::of(&["portable".to_owned()]).expect("there is a portable variant");
+        for (routine, _) in lineup(Kernel::Checksum, &filter) {
+            assert!(routine.name() == "portable" || routine.role() == Role::Bound);
+        }
+        assert!(names(Kernel::Copy, &filter).contains(&"portable"));
+        assert_eq!(Filter::of(&[]), Ok(Filter::All));
+        let unknown = Filter::of(&["fast".to_owned()]).expect_err("there is no such variant");
+        assert!(unknown.to_string().contains("portable"), "{unknown}");
+    }
+
+    #[test]
+    fn every_kernel_is_selected_from_one_variant() {
+        for kernel in Kernel::ALL {
+            let from = variant_reports().into_iter().filter(|v| v.selected_for.contains(&kernel));
+            assert!(from.into_iter().all(|v| v.compiled && v.supported), "{kernel}");
+            let from = variant_reports().into_iter().filter(|v| v.selected_for.contains(&kernel));
+            assert_eq!(from.count(), 1, "{kernel}");
+        }
+    }
+}

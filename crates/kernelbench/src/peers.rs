@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Routines of others, in the call shape of ours. The only module with `unsafe` code.
+//!
+//! A peer that cannot be had stays in the list, with what to do to have it. Checksums of peers that
+//! return 16 bits are added to the sum of the caller; that costs them two or three instructions,
+//! which their own callers need as well.
+
+use crate::check::Answer;
+use linerate_kernels::Kernel;
+use linerate_kernels::bench::{ChecksumFn, Role, Routine};
+use std::ffi::c_int;
+
+/// A routine of somebody else.
+pub(crate) struct Peer {
+    pub(crate) name: &'static str,
+    /// The package and its version.
+    pub(crate) source: String,
+    pub(crate) kernel: Kernel,
+    /// The routine, or why there is none and what to do.
+    pub(crate) routine: Result<Routine, String>,
+    /// What it answers.
+    pub(crate) answer: Answer,
+}
+
+impl Peer {
+    fn checksum(name: &'static str, source: &str, routine: Result<Routine, String>) -> Self {
+        let (source, kernel) = (source.to_owned(), Kernel::Checksum);
+        Self { name, source, kernel, routine, answer: Answer::Sum }
+    }
+}
+
+unsafe extern "C" {
+    fn peer_masked_loop_avx512(src: *const u8, octets: usize, sum: u32) -> u32;
+    static peer_masked_loop_avx512_compiled: c_int;
+}
+
+/// Every peer there is, those that cannot be had included.
+pub(crate) fn peers() -> Vec<Peer> {
+    let mut all = vec![masked_loop(), two_passes()];
+    all.extend(crates());
+    all.push(dpdk());
+    all.extend(lwip());
+    all
+}
+
+/// Its name, where others need to find it.
+pub(crate) const MASKED_LOOP: &str = "masked_loop_avx512";
+
+fn masked_loop() -> Peer {
+    // SAFETY: a constant of the C file.
+    let is_compiled = unsafe { peer_masked_loop_avx512_compiled } != 0;
+    let routine = match has_features(&["avx512f", "avx512bw", "bmi2"]) {
+        true if is_compiled => {
+            // SAFETY: the file's head states what it reads; the line above, that it can run here.
+            Ok(unsafe { Routine::checksum_from(MASKED_LOOP, Role::Peer, peer_masked_loop_avx512) })
+        }
+        _ => Err("this processor does not offer AVX512BW".to_owned()),
+    };
+    Peer::checksum(MASKED_LOOP, "written here: one loop, masked tail", routine)
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_features(features: &[&str]) -> bool {
+    features.iter().all(|feature| match *feature {
+        "sse3" => is_x86_feature_detected!("sse3"),
+        "ssse3" => is_x86_feature_detected!("ssse3"),
+        "sse4.1" => is_x86_feature_detected!("sse4.1"),
+        "sse4.2" => is_x86_feature_detected!("sse4.2"),
+        "popcnt" => is_x86_feature_detected!("popcnt"),
+        "avx" => is_x86_feature_detected!("avx"),
+        "avx2" => is_x86_feature_detected!("avx2"),
+        "fma" => is_x86_feature_detected!("fma"),
+        "bmi" => is_x86_feature_detected!("bmi1"),
+        "bmi2" => is_x86_feature_detected!("bmi2"),
+        "avx512f" => is_x86_feature_detected!("avx512f"),
+        "avx512bw" => is_x86_feature_detected!("avx512bw"),
+        "avx512dq" => is_x86_feature_detected!("avx512dq"),
+        "avx512vl" => is_x86_feature_detected!("avx512vl"),
+        _ => false,
+    })
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn has_features(_features: &[&str]) -> bool {
+    false
+}
+
+/// What a caller does who has a fast copy and a fast checksum and nothing that is both.
+fn two_passes() -> Peer {
+    const NAME: &str = "memcpy+checksum";
+    unsafe extern "C" fn copy_checksum(
+        dst: *mut u8,
+        src: *const u8,
+        octets: usize,
+        sum: u32,
+    ) -> u32 {
+        // SAFETY: both ranges have so many octets and do not overlap, ensured by the caller.
+        let copied = unsafe {
+            std::ptr::copy_nonoverlapping(src, dst, octets);
+            std::slice::from_raw_parts(dst, octets)
+        };
+        let sum = linerate_kernels::Sum::from_raw(sum);
+        linerate_kernels::checksum::partial(copied, sum).raw()
+    }
+    // SAFETY: touches the two ranges only, any processor can run it, and nothing in it unwinds.
+    let routine = unsafe { Routine::copy_checksum_from(NAME, Role::Peer, copy_checksum) };
+    Peer {
+        name: NAME,
+        source: format!("{}, then the selected checksum", c_library()),
+        kernel: Kernel::CopyChecksum,
+        routine: Ok(routine),
+        answer: Answer::Sum,
+    }
+}
+
+/// The C library whose `memcpy` and `memset` are bounds, and its version.
+pub(crate) fn c_library() -> String {
+    #[cfg(target_env = "gnu")]
+    {
+        // SAFETY: returns a string constant of the library.
+        let version = unsafe { std::ffi::CStr::from_ptr(libc::gnu_get_libc_version()) };
+        format!("glibc {}", version.to_string_lossy())
+    }
+    #[cfg(not(target_env = "gnu"))]
+    "the C library".to_owned()
+}
+
+/// The versions `Cargo.lock` holds; a test compares.
+const INTERNET_CHECKSUM: &str = "internet-checksum 0.2.1";
+const SMOLTCP: &str = "smoltcp 0.12.0";
+
+#[cfg(feature = "peers")]
+fn crates() -> [Peer; 2] {
+    use linerate_kernels::Sum;
+    use std::slice::from_raw_parts;
+
+    unsafe extern "C" fn internet_checksum(src: *const u8, octets: usize, sum: u32) -> u32 {
+        // SAFETY: so many octets can be read, ensured by the caller.
+        let octets = unsafe { from_raw_parts(src, octets) };
+        let checksum = u16::from_ne_bytes(internet_checksum::checksum(octets));
+        (Sum::from_raw(sum) + Sum::from_raw(u32::from(!checksum))).raw()
+    }
+    /// Its sum is private, so this asks whether a checksum is right, which sums the same octets.
+    unsafe extern "C" fn smoltcp(src: *const u8, octets: usize, sum: u32) -> u32 {
+        // SAFETY: so many octets can be read, ensured by the caller.
+        let octets = unsafe { from_raw_parts(src, octets) };
+        let packet = smoltcp::wire::Icmpv4Packet::new_unchecked(octets);
+        sum + u32::from(packet.verify_checksum())
+    }
+    // SAFETY: reads the slice it makes, any processor can run it; at SIZE_MAX octets and fewer it
+    // does not overflow, so nothing in it unwinds.
+    let sum = unsafe {
+        Routine::checksum_from("internet-checksum", Role::Peer, internet_checksum as ChecksumFn)
+    };
+    // SAFETY: as above.
+    let verify = unsafe { Routine::checksum_from("smoltcp", Role::Peer, smoltcp as ChecksumFn) };
+    let smoltcp =
+        Peer::checksum("smoltcp", &format!("{SMOLTCP}, Icmpv4Packet::verify_checksum"), Ok(verify));
+    [
+        Peer::checksum("internet-checksum", INTERNET_CHECKSUM, Ok(sum)),
+        Peer { answer: Answer::Intact, ..smoltcp },
+    ]
+}
+
+#[cfg(not(feature = "peers"))]
+fn crates() -> [Peer; 2] {
+    let without = || Err("built without the feature `peers`".to_owned());
+    [
+        Peer::checksum("internet-checksum", INTERNET_CHECKSUM, without()),
+        Peer::checksum("smoltcp", SMOLTCP, without()),
+    ]
+}
+
+#[cfg(peer_dpdk)]
+fn dpdk() -> Peer {
+    /// In the order of the bits of `peer_dpdk_needs`.
+    const NEEDS: [&str; 14] = [
+        "sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "avx", "avx2", "fma", "bmi", "bmi2",
+        "avx512f", "avx512bw", "avx512dq", "avx512vl",
+    ];
+    unsafe extern "C" {
+        fn peer_dpdk(src: *const u8, octets: usize, sum: u32) -> u32;
+        static peer_dpdk_needs: u32;
+    }
+    // SAFETY: a constant of the C file; reading it runs none of its code.
+    let needs = unsafe { peer_dpdk_needs };
+    let needs = NEEDS.iter().enumerate().filter(|(bit, _)| needs >> bit & 1 == 1);
+    let needs: Vec<&str> = needs.map(|(_, feature)| *feature).collect();
+    let routine = match has_features(&needs) {
+        // SAFETY: rte_raw_cksum reads what it is given; the line above says that it can run here.
+        true => Ok(unsafe { Routine::checksum_from("dpdk", Role::Peer, peer_dpdk as ChecksumFn) }),
+        false => Err(format!("its package compiles for processors with {}", needs.join(", "))),
+    };
+    Peer::checksum("dpdk", env!("PEER_DPDK_SOURCE"), routine)
+}
+
+#[cfg(not(peer_dpdk))]
+fn dpdk() -> Peer {
+    let reason = env!("PEER_DPDK_REASON").to_owned();
+    Peer::checksum("dpdk", "DPDK, rte_ip.h", Err(reason))
+}
+
+#[cfg(peer_lwip)]
+fn lwip() -> [Peer; 3] {
+    unsafe extern "C" {
+        fn peer_lwip1(src: *const u8, octets: usize, sum: u32) -> u32;
+        fn peer_lwip2(src: *const u8, octets: usize, sum: u32) -> u32;
+        fn peer_lwip3(src: *const u8, octets: usize, sum: u32) -> u32;
+    }
+    let algorithms: [(&str, ChecksumFn); 3] =
+        [("lwip1", peer_lwip1), ("lwip2", peer_lwip2), ("lwip3", peer_lwip3)];
+    algorithms.map(|(name, function)| {
+        // SAFETY: plain C that reads what it is given, compiled for any processor.
+        let routine = unsafe { Routine::checksum_from(name, Role::Peer, function) };
+        Peer::checksum(name, env!("PEER_LWIP_SOURCE"), Ok(routine))
+    })
+}
+
+#[cfg(not(peer_lwip))]
+fn lwip() -> [Peer; 3] {
+    let reason = env!("PEER_LWIP_REASON");
+    ["lwip1", "lwip2", "lwip3"]
+        .map(|name| Peer::checksum(name, "lwIP, inet_chksum.c", Err(reason.to_owned())))
+}
+
+/// Routines with faults that peers were seen to have, and what is said about each.
+#[cfg(test)]
+pub(crate) fn faulty() -> Vec<(Routine, Answer, &'static str)> {
+    unsafe extern "C" fn sum_without_end(src: *const u8, octets: usize, sum: u32) -> u32 {
+        let octets = octets - usize::from(octets > 1000);
+        // SAFETY: so many octets can be read, ensured by the caller.
+        let octets = unsafe { std::slice::from_raw_parts(src, octets) };
+        let sum = linerate_kernels::Sum::from_raw(sum);
+        linerate_kernels::checksum::partial(octets, sum).raw()
+    }
+    unsafe extern "C" fn sum_without_beginning(src: *const u8, octets: usize, _sum: u32) -> u32 {
+        // SAFETY: handed through, one octet fewer at most.
+        unsafe { sum_without_end(src, octets, 0) }
+    }
+    unsafe extern "C" fn copy_without_end(dst: *mut u8, src: *const u8, octets: usize) -> *mut u8 {
+        // SAFETY: both ranges have so many octets and do not overlap, ensured by the caller.
+        unsafe { std::ptr::copy_nonoverlapping(src, dst, octets - usize::from(octets > 100)) };
+        dst
+    }
+    unsafe extern "C" fn always_intact(_src: *const u8, _octets: usize, sum: u32) -> u32 {
+        sum + 1
+    }
+    const PEER: Role = Role::Peer;
+    // SAFETY: all four keep to what they are handed and do not unwind.
+    unsafe {
+        vec![
+            (Routine::checksum_from("end", PEER, sum_without_end), Answer::Sum, "1023 octets"),
+            (Routine::checksum_from("beginning", PEER, sum_without_beginning), Answer::Sum, "sum"),
+            (Routine::copy_from("copy", PEER, copy_without_end), Answer::Sum, "octet 100 is 0x3c"),
+            (Routine::checksum_from("intact", PEER, always_intact), Answer::Intact, "intact"),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_those_of_the_lock_file() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.lock");
+        let lock = std::fs::read_to_string(file).expect("a workspace has a lock file");
+        for peer in [INTERNET_CHECKSUM, SMOLTCP] {
+            let (name, version) = peer.split_once(' ').expect("a name and a version");
+            let entry = format!("name = \"{name}\"\nversion = \"{version}\"\n");
+            assert!(lock.contains(&entry), "{peer} is not what Cargo.lock has");
+        }
+    }
+
+    #[test]
+    fn peers_have_names_of_their_own_and_reasons_when_absent() {
+        let peers = peers();
+        for (index, peer) in peers.iter().enumerate() {
+            assert!(peers[..index].iter().all(|other| other.name != peer.name), "{}", peer.name);
+            match &peer.routine {
+                Ok(routine) => {
+                    assert_eq!((routine.name(), routine.role()), (peer.name, Role::Peer));
+                    assert_eq!(routine.kernel(), peer.kernel);
+                }
+                Err(reason) => {
+                    assert!(!reason.is_empty());
+                    println!("SKIP: {}: {reason}", peer.name);
+                }
+            }
+        }
+    }
+}

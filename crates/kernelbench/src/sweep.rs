@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The sweep: checks every routine, times every case, and makes the report.
+
+use crate::Error;
+use crate::bout::{Bout, cold_stride, octets_needed};
+use crate::cases::{Case, Length, MEAN_OFFSETS, Scope, Source};
+use crate::check::difference;
+use crate::lineup::{
+    Filter, absent_bounds, is_bound, lineup, peer_reports, recorded, variant_reports,
+};
+use crate::memory::{Footprint, Memory};
+use crate::rounds::{CONFIDENCE, Rules, Times, race};
+use linerate_kernels::bench::Routine;
+use linerate_linux::pin_current_thread;
+use linerate_machine::core_clock::core_cycles_per_tick;
+use linerate_machine::ticks::ticks_per_second;
+use linerate_record::kernels::{
+    ColdState, Kernel, KernelsReport, Role, Row, Skipped, State, WrongResult,
+};
+use linerate_record::run::WindowCount;
+use linerate_record::stats::{Estimate, median_interval};
+use linerate_record::{Figure, Tier};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Length of a window. Reading the counter, some tens of cycles uncertain at both ends, is then
+/// below 0.2 % of it; most windows see no interrupt.
+const WINDOW_SECONDS: f64 = 25e-6;
+
+/// Rounds of a case. Odd, so that the median of ratios is the ratio of one round.
+const ROUNDS: u32 = 61;
+const ROUNDS_QUICK: u32 = 21;
+
+/// How far the core clock may move over a case for its cycles to mean anything.
+const CLOCK_DRIFT_MAX: f64 = 0.03;
+
+/// Times that a case is measured at most until the clock stood still over it.
+const TRIES: u32 = 3;
+
+/// What to measure, and where.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The cases.
+    pub cases: Vec<Case>,
+    /// The routines.
+    pub filter: Filter,
+    /// The logical processor everything runs on.
+    pub cpu: u32,
+    /// Its name.
+    pub processor: Option<String>,
+    /// Fewer rounds.
+    pub quick: bool,
+    /// Decides the order of routines, the octets and the mixes.
+    pub seed: u64,
+}
+
+impl Request {
+    /// Everything in a scope that can run here.
+    pub fn new(scope: &Scope, cpu: u32) -> Self {
+        let (cases, quick) = (scope.cases(), scope.quick);
+        Self { cases, filter: Filter::All, cpu, processor: None, quick, seed: 1 }
+    }
+}
+
+/// How to follow a sweep and to end it.
+pub struct Watch<'a> {
+    /// Ends the sweep when set; what is done until then is kept.
+    pub stop: &'a AtomicBool,
+    /// Told the case at hand, and the share of all that is done, 0 to 1.
+    pub progress: &'a dyn Fn(&str, f64),
+}
+
+/// A routine that was timed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Timed {
+    /// Its name.
+    pub name: String,
+    /// Why it was timed.
+    pub role: Role,
+    /// Whether it may be the bound of the others.
+    pub is_bound: bool,
+}
+
+/// A case that was measured.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// The case.
+    pub case: Case,
+    /// Octets per call on average.
+    pub mean_octets: f64,
+    /// The routines, in the order of their times.
+    pub routines: Vec<Timed>,
+    /// Their times.
+    pub times: Times,
+    /// Core cycles per tick over the case, or why they are not known.
+    pub cycles_per_tick: Result<f64, String>,
+}
+
+/// What came of a sweep.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// For the record.
+    pub report: KernelsReport,
+    /// The rounds behind it.
+    pub measured: Vec<Measured>,
+}
+
+/// Measures all cases on the calling thread, which stays pinned to the processor.
+///
+/// # Errors
+/// There is no case, or the thread cannot be pinned.
+pub fn sweep(request: &Request, watch: &Watch<'_>) -> Result<Outcome, Error> {
+    if request.cases.is_empty() {
+        return Err(Error::NothingToDo);
+    }
+    pin_current_thread(request.cpu).map_err(Error::Pin)?;
+    (watch.progress)("checking", 0.0);
+    let Checked { lineups, wrong } = Checked::of(request);
+    let footprint = Footprint::of(request.cpu);
+    let octets = request.cases.iter().map(|case| octets_needed(case, footprint)).max();
+    let mut memory = Memory::new(octets.unwrap_or(0), request.seed);
+    let mut clock = Clock::start();
+    let mut measured = Vec::new();
+    for (index, case) in request.cases.iter().enumerate() {
+        if watch.stop.load(Ordering::Relaxed) {
+            break;
+        }
+        (watch.progress)(&case.to_string(), index as f64 / request.cases.len() as f64);
+        let routines = &lineups[case.kernel as usize];
+        // A seed of its own for each case: the same order in all of them would not be random.
+        let seed = request.seed.wrapping_add(index as u64);
+        measured.push(measure(case, routines, &mut memory, footprint, &mut clock, request, seed));
+    }
+    let report = KernelsReport {
+        processor: request.processor.clone(),
+        cpu: request.cpu,
+        ticks_per_second: ticks_per_second(),
+        cycles_per_tick: clock.figure(),
+        cold: cold(&measured, footprint),
+        variants: variant_reports(),
+        peers: peer_reports(),
+        rows: measured.iter().flat_map(rows).collect(),
+        wrong,
+        skipped: skipped(request, footprint),
+        windows: windows(&measured),
+        seed: request.seed,
+        quick: request.quick,
+        interrupted: measured.len() < request.cases.len(),
+    };
+    Ok(Outcome { report, measured })
+}
+
+/// The routines of each kernel that are right, and those that are not.
+struct Checked {
+    /// By [`Kernel`] as a number.
+    lineups: [Vec<Routine>; 4],
+    wrong: Vec<WrongResult>,
+}
+
+impl Checked {
+    fn of(request: &Request) -> Self {
+        let mut checked = Self { lineups: Default::default(), wrong: Vec::new() };
+        let is_wanted = |kernel: &Kernel| request.cases.iter().any(|case| case.kernel == *kernel);
+        for kernel in Kernel::ALL.into_iter().filter(is_wanted) {
+            for (routine, answer) in lineup(kernel, &request.filter) {
+                match difference(&routine, answer) {
+                    None => checked.lineups[kernel as usize].push(routine),
+                    Some(difference) => checked.wrong.push(WrongResult {
+                        kernel,
+                        variant: routine.name().to_owned(),
+                        difference,
+                    }),
+                }
+            }
+        }
+        checked
+    }
+}
+
+fn measure(
+    case: &Case,
+    routines: &[Routine],
+    memory: &mut Memory,
+    footprint: Footprint,
+    clock: &mut Clock,
+    request: &Request,
+    seed: u64,
+) -> Measured {
+    let mut bout = Bout::new(*case, routines, memory, footprint, seed);
+    let rules = Rules {
+        rounds: if request.quick { ROUNDS_QUICK } else { ROUNDS },
+        calls: bout.calls(WINDOW_SECONDS * ticks_per_second()),
+        seed,
+    };
+    let mut tries = 1;
+    let (times, cycles_per_tick) = loop {
+        let times = race(&mut bout, routines.len(), rules);
+        let cycles_per_tick = clock.since_last();
+        if cycles_per_tick.is_ok() || tries == TRIES {
+            break (times, cycles_per_tick);
+        }
+        tries += 1;
+    };
+    let timed = |routine: &Routine| Timed {
+        name: routine.name().to_owned(),
+        role: recorded(routine.role()),
+        is_bound: is_bound(case.kernel, routine),
+    };
+    Measured {
+        case: *case,
+        mean_octets: bout.mean_octets(),
+        routines: routines.iter().map(timed).collect(),
+        times,
+        cycles_per_tick,
+    }
+}
+
+/// The core clock, looked at between the cases.
+struct Clock {
+    last: Result<f64, String>,
+    all: Vec<f64>,
+}
+
+impl Clock {
+    fn start() -> Self {
+        let mut clock = Self { last: Err(String::new()), all: Vec::new() };
+        clock.look();
+        clock
+    }
+
+    fn look(&mut self) {
+        self.last = core_cycles_per_tick().map(|clock| clock.value).map_err(|e| e.to_string());
+        self.all.extend(self.last.as_ref().ok());
+    }
+
+    /// Core cycles per tick since the last look, if the clock stood still.
+    fn since_last(&mut self) -> Result<f64, String> {
+        let before = self.last.clone()?;
+        self.look();
+        let after = self.last.clone()?;
+        if (before / after - 1.0).abs() > CLOCK_DRIFT_MAX {
+            return Err(format!(
+                "the core clock moved: {before:.3} cycles per tick before, {after:.3} after"
+            ));
+        }
+        Ok((before + after) / 2.0)
+    }
+
+    fn figure(&self) -> Figure {
+        const METHOD: &str = "chains of dependent additions between the cases";
+        match &self.last {
+            Err(reason) if self.all.is_empty() => {
+                Figure::absent("cycles/tick", Tier::Sw, METHOD, reason)
+            }
+            _ => Figure::number(
+                "cycles/tick",
+                median_interval(&self.all, CONFIDENCE),
+                Tier::Sw,
+                METHOD,
+            ),
+        }
+    }
+}
+
+/// The rows of a case.
+fn rows(measured: &Measured) -> Vec<Row> {
+    let bounds = (0..measured.routines.len()).filter(|&which| measured.routines[which].is_bound);
+    let bound = measured.times.fastest(bounds);
+    (0..measured.routines.len()).map(|which| row(measured, which, bound)).collect()
+}
+
+fn row(measured: &Measured, which: usize, bound: Option<usize>) -> Row {
+    let (case, times) = (measured.case, &measured.times);
+    let ticks = times.ticks(which);
+    let clock = measured.cycles_per_tick.as_ref();
+    let cycles = |ticks: Option<f64>| ticks.zip(clock.ok()).map(|(ticks, clock)| ticks * clock);
+    let [value, low, high] = ends(ticks);
+    // The bound's time over this one's: the speed as a share of the bound's.
+    let share = bound.and_then(|bound| times.ratio(bound, which));
+    let [of_bound, of_bound_low, of_bound_high] = ends(share);
+    let is_mean = case.source == Source::MeanOffsets;
+    let lost = || "every window was lost to preemption".to_owned();
+    Row {
+        kernel: case.kernel,
+        variant: measured.routines[which].name.clone(),
+        role: measured.routines[which].role,
+        size: match case.length {
+            Length::Octets(octets) => Some(octets.into()),
+            Length::Mix(_) => None,
+        },
+        mix: match case.length {
+            Length::Octets(_) => None,
+            Length::Mix(mix) => Some(mix),
+        },
+        mean_octets: measured.mean_octets,
+        src_offset: match case.source {
+            Source::At(offset) => Some(offset),
+            Source::None | Source::MeanOffsets => None,
+        },
+        dst_offset: case.dst_offset,
+        offsets: is_mean.then(|| MEAN_OFFSETS.to_vec()),
+        state: case.state,
+        timing: case.timing,
+        cycles: cycles(value),
+        cycles_low: cycles(low),
+        cycles_high: cycles(high),
+        ticks: value,
+        ticks_low: low,
+        ticks_high: high,
+        n: ticks.map_or(0, |ticks| ticks.n),
+        bytes_per_cycle: cycles(value).map(|cycles| measured.mean_octets / cycles),
+        bound: bound.map(|bound| measured.routines[bound].name.clone()),
+        of_bound,
+        of_bound_low,
+        of_bound_high,
+        reason: if ticks.is_none() { Some(lost()) } else { clock.err().cloned() },
+    }
+}
+
+/// Value, lower and upper end; an end that the samples do not bound is absent.
+fn ends(estimate: Option<Estimate>) -> [Option<f64>; 3] {
+    let finite = |value: f64| value.is_finite().then_some(value);
+    let of = |end: fn(&Estimate) -> f64| estimate.as_ref().map(end).and_then(finite);
+    [of(|e| e.value), of(|e| e.low), of(|e| e.high)]
+}
+
+fn windows(measured: &[Measured]) -> WindowCount {
+    measured.iter().fold(WindowCount::default(), |sum, measured| {
+        let windows = measured.times.windows();
+        WindowCount {
+            total: sum.total + windows.total,
+            lost_to_preemption: sum.lost_to_preemption + windows.lost_to_preemption,
+        }
+    })
+}
+
+fn cold(measured: &[Measured], footprint: Footprint) -> Option<ColdState> {
+    let is_cold = measured.iter().any(|measured| measured.case.state == State::Cold);
+    let cache = match footprint.cache_octets {
+        Some(octets) => format!("the last-level cache of {} MiB", octets >> 20),
+        None => "the last-level cache, whose size is not known".to_owned(),
+    };
+    is_cold.then(|| ColdState {
+        footprint_octets: footprint.octets as u64,
+        stride_octets: cold_stride(1) as u64,
+        eviction: format!(
+            "buffers are walked in the order of their addresses through a footprint of {} MiB (for \
+             each of source and destination) against {cache}, and what lies between them is read \
+             after each window, so that a line comes back only after all others; strides are 2048 \
+             octets up to buffers of 1984, 10240 up to 10176, and packed beyond",
+            footprint.octets >> 20
+        ),
+    })
+}
+
+fn skipped(request: &Request, footprint: Footprint) -> Vec<Skipped> {
+    let mut skipped = absent_bounds();
+    if request.filter != Filter::All {
+        let reason = "only the variants named were timed".to_owned();
+        skipped.push(Skipped { what: "peers and other variants".to_owned(), reason });
+    }
+    let is_cold = request.cases.iter().any(|case| case.state == State::Cold);
+    if is_cold && !footprint.is_enough() {
+        let reason = format!(
+            "a footprint of {} MiB was all that the memory available allows: part of the octets \
+             may still be in the cache",
+            footprint.octets >> 20
+        );
+        skipped.push(Skipped { what: "cold octets that are cold for sure".to_owned(), reason });
+    }
+    skipped
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is asked of the kernels, and whether they reach it on this machine.
+//!
+//! Every target is a ratio of two routines in the same rounds of one case, or the worst of several
+//! cases. Missing one is an answer, not a failure: the machine may be another than the one that the
+//! targets were set on.
+
+use crate::cases::{Case, SIZES};
+use crate::lineup::{MEMCPY, SELECTED};
+use crate::peers::MASKED_LOOP;
+use crate::sweep::Measured;
+use linerate_record::kernels::{Kernel, Mix, Role};
+use linerate_record::stats::Estimate;
+use std::fmt::Write;
+
+/// The variant for processors of one generation back, and the loads of its width.
+const AVX2: &str = "avx2";
+const LOAD256: &str = "load256";
+
+/// What a routine is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rival {
+    /// The fastest bound of the case.
+    Bound,
+    /// The fastest variant of the case.
+    BestVariant,
+    /// A routine by name.
+    Named(&'static str),
+}
+
+/// How much is asked.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Reach {
+    /// The rival's time over the routine's is at least so much.
+    Speed(f64),
+    /// The routine's time over the rival's is at most so much.
+    Time(f64),
+}
+
+/// One target.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// What it is about, in words.
+    pub what: String,
+    cases: Vec<Case>,
+    routine: &'static str,
+    rival: Rival,
+    reach: Reach,
+}
+
+/// What came of a target.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reached {
+    /// The ratio, of the worst case where there are several.
+    pub ratio: Estimate,
+    /// The rival it was measured against.
+    pub rival: String,
+    /// The worst case.
+    pub case: String,
+    /// Whether the ratio is where it should be.
+    pub is_met: bool,
+}
+
+/// Every target there is.
+pub fn targets() -> Vec<Target> {
+    let mut all = Vec::new();
+    let mut ask = |what: &str, cases: Vec<Case>, routine, rival, reach| {
+        all.push(Target { what: what.to_owned(), cases, routine, rival, reach });
+    };
+    let sum = |size| vec![Case::aligned(Kernel::Checksum, size)];
+    for (size, share) in [(1460, 0.72), (4096, 0.90), (8000, 0.93)] {
+        let what = format!("checksum {size} aligned / load loop");
+        ask(&what, sum(size), SELECTED, Rival::Bound, Reach::Speed(share));
+    }
+    let what = "checksum 1460, mean of 8 offsets / load loop";
+    ask(what, vec![Case::mean(1460)], SELECTED, Rival::Bound, Reach::Speed(0.88));
+    for (what, sizes, most) in [
+        ("checksum 20-256 / fastest variant", 20..=256, 1.5),
+        ("checksum from 512 / fastest variant", 512..=u32::MAX, 1.1),
+    ] {
+        let sizes = SIZES.into_iter().filter(|size| sizes.contains(size));
+        let cases = sizes.map(|size| Case::aligned(Kernel::Checksum, size)).collect();
+        ask(what, cases, SELECTED, Rival::BestVariant, Reach::Time(most));
+    }
+    for mix in Mix::ALL {
+        let case = vec![Case::mix(Kernel::Checksum, mix)];
+        let what = format!("checksum {mix} / best variant");
+        ask(&what, case.clone(), SELECTED, Rival::BestVariant, Reach::Time(1.05));
+        let what = format!("checksum {mix} / {MASKED_LOOP}");
+        ask(&what, case, SELECTED, Rival::Named(MASKED_LOOP), Reach::Time(0.95));
+    }
+    let what = "checksum 1460, avx2 / load loop of 256 bits";
+    ask(what, sum(1460), AVX2, Rival::Named(LOAD256), Reach::Speed(0.52));
+    let both = Kernel::CopyChecksum;
+    let memcpy = Rival::Named(MEMCPY);
+    let what = "copy_checksum 1460 aligned / memcpy";
+    ask(what, vec![Case::aligned(both, 1460)], SELECTED, memcpy, Reach::Time(0.95));
+    let what = "copy_checksum 1460 src+14 dst+2 / memcpy";
+    ask(what, vec![Case::misaligned(both, 1460, 14, 2)], SELECTED, memcpy, Reach::Time(1.0));
+    let small = [64, 128, 256, 512, 576].map(|size| Case::aligned(both, size)).to_vec();
+    ask("copy_checksum 64-576 / memcpy", small, SELECTED, memcpy, Reach::Time(1.25));
+    let copy = vec![Case::aligned(Kernel::Copy, 1460)];
+    ask("copy 1460 / memcpy", copy, SELECTED, memcpy, Reach::Time(0.95));
+    let cold = vec![Case::cold(Kernel::Checksum, 1460)];
+    ask("checksum 1460 cold / load loop", cold, SELECTED, Rival::Bound, Reach::Time(1.15));
+    all
+}
+
+/// The cases that targets need, each once.
+pub fn cases(targets: &[Target]) -> Vec<Case> {
+    let mut cases: Vec<Case> = Vec::new();
+    for case in targets.iter().flat_map(|target| &target.cases) {
+        if !cases.contains(case) {
+            cases.push(*case);
+        }
+    }
+    cases
+}
+
+impl Target {
+    /// What the measurements say about it.
+    ///
+    /// # Errors
+    /// A case was not measured, or the routine or its rival cannot run here; in words.
+    pub fn judge(&self, measured: &[Measured]) -> Result<Reached, String> {
+        let mut worst: Option<Reached> = None;
+        for case in &self.cases {
+            let found = measured.iter().find(|measured| measured.case == *case);
+            let found = found.ok_or_else(|| format!("not measured: {case}"))?;
+            let reached = self.judge_case(found)?;
+            let is_worse = worst.as_ref().is_none_or(|worst| match self.reach {
+                Reach::Speed(_) => reached.ratio.value < worst.ratio.value,
+                Reach::Time(_) => reached.ratio.value > worst.ratio.value,
+            });
+            if is_worse {
+                worst = Some(reached);
+            }
+        }
+        worst.ok_or_else(|| "no case".to_owned())
+    }
+
+    fn judge_case(&self, measured: &Measured) -> Result<Reached, String> {
+        let named = |name: &str| {
+            let place = measured.routines.iter().position(|routine| routine.name == name);
+            place.ok_or_else(|| format!("{name} does not run on this processor"))
+        };
+        let fastest = |of: &dyn Fn(usize) -> bool| {
+            let all = (0..measured.routines.len()).filter(|&which| of(which));
+            measured.times.fastest(all).ok_or_else(|| "nothing to compare with".to_owned())
+        };
+        let routine = named(self.routine)?;
+        let rival = match self.rival {
+            Rival::Named(name) => named(name)?,
+            Rival::Bound => fastest(&|which| measured.routines[which].is_bound)?,
+            Rival::BestVariant => fastest(&|which| measured.routines[which].role == Role::Variant)?,
+        };
+        let ratio = match self.reach {
+            Reach::Speed(_) => measured.times.ratio(rival, routine),
+            Reach::Time(_) => measured.times.ratio(routine, rival),
+        };
+        let ratio = ratio.ok_or_else(|| "every round was lost to preemption".to_owned())?;
+        let is_met = match self.reach {
+            Reach::Speed(least) => ratio.value >= least,
+            Reach::Time(most) => ratio.value <= most,
+        };
+        let (rival, case) = (measured.routines[rival].name.clone(), measured.case.to_string());
+        Ok(Reached { ratio, rival, case, is_met })
+    }
+
+    /// What is asked: `>= 0.72`.
+    pub fn asked(&self) -> String {
+        match self.reach {
+            Reach::Speed(least) => format!(">= {least:.2}"),
+            Reach::Time(most) => format!("<= {most:.2}"),
+        }
+    }
+}
+
+/// The targets as a table: what, asked, measured with its interval, rival, verdict.
+pub fn table(targets: &[Target], measured: &[Measured]) -> String {
+    let mut text = format!(
+        "{:45} {:>8} {:>9} {:>17}  {:6} {}\n",
+        "target", "asked", "measured", "90 % interval", "", "against"
+    );
+    for target in targets {
+        let line = match target.judge(measured) {
+            Ok(reached) => {
+                let Reached { ratio, rival, case, is_met } = reached;
+                let verdict = if is_met { "met" } else { "MISSED" };
+                let worst =
+                    if target.cases.len() > 1 { format!("; {case}") } else { String::new() };
+                let interval = format!("{:.3} to {:.3}", ratio.low, ratio.high);
+                format!("{:9.3} {interval:>17}  {verdict:6} {rival}{worst}", ratio.value)
+            }
+            Err(reason) => format!("{:>9} {:>17}  {:6} {reason}", "-", "-", "-"),
+        };
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{:45} {:>8} {line}", target.what, target.asked());
+    }
+    text
+}
