@@ -5,7 +5,7 @@
 //! do its work here prints a line starting with `SKIP`; those are collected and counted as well.
 
 use crate::command::{cargo, cargo_of, output, program, root, status, status_with_lines};
-use crate::{examples, schema};
+use crate::{examples, native, schema};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
@@ -19,7 +19,7 @@ pub(crate) enum Extent {
 }
 
 /// What came of a step.
-enum Outcome {
+pub(crate) enum Outcome {
     /// It held; with what single tests inside it could not do here.
     Passed(Vec<String>),
     Failed(String),
@@ -56,11 +56,16 @@ const STEPS: &[Step] = &[
     quick("tests", tests),
     quick("documentation", documentation),
     quick("schema files", || schema::check().into()),
+    quick("kernels in C, briefly", || native::make(&["headers", "symbols", "check-quick"])),
     slow("README commands", || examples::check().into()),
     // Each bench does one short round: does it run, are its results right.
     slow("benches run", || {
         expect_success(cargo(&["bench", "--workspace", "--benches", "--locked", "--", "--test"]))
     }),
+    slow("kernels in C", || native::make(&["check", "check-huge", "check-levels"])),
+    slow("kernels in C under sanitizers", || native::make(&["check-asan"])),
+    slow("kernels in C with clang", || native::make(&["check-clang"])),
+    slow("kernels in C, old processors", native::old_processors),
     slow("oldest compiler, workspace", || {
         oldest_compiler(env!("CARGO_PKG_RUST_VERSION"), &["--workspace"])
     }),
@@ -116,7 +121,7 @@ fn expect_success(command: Command) -> Outcome {
     judge(status(command)).into()
 }
 
-fn judge(status: Result<i32, String>) -> Result<(), String> {
+pub(crate) fn judge(status: Result<i32, String>) -> Result<(), String> {
     match status? {
         0 => Ok(()),
         code => Err(format!("exit status {code}")),

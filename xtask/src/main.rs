@@ -9,6 +9,7 @@ mod ci;
 mod command;
 mod evidence;
 mod examples;
+mod native;
 mod schema;
 
 use std::process::ExitCode;

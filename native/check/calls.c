@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* One call of one kernel: made, judged, counted, and described if it was wrong. */
+#include "check.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+struct call now;
+
+static struct arena destination;
+
+void describe_call(char *text, size_t room)
+{
+	if (!now.kernel) {
+		snprintf(text, room, "(no kernel was being called)");
+		return;
+	}
+	size_t used = (size_t)snprintf(text, room, "%s %s: %zu octets", now.variant, now.kernel,
+				       now.octets);
+	if (now.src && used < room)
+		used += (size_t)snprintf(text + used, room - used, ", source at 64k+%u",
+					 (unsigned)((uintptr_t)now.src % LINE));
+	if (now.dst && used < room)
+		used += (size_t)snprintf(text + used, room - used, ", destination at 64k+%u",
+					 (unsigned)((uintptr_t)now.dst % LINE));
+	if (used < room && now.src)
+		snprintf(text + used, room - used, ", of %s, seed 0x%08x", now.fill,
+			 (unsigned)now.seed);
+	else if (used < room)
+		snprintf(text + used, room - used, ", value 0x%02x", (unsigned)now.seed);
+}
+
+static void fail_with(struct tally *tally, const char *format, va_list arguments)
+{
+	tally->failures++;
+	printf("FAIL ");
+	vprintf(format, arguments);
+	printf("\n");
+	if (tally->failures == FAILURE_LIMIT)
+		printf("FAIL %s: no more of it after %d failures\n", tally->name, FAILURE_LIMIT);
+}
+
+void fail(struct tally *tally, const char *format, ...)
+{
+	va_list arguments;
+	va_start(arguments, format);
+	fail_with(tally, format, arguments);
+	va_end(arguments);
+}
+
+void expect(struct tally *tally, int holds, const char *format, ...)
+{
+	tally->cases++;
+	if (holds || tally->failures >= FAILURE_LIMIT)
+		return;
+	va_list arguments;
+	va_start(arguments, format);
+	fail_with(tally, format, arguments);
+	va_end(arguments);
+}
+
+uint16_t reference(const uint8_t *src, size_t octets, uint32_t seed)
+{
+	return (uint16_t)~lr_checksum16(src, octets, seed, LR_BYTE_SWAP);
+}
+
+static int begin(struct subject *s, const char *kernel, uint8_t *dst, const uint8_t *src,
+		 size_t octets, uint32_t seed)
+{
+	if (s->tally.failures >= FAILURE_LIMIT)
+		return 0;
+	s->tally.cases++;
+	now.variant = s->tally.name;
+	now.kernel = kernel;
+	now.dst = dst;
+	now.src = src;
+	now.octets = octets;
+	now.seed = seed;
+	if (dst)
+		fence(dst, octets);
+	if (src)
+		fence(src, octets);
+	return 1;
+}
+
+static void end(void)
+{
+	if (now.dst)
+		unfence(now.dst, now.octets);
+	if (now.src)
+		unfence(now.src, now.octets);
+}
+
+static void fail_call(struct subject *s, const char *what, unsigned long expected,
+		      unsigned long got)
+{
+	char text[256];
+	describe_call(text, sizeof text);
+	fail(&s->tally, "%s: %s: expected 0x%lx, got 0x%lx", text, what, expected, got);
+}
+
+static void judge_sum(struct subject *s, uint32_t sum, uint16_t expected)
+{
+	if (lr_csum_fold(sum) != expected)
+		fail_call(s, "folded sum", expected, lr_csum_fold(sum));
+}
+
+/* The octets beside a destination that are looked at after every call, as far as there are any. */
+static size_t flank_before(const uint8_t *dst)
+{
+	const size_t room = (size_t)(dst - destination.first);
+	return room < LINE ? room : LINE;
+}
+
+static size_t flank_after(const uint8_t *dst, size_t octets)
+{
+	const size_t room = (size_t)(destination.first + destination.octets - (dst + octets));
+	return room < LINE ? room : LINE;
+}
+
+void use_destination(const struct arena *arena)
+{
+	destination = *arena;
+	memset(destination.first, GUARD, destination.octets);
+}
+
+/* The first octet that is not GUARD; octets if there is none. */
+static size_t first_touched(const uint8_t *at, size_t octets)
+{
+	static uint8_t guards[4096];
+	size_t i = 0;
+	if (!guards[0])
+		memset(guards, GUARD, sizeof guards);
+	while (octets - i >= sizeof guards && !memcmp(at + i, guards, sizeof guards))
+		i += sizeof guards;
+	if (octets - i < sizeof guards && !memcmp(at + i, guards, octets - i))
+		return octets;
+	while (i < octets && at[i] == GUARD)
+		i++;
+	return i;
+}
+
+void check_destination_clean(struct subject *s)
+{
+	const size_t at = first_touched(destination.first, destination.octets);
+	if (at == destination.octets)
+		return;
+	fail(&s->tally, "%s wrote far outside its destination, in calls of up to %zu octets",
+	     s->tally.name, now.octets);
+	use_destination(&destination);
+}
+
+/* Judges what stands in and beside the destination, and makes it GUARD again. */
+static void judge_octets(struct subject *s, uint8_t *dst, const uint8_t *content, size_t octets)
+{
+	const size_t before = flank_before(dst), after = flank_after(dst, octets);
+	size_t at = first_touched(dst - before, before);
+
+	if (at < before)
+		fail_call(s, "octet before the destination", GUARD, dst[at - before]);
+	at = first_touched(dst + octets, after);
+	if (at < after)
+		fail_call(s, "octet after the destination", GUARD, dst[octets + at]);
+	if (memcmp(dst, content, octets)) {
+		char what[64];
+		for (at = 0; dst[at] == content[at]; at++)
+			;
+		snprintf(what, sizeof what, "octet %zu of the destination", at);
+		fail_call(s, what, content[at], dst[at]);
+	}
+	memset(dst - before, GUARD, before + octets + after);
+}
+
+static void judge_return(struct subject *s, const void *returned, const uint8_t *dst)
+{
+	if (returned != dst)
+		fail_call(s, "returned pointer", (unsigned long)(uintptr_t)dst,
+			  (unsigned long)(uintptr_t)returned);
+}
+
+void check_csum(struct subject *s, const uint8_t *src, size_t octets, uint32_t seed,
+		uint16_t expected)
+{
+	if (!begin(s, "csum_partial", 0, src, octets, seed))
+		return;
+	const uint32_t sum = s->kernels.csum_partial(src, octets, seed);
+	end();
+	judge_sum(s, sum, expected);
+}
+
+void check_copy_csum(struct subject *s, uint8_t *dst, const uint8_t *src, const uint8_t *content,
+		     size_t octets, uint32_t seed, uint16_t expected)
+{
+	if (!begin(s, "copy_csum_partial", dst, src, octets, seed))
+		return;
+	const uint32_t sum = s->kernels.copy_csum_partial(dst, src, octets, seed);
+	end();
+	judge_sum(s, sum, expected);
+	judge_octets(s, dst, content, octets);
+}
+
+void check_copy(struct subject *s, uint8_t *dst, const uint8_t *src, const uint8_t *content,
+		size_t octets)
+{
+	if (!begin(s, "copy", dst, src, octets, 0))
+		return;
+	const void *returned = s->kernels.copy(dst, src, octets);
+	end();
+	judge_return(s, returned, dst);
+	judge_octets(s, dst, content, octets);
+}
+
+void check_fill(struct subject *s, uint8_t *dst, uint8_t value, const uint8_t *content,
+		size_t octets)
+{
+	if (!begin(s, "fill", dst, 0, octets, value))
+		return;
+	const void *returned = s->kernels.fill(dst, value, octets);
+	end();
+	judge_return(s, returned, dst);
+	judge_octets(s, dst, content, octets);
+}

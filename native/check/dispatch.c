@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The table, what is selected from it, and what forcing a variant does and refuses to do. */
+#include "check.h"
+
+#include <string.h>
+
+struct lr_variant dispatching(void)
+{
+	return (struct lr_variant){
+		.csum_partial = lr_csum_partial,
+		.copy_csum_partial = lr_copy_csum_partial,
+		.copy = lr_copy,
+		.fill = lr_fill,
+	};
+}
+
+static const uint8_t message[] = "selected at the first call";
+
+/* Whether one of the four dispatching functions works as the first one that a process calls. */
+static int first_call(int which)
+{
+	uint8_t room[sizeof message] = { 0 };
+	const uint16_t expected = reference(message, sizeof message, 0);
+
+	now = (struct call){ "selected", "(first call)", "text", room, message, sizeof message, 0 };
+	switch (which) {
+	case LR_CSUM:
+		return lr_csum_fold(lr_csum_partial(message, sizeof message, 0)) == expected;
+	case LR_COPY_CSUM:
+		return lr_csum_fold(lr_copy_csum_partial(room, message, sizeof message, 0)) ==
+			       expected &&
+		       !memcmp(room, message, sizeof message);
+	case LR_COPY:
+		return lr_copy(room, message, sizeof message) == room &&
+		       !memcmp(room, message, sizeof message);
+	default:
+		return lr_fill(room, 7, sizeof room) == room && room[0] == 7 &&
+		       room[sizeof room - 1] == 7;
+	}
+}
+
+void check_first_calls(struct tally *tally)
+{
+	for (int which = LR_CSUM; which <= LR_FILL; which *= 2)
+		expect(tally, in_a_process(first_call, which),
+		       "the first call of a process, function %d of enum LR_CSUM ...", which);
+}
+
+static void table(struct tally *tally)
+{
+	expect(tally, lr_variant_count > 0 && lr_variants[0]->preferred == LR_ALL &&
+			      lr_variants[0]->compiled && lr_variants[0]->supported(),
+	       "the first variant must run anywhere and offer all functions");
+	for (size_t i = 0; i < lr_variant_count; i++) {
+		const struct lr_variant *v = lr_variants[i];
+		const int all = v->csum_partial && v->copy_csum_partial && v->copy && v->fill;
+		const int any = v->csum_partial || v->copy_csum_partial || v->copy || v->fill;
+		const size_t word = strspn(v->name, "abcdefghijklmnopqrstuvwxyz0123456789_");
+
+		expect(tally, word && !v->name[word], "%s: a name is one word", v->name);
+		expect(tally, lr_variant_find(v->name) == v, "%s: found by its name", v->name);
+		expect(tally, *v->isa, "%s: says what the processor must have", v->name);
+		expect(tally, v->compiled ? all : !any && !v->supported(),
+		       "%s: functions are there if, and only if, it is compiled", v->name);
+	}
+	expect(tally, !lr_variant_find("") && !lr_variant_find("no such variant"),
+	       "a variant is found that is not there");
+}
+
+static int same_functions(const struct lr_variant *a, const struct lr_variant *b)
+{
+	return a->csum_partial == b->csum_partial && a->copy_csum_partial == b->copy_csum_partial &&
+	       a->copy == b->copy && a->fill == b->fill;
+}
+
+/* Of each function the last variant of the table that runs here and is preferred for it. */
+static struct lr_variant expected_selection(void)
+{
+	struct lr_variant best = { .name = "selected" };
+	for (size_t i = 0; i < lr_variant_count; i++) {
+		const struct lr_variant *v = lr_variants[i];
+		if (!v->compiled || !v->supported())
+			continue;
+		if (v->preferred & LR_CSUM)
+			best.csum_partial = v->csum_partial;
+		if (v->preferred & LR_COPY_CSUM)
+			best.copy_csum_partial = v->copy_csum_partial;
+		if (v->preferred & LR_COPY)
+			best.copy = v->copy;
+		if (v->preferred & LR_FILL)
+			best.fill = v->fill;
+		best.vector |= v->preferred && v->vector;
+	}
+	return best;
+}
+
+static void is_selected(struct tally *tally, const char *when)
+{
+	const struct lr_variant best = expected_selection(), current = lr_variant_current();
+	expect(tally, !strcmp(current.name, "selected") && same_functions(&current, &best),
+	       "%s: of each function the last preferred one is selected", when);
+}
+
+/* Forcing fails with that code, and what is called stays the same. */
+static void refused(struct tally *tally, const char *name, int code)
+{
+	const struct lr_variant before = lr_variant_current();
+	const int got = lr_variant_force(name);
+	const struct lr_variant after = lr_variant_current();
+	expect(tally, got == code, "forcing \"%s\" returned %d instead of %d", name, got, code);
+	expect(tally, !strcmp(before.name, after.name) && same_functions(&before, &after),
+	       "forcing \"%s\" failed and changed what is called", name);
+}
+
+/* The dispatching functions go where they should, and work from there. */
+static void forced(struct tally *tally, const struct lr_variant *v)
+{
+	static const struct extent few = { 300, 21, 21, LINE, 0 };
+	struct subject through = {
+		.tally = { .name = v->name },
+		.kernels = dispatching(),
+	};
+
+	expect(tally, lr_variant_force(v->name) == 0, "forcing \"%s\" failed", v->name);
+	const struct lr_variant current = lr_variant_current();
+	expect(tally, !strcmp(current.name, v->name) && same_functions(&current, v) &&
+			      current.vector == v->vector,
+	       "forcing \"%s\": another one is called", v->name);
+	check_sweep(&through, 1, &few);
+	tally->cases += through.tally.cases;
+	tally->failures += through.tally.failures;
+	refused(tally, "no such variant", LR_UNKNOWN);
+}
+
+void check_dispatch(struct tally *tally)
+{
+	table(tally);
+	is_selected(tally, "at first");
+	refused(tally, "no such variant", LR_UNKNOWN);
+	refused(tally, "", LR_UNKNOWN);
+	refused(tally, "selected", LR_UNKNOWN);
+	for (size_t i = 0; i < lr_variant_count; i++) {
+		const struct lr_variant *v = lr_variants[i];
+		if (!v->compiled)
+			refused(tally, v->name, LR_NOT_COMPILED);
+		else if (!v->supported())
+			refused(tally, v->name, LR_NOT_SUPPORTED);
+		else
+			forced(tally, v);
+	}
+	expect(tally, lr_variant_force(0) == 0, "forcing nothing failed");
+	is_selected(tally, "after forcing");
+}

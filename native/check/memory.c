@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Memory with edges that fault, and processes: what the check needs of a POSIX system. */
+#include "check.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifdef __has_feature
+#if __has_feature(address_sanitizer)
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+static size_t page(void)
+{
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+struct arena arena_new(size_t octets)
+{
+	octets = (octets + page() - 1) / page() * page();
+	uint8_t *all = mmap(0, octets + 2 * page(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (all == MAP_FAILED || mprotect(all + page(), octets, PROT_READ | PROT_WRITE)) {
+		perror("check: mmap");
+		exit(2);
+	}
+	return (struct arena){ all + page(), octets };
+}
+
+void arena_free(const struct arena *arena)
+{
+	munmap(arena->first - page(), arena->octets + 2 * page());
+}
+
+uint8_t *arena_front(const struct arena *arena, size_t offset)
+{
+	return arena->first + offset;
+}
+
+uint8_t *arena_back(const struct arena *arena, size_t octets, size_t offset)
+{
+	uint8_t *at = arena->first + (arena->octets - octets);
+	return at - (((uintptr_t)at - offset) & (LINE - 1));
+}
+
+void fence(const void *at, size_t octets)
+{
+#ifdef __SANITIZE_ADDRESS__
+	__asan_poison_memory_region((const uint8_t *)at - LINE, LINE);
+	__asan_poison_memory_region((const uint8_t *)at + octets, LINE);
+#else
+	(void)at, (void)octets;
+#endif
+}
+
+void unfence(const void *at, size_t octets)
+{
+#ifdef __SANITIZE_ADDRESS__
+	__asan_unpoison_memory_region((const uint8_t *)at - LINE, LINE);
+	__asan_unpoison_memory_region((const uint8_t *)at + octets, LINE);
+#else
+	(void)at, (void)octets;
+#endif
+}
+
+static void print_call(void)
+{
+	char text[256] = "in ";
+	describe_call(text + 3, sizeof text - 4);
+	strcat(text, "\n");
+	if (write(STDOUT_FILENO, text, strlen(text)) < 0)
+		_exit(2);
+}
+
+/* Where the fault lies as seen from the range it is nearer to. */
+static void report_fault(int signal, siginfo_t *info, void *context)
+{
+	(void)context;
+	char text[128] = "";
+	const char *name = signal == SIGILL ? "illegal instruction" : "memory fault";
+	const intptr_t fault = (intptr_t)info->si_addr;
+	const intptr_t from_src = fault - (intptr_t)now.src, from_dst = fault - (intptr_t)now.dst;
+	const int is_src = !now.dst || labs(from_src) < labs(from_dst);
+
+	if (signal == SIGILL || !now.kernel)
+		snprintf(text, sizeof text, "FAIL %s ", name);
+	else
+		snprintf(text, sizeof text, "FAIL %s at %s%+ld, ", name,
+			 is_src ? "source" : "destination",
+			 (long)(is_src ? from_src : from_dst));
+	if (write(STDOUT_FILENO, text, strlen(text)) >= 0)
+		print_call();
+	_exit(1);
+}
+
+void report_faults(void)
+{
+	const int signals[] = { SIGSEGV, SIGBUS, SIGILL };
+	struct sigaction action = { .sa_flags = SA_SIGINFO };
+
+	/* What was printed so far must not be lost, nor printed twice by processes of our own. */
+	setvbuf(stdout, 0, _IOLBF, BUFSIZ);
+	action.sa_sigaction = report_fault;
+	for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+		sigaction(signals[i], &action, 0);
+#ifdef __SANITIZE_ADDRESS__
+	__sanitizer_set_death_callback(print_call);
+#endif
+}
+
+int in_a_process(int (*body)(int which), int which)
+{
+	int status = 0;
+	fflush(stdout);
+	const pid_t child = fork();
+	if (child == 0)
+		_exit(body(which) ? 0 : 1);
+	return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) &&
+	       WEXITSTATUS(status) == 0;
+}

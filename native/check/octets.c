@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The contents of buffers: the same in every run, so that a failure can be repeated. */
+#include "check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* SplitMix64 (Steele, Lea, Flood 2014). */
+uint64_t random_number(void)
+{
+	static uint64_t state = 1;
+	uint64_t z = state += 0x9e3779b97f4a7c15;
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return z ^ z >> 31;
+}
+
+size_t random_below(size_t bound)
+{
+	return (size_t)(random_number() % bound);
+}
+
+static uint8_t any(size_t index)
+{
+	(void)index;
+	return (uint8_t)random_number();
+}
+
+/* Every addition carries. */
+static uint8_t ones(size_t index)
+{
+	(void)index;
+	return 0xff;
+}
+
+/* Carries that come late and travel far: sums stand just below and just above a power of two. */
+static uint8_t mostly_ones(size_t index)
+{
+	(void)index;
+	const uint64_t r = random_number();
+	return r & 31 ? 0xff : (uint8_t)(r >> 8);
+}
+
+/* Words of 0 and 1 in one byte order, of 0 and 256 in the other: few additions carry, if any. */
+static uint8_t no_carry(size_t index)
+{
+	return index & 1 ? (uint8_t)(random_number() & 1) : 0;
+}
+
+/* Where signed and saturating arithmetic turns: 0x00, 0x7f, 0x80 and 0xff only. */
+static uint8_t extremes(size_t index)
+{
+	static const uint8_t octets[] = { 0x00, 0x7f, 0x80, 0xff };
+	(void)index;
+	return octets[random_number() >> 62];
+}
+
+static uint8_t zero(size_t index)
+{
+	(void)index;
+	return 0;
+}
+
+static const struct {
+	const char *name;
+	uint8_t (*octet)(size_t index);
+} fills[] = {
+	[FILL_RANDOM] = { "random", any },
+	[FILL_ONES] = { "ones", ones },
+	[FILL_MOSTLY_ONES] = { "mostly ones", mostly_ones },
+	{ "no carry", no_carry },
+	{ "extremes", extremes },
+	{ "zero", zero },
+};
+/* Long enough that few cases of packet length see the same octets. */
+#define PATTERN_MIN ((size_t)1 << 18)
+
+#define FILLS (sizeof fills / sizeof *fills)
+const size_t fill_count = FILLS;
+
+const char *fill_name(size_t fill)
+{
+	return fills[fill].name;
+}
+
+void fill_octets(size_t fill, uint8_t *at, size_t octets)
+{
+	for (size_t i = 0; i < octets; i++)
+		at[i] = fills[fill].octet(i);
+}
+
+/* Twice the longest case asked for so far, so that cases differ. */
+static struct row {
+	uint8_t *octets;
+	size_t length;
+} rows[FILLS];
+
+static void grow(struct row *row, size_t fill, size_t length)
+{
+	free(row->octets);
+	row->octets = malloc(length);
+	if (!row->octets) {
+		perror("check: malloc");
+		exit(2);
+	}
+	row->length = length;
+	fill_octets(fill, row->octets, length);
+}
+
+const uint8_t *pattern(size_t fill, size_t octets)
+{
+	struct row *row = &rows[fill];
+	if (row->length < 2 * octets || !row->length)
+		grow(row, fill, 2 * octets < PATTERN_MIN ? PATTERN_MIN : 2 * octets);
+	return row->octets + random_below(row->length - octets + 1);
+}

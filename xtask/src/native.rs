@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The kernels in C, checked by their own Makefile.
+//!
+//! A variant that this processor cannot run, and a tool that is missing, print a line with `SKIP:`;
+//! each such line is counted once per step.
+
+use crate::ci::{Outcome, judge};
+use crate::command::{output, program, status_with_lines};
+
+/// Whether a line says what was not done.
+type IsSkip = fn(&str) -> bool;
+
+/// Makes targets of `native/Makefile`, warnings being errors.
+pub(crate) fn make(targets: &[&str]) -> Outcome {
+    make_with(targets, |line| line.contains("SKIP:"))
+}
+
+/// The variants, on processors that lack what some of them need. That these are skipped there is
+/// the purpose; only a missing emulator counts.
+pub(crate) fn old_processors() -> Outcome {
+    make_with(&["check-qemu"], |line| line.starts_with("SKIP:"))
+}
+
+fn make_with(targets: &[&str], is_skip: IsSkip) -> Outcome {
+    if let Err(why) = output(program("make", &["--version"])) {
+        return Outcome::Skipped(why);
+    }
+    // Apart from what a developer builds, and with every warning seen anew when a file changes.
+    let args = ["--no-print-directory", "-C", "native", "BUILD=build/ci", "WERROR=-Werror"];
+    let mut skips: Vec<String> = Vec::new();
+    let status = status_with_lines(program("make", &[&args, targets].concat()), |line| {
+        let line = line.trim();
+        if is_skip(line) && !skips.iter().any(|known| known == line) {
+            skips.push(line.to_owned());
+        }
+    });
+    match judge(status) {
+        Ok(()) => Outcome::Passed(skips),
+        Err(why) => Outcome::Failed(why),
+    }
+}
