@@ -14,6 +14,7 @@ use linerate_dataplane::generator::Generator;
 use linerate_dataplane::traffic::Traffic;
 use linerate_dataplane::{Job, Outcome, RunError, StageLedger, Watch, run, steering};
 use linerate_dataplane::{pool::Pool, runner::run_unmetered};
+use linerate_kernels::Kernels;
 use linerate_linux as linux;
 use linerate_machine::ticks::{ticks, ticks_per_second};
 use linerate_path::check::read;
@@ -56,6 +57,8 @@ impl Bench {
             oversubscribe: false,
             confine: None,
             audit: false,
+            kernels: Kernels::selected(),
+            replay: true,
         };
         let watch = Watch { stop: &AtomicBool::new(false), progress: &|_| {} };
         let switches = linux::involuntary_switches();

@@ -46,6 +46,9 @@ pub(crate) struct Common {
     /// Offer packets at this rate: max, line, capture, 1.5Mpps, 5Gb/s (default: the file's)
     #[arg(long, value_parser = rate)]
     pub(crate) rate: Option<Rate>,
+    /// Call this variant of checksum and copy, or "selected" for the best (default: the file's)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) kernels: Option<String>,
     /// Exit with status 1 when the path handles less than this: line, or a rate like 1.5Mpps
     #[arg(long, value_name = "RATE", value_parser = goal)]
     pub(crate) goal: Option<Goal>,

@@ -6,6 +6,7 @@ use crate::processors::assign;
 use crate::progress::Progress;
 use linerate_dataplane::traffic::Traffic;
 use linerate_dataplane::{Job, Watch};
+use linerate_kernels::Kernels;
 use linerate_path::check::read;
 use linerate_path::model::{Mapping, Path, Rate, RunLength, RunOptions};
 use linerate_record::run::RunReport;
@@ -41,6 +42,8 @@ pub(crate) struct Bench<'a> {
     pub(crate) cpus: &'a [u32],
     /// Whether the processors are virtual, so that other guests may share their cores.
     pub(crate) is_guest: bool,
+    /// Checksum and copy for all strands.
+    pub(crate) kernels: Kernels,
     /// Set when the user wants an end.
     pub(crate) stop: &'a AtomicBool,
     /// What a person sees meanwhile.
@@ -57,6 +60,23 @@ impl Bench<'_> {
         Bench { cpus, done: self.done, ..*self }
     }
 
+    /// The same with other kernels.
+    pub(crate) fn with(&self, kernels: Kernels) -> Bench<'_> {
+        Bench { kernels, ..*self }
+    }
+
+    /// Runs `mapping` of the path for so many seconds, and tells the share of the kernels.
+    pub(crate) fn profile(
+        &self,
+        mapping: &Mapping,
+        burst: u32,
+        seconds: f64,
+    ) -> Result<RunReport, Failure> {
+        let cpus = assign(self.path, mapping, self.cpus, false)?;
+        let options = RunOptions { burst, ..self.path.run };
+        self.measure(Job { replay: true, ..self.job(self.path, mapping, &cpus, options) }, seconds)
+    }
+
     /// Runs `mapping` of `path` for so many seconds; with `confine` the source repeats that many
     /// packets.
     pub(crate) fn run(
@@ -68,8 +88,13 @@ impl Bench<'_> {
         confine: Option<usize>,
     ) -> Result<RunReport, Failure> {
         let cpus = assign(path, mapping, self.cpus, false)?;
-        let options = RunOptions { burst, length: RunLength::Seconds(seconds), ..path.run };
-        let job = Job { confine, ..self.job(path, mapping, &cpus, options) };
+        let options = RunOptions { burst, ..path.run };
+        self.measure(Job { confine, ..self.job(path, mapping, &cpus, options) }, seconds)
+    }
+
+    fn measure(&self, job: Job<'_>, seconds: f64) -> Result<RunReport, Failure> {
+        let options = RunOptions { length: RunLength::Seconds(seconds), ..job.options };
+        let job = Job { options, ..job };
         let before = self.done.get();
         let at = |share: f64| self.progress.at((before + share * seconds) / self.planned);
         let watch = Watch { stop: self.stop, progress: &at };
@@ -128,6 +153,8 @@ impl Bench<'_> {
             oversubscribe: false,
             confine: None,
             audit: false,
+            kernels: self.kernels,
+            replay: false,
         }
     }
 

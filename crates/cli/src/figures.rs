@@ -3,9 +3,10 @@
 
 use linerate_machine::idle::other_load;
 use linerate_machine::topology::Topology;
+use linerate_plan::kernels::advise;
 use linerate_record::run::RunReport;
 use linerate_record::stats::Estimate;
-use linerate_record::tune::Finding;
+use linerate_record::tune::{Finding, KernelAdvice};
 use linerate_record::{Figure, Provenance, Tier, Warning};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -54,6 +55,7 @@ pub(crate) fn of_run(run: &RunReport, finding: &Finding) -> BTreeMap<String, Fig
     ]);
     figures.extend(costs(run));
     figures.extend(of_finding(finding));
+    figures.extend(of_kernels(advise(run).as_ref()));
     figures
 }
 
@@ -66,6 +68,21 @@ pub(crate) fn of_finding(finding: &Finding) -> BTreeMap<String, Figure> {
     };
     let sentence = Figure::text(&finding.sentence, Tier::Sw, METHOD);
     BTreeMap::from([("bottleneck".to_owned(), bottleneck), ("finding".to_owned(), sentence)])
+}
+
+/// Which kernels suit the calls of the path, by name.
+pub(crate) fn of_kernels(advice: Option<&KernelAdvice>) -> BTreeMap<String, Figure> {
+    const METHOD: &str = "replay of the calls on warm data";
+    let absent = |unit| Figure::absent(unit, Tier::Sw, METHOD, "no call of a kernel was timed");
+    let text = |pick: fn(&KernelAdvice) -> &str| {
+        advice.map_or_else(|| absent("text"), |a| Figure::text(pick(a), Tier::Sw, METHOD))
+    };
+    let ratio = advice.map_or_else(|| absent("ratio"), |advice| advice.time_ratio.clone());
+    BTreeMap::from([
+        ("kernels".to_owned(), text(|advice| &advice.in_use)),
+        ("kernels_fastest".to_owned(), text(|advice| &advice.fastest)),
+        ("kernels_time_ratio".to_owned(), ratio),
+    ])
 }
 
 /// The rate of the line, by the sizes of the packets offered.

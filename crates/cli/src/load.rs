@@ -6,8 +6,9 @@ use crate::failure::Failure;
 use linerate_dataplane::generator::Generator;
 use linerate_dataplane::traffic::Traffic;
 use linerate_dataplane::{RunError, steering};
+use linerate_kernels::{Kernels, VariantError};
 use linerate_path::check::{Described, read};
-use linerate_path::model::{Path, Rate, RunLength, Source, WIRE_OVERHEAD_OCTETS};
+use linerate_path::model::{Path, Rate, RunLength, SELECTED, Source, WIRE_OVERHEAD_OCTETS};
 use linerate_path::problem::Problem;
 use linerate_record::units::Kpps;
 use linerate_stages::{KINDS, specs};
@@ -20,6 +21,8 @@ pub(crate) struct Loaded {
     pub(crate) text: String,
     /// The path, with what the command line changes.
     pub(crate) path: Path,
+    /// The kernels it names.
+    pub(crate) kernels: Kernels,
     /// Its packets.
     pub(crate) traffic: Traffic,
     /// What the path must reach, in thousand packets per second.
@@ -43,6 +46,13 @@ pub(crate) fn load(common: &Common) -> Result<Loaded, Failure> {
         other => Failure::new(other),
     })?;
     check_stages(&described).map_err(at)?;
+    let kernels = match &common.kernels {
+        Some(name) => kernels(name)
+            .map_err(|error| Failure::new(format!("--kernels: {error}, or {SELECTED}")))?,
+        None => kernels(&described.path.kernels).map_err(|error| {
+            at(described.problem_at_key("", "kernels", &format!("{error}, or {SELECTED}")))
+        })?,
+    };
     let traffic = match &described.path.source {
         Source::Capture { file: capture, buffer_octets } => {
             let place = file.parent().unwrap_or(FilePath::new("")).join(capture);
@@ -60,10 +70,16 @@ pub(crate) fn load(common: &Common) -> Result<Loaded, Failure> {
         }
     };
     let mut path = described.path;
+    path.kernels = kernels.name().to_owned();
     override_options(&mut path, common)?;
     let goal_kpps = goal_kpps(&path, common, traffic.mean_octets())?;
     refuse_hopeless(goal_kpps, offered_kpps(&path, traffic.mean_octets()))?;
-    Ok(Loaded { text, path, traffic, goal_kpps })
+    Ok(Loaded { text, path, kernels, traffic, goal_kpps })
+}
+
+/// The kernels of this name: a variant's, or the best of each.
+pub(crate) fn kernels(name: &str) -> Result<Kernels, VariantError<'_>> {
+    if name == SELECTED { Ok(Kernels::selected()) } else { Kernels::of(name) }
 }
 
 fn goal_kpps(path: &Path, common: &Common, mean_octets: f64) -> Result<Option<f64>, Failure> {

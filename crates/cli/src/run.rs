@@ -13,6 +13,7 @@ use linerate_dataplane::{Job, Kept, RunError, Watch};
 use linerate_path::mapping::describe;
 use linerate_path::model::Sink;
 use linerate_plan::diagnose::diagnose;
+use linerate_plan::kernels::advise;
 use linerate_record::run::RunReport;
 use linerate_record::{Body, Record, Warning};
 use linerate_stages::KINDS;
@@ -51,6 +52,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
         oversubscribe: path.mapping.strands() > cpus.len(),
         confine: None,
         audit: args.audit,
+        kernels: loaded.kernels,
+        replay: true,
     };
     let watch = Watch { stop: &stop, progress: &|share| progress.at(share) };
     let others = figures::others(&cpus);
@@ -100,7 +103,8 @@ fn record(
 fn text_of(record: &Record) -> String {
     let Body::Run(report) = &record.body else { return String::new() };
     let finding = diagnose(report);
-    format!("{}\n{}\n", linerate_report::run(report, &emit::style()), finding.sentence)
+    let kernels = advise(report).map_or(String::new(), |advice| advice.sentence + "\n");
+    format!("{}\n{}\n{kernels}", linerate_report::run(report, &emit::style()), finding.sentence)
 }
 
 /// Prints the profile that a broken stage left behind, and says what broke.

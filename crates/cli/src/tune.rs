@@ -4,10 +4,12 @@
 //! ```text
 //! baseline   <- the mapping of the file, or the nearest that fits the processors: one long run
 //! finding    <- diagnose(baseline)
+//! kernels    <- those of the file, or others if the calls of the baseline suit them clearly better
 //! costs      <- of the stages, on the slowest processor while all others work (calibrate)
 //! machine    <- what a ring and a burst cost, how the load divides (calibrate)
 //! candidates <- search the mappings, predict each; the predictions are stored now
 //! rounds     <- ROUNDS times: baseline and the best CONTENDERS, in random order
+//!               (the baseline with the kernels of the file, all others with the kernels to try)
 //! verdict    <- keep the best candidate that clearly beats the baseline, or the baseline
 //! tuned      <- one long run of what is kept
 //! ```
@@ -18,19 +20,23 @@ use crate::calibrate;
 use crate::emit::{self, Answer};
 use crate::failure::Failure;
 use crate::figures;
-use crate::load::{Loaded, load};
+use crate::load::{Loaded, kernels, load};
 use crate::processors::processors;
 use crate::progress::Progress;
 use crate::run::stop_on_interrupt;
+use linerate_kernels::Kernels;
 use linerate_path::mapping::describe;
 use linerate_path::model::{Mapping, Path, RunLength, Sink, Source};
 use linerate_path::spec::StageSpec;
-use linerate_plan::candidates::{Proposal, candidates, nearest_feasible};
+use linerate_plan::candidates::{Proposal, candidates, nearest_feasible, order};
+use linerate_plan::costs::Costs;
 use linerate_plan::diagnose::diagnose;
+use linerate_plan::kernels::{advise, shares};
+use linerate_plan::model::{Environment, predict};
 use linerate_plan::verdict::{Contender, Verdict, choose, gap_to_line, prediction_error};
 use linerate_record::run::RunReport;
 use linerate_record::stats::{Estimate, median_interval};
-use linerate_record::tune::{Candidate, Finding, Limit, RuledOut, TuneReport};
+use linerate_record::tune::{Candidate, Finding, KernelAdvice, Limit, RuledOut, TuneReport};
 use linerate_record::{Body, Figure, Record, Tier, Warning};
 use std::cell::Cell;
 use std::fs;
@@ -71,6 +77,7 @@ pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
         traffic: &loaded.traffic,
         cpus: &cpus,
         is_guest: provenance.hypervisor.is_some(),
+        kernels: loaded.kernels,
         stop: &stop,
         progress: &progress,
         done: &Cell::new(0.0),
@@ -79,7 +86,7 @@ pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
     let others = figures::others(&cpus);
     let ended = Tuning::new(&bench, long).and_then(Tuning::go);
     progress.clear();
-    let Ended { report, mapping, cannot_tell } = ended?;
+    let Ended { report, kept, cannot_tell } = ended?;
     let mut warnings = mapping_warnings(&loaded.path, cpus.len());
     warnings.extend(others);
     let frames = loaded.traffic.len() as u64;
@@ -92,8 +99,8 @@ pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
         Body::Tune(report) => linerate_report::tune(report, &emit::style()),
         Body::Run(_) | Body::Kernels(_) => String::new(),
     };
-    if let Some((mapping, burst)) = &mapping {
-        write_out(args, &loaded, mapping, *burst)?;
+    if let Some(kept) = &kept {
+        write_out(args, &loaded, kept)?;
     }
     emit::emit(common, &record, &text)?;
     if let Some(failure) = cannot_tell {
@@ -105,17 +112,13 @@ pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
     emit::reaches(loaded.goal_kpps, kpps)
 }
 
-/// Writes the path with the mapping to keep, where the command line asks for it.
-fn write_out(
-    args: &TuneArgs,
-    loaded: &Loaded,
-    mapping: &Mapping,
-    burst: u32,
-) -> Result<(), Failure> {
+/// Writes the path with what is to be kept, where the command line asks for it.
+fn write_out(args: &TuneArgs, loaded: &Loaded, kept: &Kept) -> Result<(), Failure> {
     let Some(file) = &args.out else { return Ok(()) };
-    let path = as_seen_from(file, &args.common.path, &loaded.path)?;
+    let mut path = as_seen_from(file, &args.common.path, &loaded.path)?;
+    path.kernels = kept.kernels.name().to_owned();
     let shown = args.common.path.display().to_string();
-    let text = linerate_path::write::with_mapping(&loaded.text, &path, mapping, burst)
+    let text = linerate_path::write::with_mapping(&loaded.text, &path, &kept.mapping, kept.burst)
         .map_err(|problems| Failure::new(problems.display(&shown)))?;
     fs::write(file, text)
         .map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))
@@ -162,13 +165,21 @@ struct Tuning<'a> {
     baseline_mapping: Mapping,
     baseline: RunReport,
     finding: Finding,
+    advice: Option<KernelAdvice>,
+}
+
+/// What the file is to say.
+struct Kept {
+    mapping: Mapping,
+    burst: u32,
+    kernels: Kernels,
 }
 
 /// What came of it.
 struct Ended {
     report: TuneReport,
-    /// The mapping to keep, with its burst; `None` when none was decided on.
-    mapping: Option<(Mapping, u32)>,
+    /// What to keep; `None` when that was not decided.
+    kept: Option<Kept>,
     /// Why not, unless it was stopped.
     cannot_tell: Option<Failure>,
 }
@@ -181,9 +192,10 @@ impl<'a> Tuning<'a> {
         let specs = specs.map(|kind| kind.spec).collect();
         let baseline_mapping = nearest_feasible(&path.mapping, bench.cpus.len(), None);
         bench.progress.step("baseline");
-        let baseline = bench.run(path, &baseline_mapping, path.run.burst, long, None)?;
+        let baseline = bench.profile(&baseline_mapping, path.run.burst, long)?;
         let finding = diagnose(&baseline);
-        Ok(Self { bench, long, specs, baseline_mapping, baseline, finding })
+        let advice = advise(&baseline);
+        Ok(Self { bench, long, specs, baseline_mapping, baseline, finding, advice })
     }
 
     /// The rest of the chain.
@@ -191,28 +203,34 @@ impl<'a> Tuning<'a> {
         let path = self.bench.path;
         let stopped = self.bench.is_stopped();
         if self.finding.limit == Limit::Offered || stopped {
-            let mapping = (!stopped).then(|| (self.baseline_mapping.clone(), path.run.burst));
+            let kept = (!stopped).then(|| self.kept(None, self.bench.kernels));
             let report = self.unchanged(Vec::new(), Vec::new());
-            return Ok(Ended { report, mapping, cannot_tell: None });
+            return Ok(Ended { report, kept, cannot_tell: None });
         }
+        let trial = &self.bench.with(self.kernels_to_try());
         self.bench.progress.step("calibrating");
-        let calibration = calibrate::calibrate(self.bench, &self.baseline_mapping);
+        let calibration = calibrate::calibrate(trial, &self.baseline_mapping);
         let (costs, machine) = match calibration {
             Ok(calibration) => calibration,
             Err(why) => {
                 let report = self.unchanged(Vec::new(), Vec::new());
-                return Ok(Ended { report, mapping: None, cannot_tell: Some(why) });
+                return Ok(Ended { report, kept: None, cannot_tell: Some(why) });
             }
         };
         let burst = path.run.burst;
-        let advice = candidates(path, &self.specs, &costs, &machine, &self.baseline_mapping, burst);
+        let mut advice =
+            candidates(path, &self.specs, &costs, &machine, &self.baseline_mapping, burst);
+        if trial.kernels.name() != self.bench.kernels.name() {
+            advice.proposals.push(self.other_kernels(trial.kernels, &costs, &machine));
+            order(&mut advice.proposals);
+        }
         let mut stored: Vec<Candidate> =
-            advice.proposals.iter().map(|proposal| self.stored(proposal)).collect();
-        let contenders = contenders(&advice.proposals);
-        let rates = self.rounds(&contenders)?;
+            advice.proposals.iter().map(|proposal| self.stored(proposal, trial.kernels)).collect();
+        let contenders = contenders(&advice.proposals, &self.baseline_mapping);
+        let rates = self.rounds(&contenders, trial)?;
         if self.bench.is_stopped() {
             let report = self.unchanged(stored, advice.ruled_out);
-            return Ok(Ended { report, mapping: None, cannot_tell: None });
+            return Ok(Ended { report, kept: None, cannot_tell: None });
         }
         let verdict = verdict(&contenders, &rates);
         for (index, contender) in contenders.iter().enumerate() {
@@ -221,20 +239,43 @@ impl<'a> Tuning<'a> {
             candidate.speedup = Some(speedup_figure(verdict.speedups[index]));
         }
         self.bench.progress.step("the mapping to keep");
-        let kept = verdict.chosen.map(|index| contenders[index].proposal);
-        let (mapping, burst) =
-            kept.map_or((&self.baseline_mapping, burst), |kept| (&kept.mapping, kept.burst));
-        let tuned = self.bench.run(path, mapping, burst, self.long, None)?;
-        let kept = Some((mapping.clone(), burst));
+        let kept = match verdict.chosen {
+            Some(index) => self.kept(Some(contenders[index].proposal), trial.kernels),
+            None => self.kept(None, self.bench.kernels),
+        };
+        let tuned = self.bench.with(kept.kernels).profile(&kept.mapping, kept.burst, self.long)?;
         let chosen = verdict.chosen.map(|index| contenders[index].index as u32);
         let report = TuneReport {
+            kernel_shares: shares(&self.baseline, &tuned),
             tuned,
             chosen,
             rounds: ROUNDS,
             baseline_kpps: rate_figure(&rates[0]),
             ..self.unchanged(stored, advice.ruled_out)
         };
-        Ok(Ended { report, mapping: kept, cannot_tell: None })
+        Ok(Ended { report, kept: Some(kept), cannot_tell: None })
+    }
+
+    /// What is kept: a proposal, or the baseline.
+    fn kept(&self, proposal: Option<&Proposal>, kernels: Kernels) -> Kept {
+        let (mapping, burst) = match proposal {
+            Some(proposal) => (&proposal.mapping, proposal.burst),
+            None => (&self.baseline_mapping, self.bench.path.run.burst),
+        };
+        Kept { mapping: mapping.clone(), burst, kernels }
+    }
+
+    /// The kernels of the candidates: others than those of the file only if that promises enough.
+    fn kernels_to_try(&self) -> Kernels {
+        let better = self.advice.as_ref().filter(|advice| advice.worth_trying);
+        better.and_then(|advice| kernels(&advice.fastest).ok()).unwrap_or(self.bench.kernels)
+    }
+
+    /// The baseline with other kernels.
+    fn other_kernels(&self, kernels: Kernels, costs: &Costs, machine: &Environment) -> Proposal {
+        let (mapping, burst) = (self.baseline_mapping.clone(), self.bench.path.run.burst);
+        let prediction = predict(&mapping, burst, costs, machine);
+        Proposal { name: format!("kernels {} only", kernels.name()), mapping, burst, prediction }
     }
 
     /// The report when the baseline is kept, or nothing further could be done.
@@ -251,11 +292,13 @@ impl<'a> Tuning<'a> {
             chosen: None,
             tuned: self.baseline.clone(),
             rounds: 0,
+            kernel_shares: shares(&self.baseline, &self.baseline),
+            kernel_advice: self.advice.clone(),
         }
     }
 
     /// A proposal as the record keeps it before anything of it has run.
-    fn stored(&self, proposal: &Proposal) -> Candidate {
+    fn stored(&self, proposal: &Proposal, kernels: Kernels) -> Candidate {
         const METHOD: &str =
             "stage costs on the slowest processor with all at work, calibrated ring and burst";
         let predicted = proposal.prediction.kpps;
@@ -263,6 +306,7 @@ impl<'a> Tuning<'a> {
             name: proposal.name.clone(),
             mapping: describe(&proposal.mapping, &self.bench.path.stages),
             burst: proposal.burst,
+            kernels: Some(kernels.name().to_owned()),
             predicted_kpps: Figure::number("kpps", predicted, Tier::Model, METHOD),
             memory_bound: proposal.prediction.memory_bound,
             measured_kpps: None,
@@ -270,12 +314,16 @@ impl<'a> Tuning<'a> {
         }
     }
 
-    /// Rates of the baseline (first) and the contenders, by round; `None` where no window was
-    /// clean.
-    fn rounds(&self, contenders: &[Tried<'_>]) -> Result<Vec<Vec<Option<f64>>>, Failure> {
+    /// Rates of the baseline (first) and, on the bench `trial`, the contenders, by round; `None` where
+    /// no window was clean.
+    fn rounds(
+        &self,
+        contenders: &[Tried<'_>],
+        trial: &Bench<'_>,
+    ) -> Result<Vec<Vec<Option<f64>>>, Failure> {
         let path = self.bench.path;
-        let mut all = vec![(&self.baseline_mapping, path.run.burst)];
-        all.extend(contenders.iter().map(|c| (&c.proposal.mapping, c.proposal.burst)));
+        let mut all = vec![(self.bench, &self.baseline_mapping, path.run.burst)];
+        all.extend(contenders.iter().map(|c| (trial, &c.proposal.mapping, c.proposal.burst)));
         let mut rates = vec![Vec::new(); all.len()];
         let mut order: Vec<usize> = (0..all.len()).collect();
         let mut random = Shuffle::new();
@@ -285,12 +333,12 @@ impl<'a> Tuning<'a> {
                 if self.bench.is_stopped() {
                     return Ok(rates);
                 }
-                let (mapping, burst) = all[index];
+                let (bench, mapping, burst) = all[index];
                 self.bench.progress.step(&format!(
                     "round {round} of {ROUNDS}: {}",
                     describe(mapping, &path.stages)
                 ));
-                let run = self.bench.run(path, mapping, burst, ROUND_SECONDS, None)?;
+                let run = bench.run(path, mapping, burst, ROUND_SECONDS, None)?;
                 rates[index].push(run.processed_kpps.as_number());
             }
         }
@@ -304,13 +352,18 @@ struct Tried<'a> {
     proposal: &'a Proposal,
 }
 
-/// The proposals to try: the best, and the best of each other mapping.
-fn contenders(proposals: &[Proposal]) -> Vec<Tried<'_>> {
+/// The proposals to try: the best, and the best of each other mapping; `baseline` with other kernels
+/// always, if it is there, since it alone shows what they do.
+fn contenders<'p>(proposals: &'p [Proposal], baseline: &Mapping) -> Vec<Tried<'p>> {
     let mut tried: Vec<Tried<'_>> = Vec::new();
     for (index, proposal) in proposals.iter().enumerate() {
         if tried.iter().all(|other| other.proposal.mapping != proposal.mapping) {
             tried.push(Tried { index, proposal });
         }
+    }
+    let kernels_only = tried.iter().position(|tried| tried.proposal.mapping == *baseline);
+    if let Some(index) = kernels_only.filter(|index| *index >= CONTENDERS) {
+        tried.swap(index, CONTENDERS - 1);
     }
     tried.truncate(CONTENDERS);
     tried
@@ -369,6 +422,7 @@ fn tune_figures(report: &TuneReport) -> std::collections::BTreeMap<String, Figur
     );
     let mut figures = figures::costs(&report.tuned);
     figures.extend(figures::of_finding(&report.finding));
+    figures.extend(figures::of_kernels(report.kernel_advice.as_ref()));
     figures.extend(
         [
             ("baseline_kpps", report.baseline_kpps.clone()),

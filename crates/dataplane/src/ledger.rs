@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The account of one stage, kept while packets flow.
+//! What a stage is handed beside its packets: its account, and the kernels to call.
 
+use crate::kernels::StageKernels;
 use linerate_record::run::Tally;
 
 /// Drop causes a stage may have.
 pub const MAX_CAUSES: usize = 16;
 
-/// What a stage made, used up and dropped. What went in and out is counted by the strand.
+/// What a stage made, used up and dropped, and the kernels it calls. What went in and out is counted
+/// by the strand.
 #[derive(Clone, Debug, Default)]
 pub struct StageLedger {
     /// Packets and octets that came from nowhere.
@@ -15,6 +17,8 @@ pub struct StageLedger {
     pub consumed: Tally,
     /// Drops by index into the `drop_causes` of the stage.
     pub drops: [Tally; MAX_CAUSES],
+    /// Checksum and copy, in the variant the strand was given.
+    pub kernels: StageKernels,
 }
 
 impl StageLedger {

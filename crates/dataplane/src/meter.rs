@@ -8,7 +8,7 @@
 //!
 //! In one turn of sixteen, picked at random so as not to beat with a periodic load, the counter is
 //! also read between the stages. Stage times thus come from a sample, the times of the strand from
-//! every turn.
+//! every turn. In one turn of 64, none of those, the stages log which kernels they call.
 //!
 //! Turns are gathered in windows of [`WINDOW_NS`]. At the end of a window the kernel is asked
 //! whether the thread was preempted in it; estimates use the clean windows alone.
@@ -40,6 +40,10 @@ const KEPT: usize = 4_096;
 /// One turn in so many is sampled. A sampled turn reads the counter once per part (25 ticks each
 /// where this was tried), which at 16 is 0.2 % of a turn of 32 packets on the edge path.
 const SAMPLED: u32 = 16;
+
+/// One turn in so many is logged: a multiple of [`SAMPLED`], so that the same random number chooses
+/// either, and never both.
+const LOGGED: u32 = 64;
 
 /// Buckets of burst sizes: 1, 2-3, 4-7, ... 256.
 pub(crate) const BURST_BUCKETS: usize = 9;
@@ -138,6 +142,9 @@ pub(crate) struct Meter<const ON: bool> {
     waited_in_turn: u64,
     random: u32,
     sampling: bool,
+    /// Whether turns are logged at all, and whether this one is.
+    logs: bool,
+    logging: bool,
     /// A stretch of the present window was lost.
     interrupted: bool,
     wall_start_ns: u64,
@@ -159,8 +166,8 @@ pub(crate) struct Meter<const ON: bool> {
 impl<const ON: bool> Meter<ON> {
     /// A meter for a strand of `parts` parts (head, stages, tail), measuring over `span`. All
     /// memory it will use is allocated here. `yields`: the strand gives its processor away
-    /// while it waits, so being away for long is no loss.
-    pub(crate) fn new(span: Span, parts: usize, seed: u32, yields: bool) -> Self {
+    /// while it waits, so being away for long is no loss. `logs`: some turns are for logging calls.
+    pub(crate) fn new(span: Span, parts: usize, seed: u32, yields: bool, logs: bool) -> Self {
         assert!(parts <= MAX_PARTS, "a strand of {parts} parts");
         let in_ticks = |ns: u64| (ns as f64 * span.ticks_per_second / 1e9) as u64;
         let readings = Readings {
@@ -178,6 +185,8 @@ impl<const ON: bool> Meter<ON> {
             waited_in_turn: 0,
             random: seed | 1,
             sampling: false,
+            logs,
+            logging: false,
             interrupted: false,
             wall_start_ns: 0,
             delay_start_ns: None,
@@ -221,7 +230,13 @@ impl<const ON: bool> Meter<ON> {
         ON && self.sampling
     }
 
-    /// Begins a turn: decides whether it is sampled.
+    /// Whether the calls of this turn are logged.
+    #[inline]
+    pub(crate) fn is_logging(&self) -> bool {
+        ON && self.logging
+    }
+
+    /// Begins a turn: decides whether it is sampled or logged.
     #[inline]
     pub(crate) fn begin_turn(&mut self) {
         if !ON {
@@ -232,6 +247,7 @@ impl<const ON: bool> Meter<ON> {
         self.random ^= self.random >> 17;
         self.random ^= self.random << 5;
         self.sampling = self.random.is_multiple_of(SAMPLED) && self.phase == Phase::During;
+        self.logging = self.logs && self.random % LOGGED == 1 && self.phase == Phase::During;
         if self.sampling {
             self.marks[0] = ticks();
         }

@@ -167,21 +167,27 @@ impl Packet<'_> {
         self.line().octets.into()
     }
 
-    /// Replaces the whole packet by a copy of `frame` behind the full headroom, unparsed. The
-    /// account of a stage does not see this: it is how a source fills a buffer.
+    /// Replaces the whole packet by a frame of `octets` octets behind the full headroom, unparsed;
+    /// what is in the frame is for the caller to write. The account of a stage does not see this:
+    /// it is how a source fills a buffer.
     ///
-    /// Returns `false`, and changes nothing, when the buffer is too small.
+    /// Returns `None`, and changes nothing, when the buffer is too small.
     #[inline]
-    pub fn fill(&mut self, frame: &[u8]) -> bool {
-        if HEADROOM_OCTETS + frame.len() > usize::from(self.line().room) {
-            return false;
+    pub fn renew(&mut self, octets: usize) -> Option<&mut [u8]> {
+        if octets > usize::from(self.line().room) - HEADROOM_OCTETS {
+            return None;
         }
         let line = self.line_mut();
         line.start = HEADROOM_OCTETS as u16;
-        line.octets = frame.len() as u16;
+        line.octets = octets as u16;
         line.meta.layers = Layers::default();
-        self.bytes_mut().copy_from_slice(frame);
-        true
+        Some(self.bytes_mut())
+    }
+
+    /// [`Packet::renew`] with a copy of `frame`; `false` when the buffer is too small.
+    #[inline]
+    pub fn fill(&mut self, frame: &[u8]) -> bool {
+        self.renew(frame.len()).map(|renewed| renewed.copy_from_slice(frame)).is_some()
     }
 
     /// Makes room for `octets` octets in front of the frame; their content is unspecified. Offsets

@@ -16,16 +16,19 @@
 use crate::bucket::indirection;
 use crate::burst::{Burst, MAX_BURST};
 use crate::gather;
+use crate::kernels::StageKernels;
 use crate::ledger::StageLedger;
 use crate::meter::{Meter, Readings, Span};
 use crate::packet::Packet;
 use crate::pool::Pool;
+use crate::replay::{Replayed, replay};
 use crate::ring::{Consumer, Producer, ring};
 use crate::sink::{Kept, Sink};
 use crate::source::{Feed, Progress, SourceQueue, Timetable};
 use crate::stage::{BUCKETS, BuildContext, BuildError, StageKind, Steer};
 use crate::strand::{Control, Head, Inlet, OCCUPANCY_STEPS, Outlet, Part, Strand, Tail};
 use crate::traffic::Traffic;
+use linerate_kernels::Kernels;
 use linerate_linux as linux;
 use linerate_machine::core_clock;
 use linerate_machine::ticks::{ticks, ticks_per_second};
@@ -67,6 +70,26 @@ pub struct Job<'a> {
     pub confine: Option<usize>,
     /// Recount the octets after every stage instead of trusting the stages' accounts.
     pub audit: bool,
+    /// Checksum and copy for all strands.
+    pub kernels: Kernels,
+    /// Log calls of the kernels in a sample of turns and make them again at the end, to tell their
+    /// share in each stage: some 50 ms more per stage that calls any. Not where strands share
+    /// processors, since they would disturb each other.
+    pub replay: bool,
+}
+
+impl Job<'_> {
+    fn replays(&self) -> bool {
+        self.replay && !self.oversubscribe
+    }
+
+    /// The kernels for one stage of one strand.
+    fn stage_kernels(&self) -> StageKernels {
+        match self.replays() {
+            true => StageKernels::logging(self.kernels),
+            false => StageKernels::new(self.kernels),
+        }
+    }
 }
 
 /// How the one who asked for a run keeps in touch with it.
@@ -201,6 +224,9 @@ pub(crate) struct Ended<'a, 'p> {
     pub(crate) clock: [Option<f64>; 2],
     /// What a panic said.
     pub(crate) panic: Option<String>,
+    /// What the kernels did for each part: head, stages, tail; empty where that was not asked for.
+    /// `None` where nothing was logged.
+    pub(crate) kernels: Vec<Option<Vec<Replayed>>>,
 }
 
 fn run_metered<const ON: bool>(job: &Job<'_>, watch: &Watch<'_>) -> Result<Outcome, RunError> {
@@ -291,7 +317,8 @@ fn lay_out<'a, 'p>(
             let order = order(job, &tables[0], queue);
             let returns = std::mem::take(&mut returns[queue]);
             let free = pool.packets(queue as u16);
-            Head::Source(SourceQueue::new(feed, queue, order, free, returns))
+            let kernels = job.stage_kernels();
+            Head::Source(SourceQueue::new(feed, queue, order, free, returns, kernels))
         } else {
             Head::Rings { inlets: std::mem::take(&mut inlets[index]), turn: 0 }
         };
@@ -345,7 +372,7 @@ fn parts(job: &Job<'_>, place: Place) -> Result<Vec<Part>, RunError> {
             Ok(Part {
                 name: used.name.clone(),
                 stage: made.map_err(|error| RunError::Stage { stage, error })?,
-                ledger: StageLedger::default(),
+                ledger: StageLedger { kernels: job.stage_kernels(), ..StageLedger::default() },
                 input_packets: 0,
                 measured: [0, u64::MAX],
                 audited_output: Tally::default(),
@@ -522,7 +549,8 @@ fn strand_main<'a, 'p, const ON: bool>(
     if let Head::Source(queue) = &mut strand.head {
         queue.start_at(start.source);
     }
-    let mut meter = Meter::<ON>::new(start.span, strand.parts.len() + 2, seed, job.oversubscribe);
+    let parts = strand.parts.len() + 2;
+    let mut meter = Meter::<ON>::new(start.span, parts, seed, job.oversubscribe, job.replays());
     let cpu_ns = linux::thread_cpu_time_ns();
     let result = catch_unwind(AssertUnwindSafe(|| strand.run(&mut meter, control)));
     let panic = result.err().map(|payload| {
@@ -532,7 +560,20 @@ fn strand_main<'a, 'p, const ON: bool>(
     let cpu_ns = linux::thread_cpu_time_ns() - cpu_ns;
     strand.close();
     let readings = meter.finish();
-    Ok(Ended { place, strand, readings, cpu_ns, clock: [before, core_clock()], panic })
+    let clock = [before, core_clock()];
+    let kernels = if job.replays() && panic.is_none() { replays(&strand) } else { Vec::new() };
+    Ok(Ended { place, strand, readings, cpu_ns, clock, panic, kernels })
+}
+
+/// What the kernels did for each part of a strand.
+fn replays(strand: &Strand<'_, '_>) -> Vec<Option<Vec<Replayed>>> {
+    let burst = strand.burst_size;
+    let head = match &strand.head {
+        Head::Source(queue) => replay(&queue.kernels, burst),
+        Head::Rings { .. } => Some(Vec::new()),
+    };
+    let stages = strand.parts.iter().map(|part| replay(&part.ledger.kernels, burst));
+    std::iter::once(head).chain(stages).chain([Some(Vec::new())]).collect()
 }
 
 fn message(payload: &(dyn std::any::Any + Send)) -> String {

@@ -13,6 +13,7 @@
 
 use crate::bucket::indirection;
 use crate::burst::Burst;
+use crate::kernels::StageKernels;
 use crate::packet::Packet;
 use crate::ring::Consumer;
 use crate::stage::BUCKETS;
@@ -191,6 +192,8 @@ pub(crate) struct SourceQueue<'a, 'p> {
     /// Buffers at home. Last in, first out: the buffer used last is the warmest.
     pub(crate) free: Vec<Packet<'p>>,
     pub(crate) returns: Vec<Consumer<Packet<'p>>>,
+    /// What frames are copied with.
+    pub(crate) kernels: StageKernels,
     pub(crate) taken: Tally,
     pub(crate) missed: Tally,
 }
@@ -203,6 +206,7 @@ impl<'a, 'p> SourceQueue<'a, 'p> {
         order: Vec<u32>,
         free: Vec<Packet<'p>>,
         returns: Vec<Consumer<Packet<'p>>>,
+        kernels: StageKernels,
     ) -> Self {
         let queue = Self {
             feed,
@@ -214,6 +218,7 @@ impl<'a, 'p> SourceQueue<'a, 'p> {
             start_ticks: 0,
             free,
             returns,
+            kernels,
             taken: Tally::default(),
             missed: Tally::default(),
         };
@@ -316,8 +321,11 @@ impl<'a, 'p> SourceQueue<'a, 'p> {
     fn fill(&mut self, mut packet: Packet<'p>, position: u64, born_ticks: u64) -> Packet<'p> {
         let index = self.order[self.next] as usize;
         let frame = self.feed.traffic.frames()[index];
-        let fits = packet.fill(self.feed.traffic.frame(index));
-        debug_assert!(fits, "traffic was prepared for these buffers");
+        let octets = self.feed.traffic.frame(index);
+        match packet.renew(octets.len()) {
+            Some(room) => self.kernels.copy(room, octets),
+            None => debug_assert!(false, "traffic was prepared for these buffers"),
+        }
         let meta = packet.meta_mut();
         meta.position = position;
         let passed_ns = self.pass.saturating_mul(self.feed.pass_ns);

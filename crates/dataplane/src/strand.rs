@@ -112,6 +112,9 @@ impl<'p> Strand<'_, 'p> {
         loop {
             meter.begin_turn();
             self.at = 0;
+            if meter.is_logging() {
+                self.begin_log();
+            }
             match self.poll(meter, control) {
                 Poll::Ready => self.turn(meter, control),
                 Poll::Finished => break,
@@ -124,10 +127,34 @@ impl<'p> Strand<'_, 'p> {
                     control.relax();
                 }
             }
+            if meter.is_logging() {
+                self.end_log();
+            }
             self.note_edge(meter);
             if control.is_aborted() {
                 break;
             }
+        }
+    }
+
+    /// From here to the end of the turn, calls of kernels are logged.
+    #[cold]
+    fn begin_log(&mut self) {
+        if let Head::Source(queue) = &mut self.head {
+            queue.kernels.begin_turn(self.input.packets);
+        }
+        for part in &mut self.parts {
+            part.ledger.kernels.begin_turn(part.input_packets);
+        }
+    }
+
+    #[cold]
+    fn end_log(&mut self) {
+        if let Head::Source(queue) = &mut self.head {
+            queue.kernels.end_turn(self.input.packets);
+        }
+        for part in &mut self.parts {
+            part.ledger.kernels.end_turn(part.input_packets);
         }
     }
 

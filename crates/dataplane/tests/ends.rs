@@ -10,6 +10,7 @@ use conserved::assert_conserved;
 use linerate_dataplane::capture::PcapWriter;
 use linerate_dataplane::traffic::Traffic;
 use linerate_dataplane::{DESCRIPTORS, Job, Outcome, RunError, Watch, run};
+use linerate_kernels::Kernels;
 use linerate_path::model::{Mapping, Path, Rate, RunLength, RunOptions};
 use linerate_record::run::RunReport;
 use std::sync::atomic::AtomicBool;
@@ -33,6 +34,8 @@ fn run_with(
         oversubscribe: mapping.strands() > 1,
         confine: None,
         audit: true,
+        kernels: Kernels::selected(),
+        replay: false,
     };
     run(&job, &Watch { stop, progress: &|_| {} })
 }
@@ -100,6 +103,8 @@ fn a_processor_that_is_not_there_ends_all_strands() {
             oversubscribe: true,
             confine: None,
             audit: false,
+            kernels: Kernels::selected(),
+            replay: false,
         };
         let watch = Watch { stop: &AtomicBool::new(false), progress: &|_| {} };
         let error = run(&job, &watch).expect_err("there is no such processor");

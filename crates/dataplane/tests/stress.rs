@@ -8,6 +8,7 @@ mod conserved;
 use common::{OPTIONS, kinds, mapping, path, run_on_one, stage, traffic};
 use conserved::assert_conserved;
 use linerate_dataplane::{Job, Outcome, Watch, run};
+use linerate_kernels::Kernels;
 use linerate_path::model::{FullRing, Rate, RunLength, RunOptions};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -93,6 +94,8 @@ impl Case {
             oversubscribe: mapping.strands() > some.len().min(2),
             confine: self.confine,
             audit: self.audit,
+            kernels: Kernels::selected(),
+            replay: true,
         };
         let stop = AtomicBool::new(self.stop_after == Some(Duration::ZERO));
         std::thread::scope(|scope| {

@@ -32,6 +32,7 @@ pub(crate) fn path(
     let run = file.section("run").and_then(|section| run(section, file, mistakes));
     Some(Path {
         name: file.text("name").unwrap_or(stem).to_owned(),
+        kernels: file.text("kernels")?.to_owned(),
         line: file.section("line").and_then(line),
         source: source?,
         stages: stages?.into_iter().map(|stage| stage.made).collect::<Option<_>>()?,

@@ -5,6 +5,7 @@
 //! of stages join it from the specifications of their kinds. What several keys must satisfy
 //! together is not said here but where the whole is checked.
 
+use crate::model::SELECTED;
 use crate::spec::{Default, ParamKind, ParamSpec, StageSpec};
 
 /// Smallest frame without its check sequence, in octets: Ethernet frames have at least 64 octets
@@ -56,7 +57,7 @@ pub enum Kind {
     /// A text with at least one character and no control characters.
     Label,
     /// Letters, digits, `-` and `_`: names that stay readable in `a+b | c x2`.
-    StageName,
+    Name,
     /// The word that chooses a [`Variant`] of the section.
     Variant,
     /// A power of two from `min` to `max`, both included.
@@ -260,6 +261,13 @@ pub static FILE: Section = Section {
             "What reports call the path.",
             "\"edge\"",
         ),
+        key(
+            "kernels",
+            Kind::Name,
+            text(SELECTED),
+            "Variant of checksum and copy to call, such as \"avx2\"; \"selected\" is the best of each.",
+            "",
+        ),
         key("line", Kind::Table(&LINE), Omitted::Means("no line to keep up with"), "", ""),
         key("source", Kind::Table(&SOURCE), REQUIRED, "", ""),
         key("stage", Kind::Tables(&STAGE), REQUIRED, "", ""),
@@ -346,7 +354,7 @@ static STAGE: Section = Section {
         key("kind", Kind::Variant, REQUIRED, "Which kind of stage.", "\"parse\""),
         key(
             "name",
-            Kind::StageName,
+            Kind::Name,
             Omitted::Means("the kind"),
             "What reports and the mapping call the stage; no two may agree.",
             "\"count-in\"",

@@ -7,11 +7,17 @@ use std::ops::Range;
 /// Octets on the wire beside the captured frame: 4 of FCS, 8 of preamble, 12 of inter-packet gap.
 pub const WIRE_OVERHEAD_OCTETS: u64 = 24;
 
+/// What [`Path::kernels`] says where the best variant of each kernel is to be called.
+pub const SELECTED: &str = "selected";
+
 /// A packet path: where packets come from, what is done to them, on which strands.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Path {
     /// The name of the path.
     pub name: String,
+    /// The variant of checksum and copy that strands call, by name; [`SELECTED`] leaves the choice to
+    /// the program. Whether there is such a variant is not checked here.
+    pub kernels: String,
     /// The line the path is meant to keep up with.
     pub line: Option<Line>,
     /// Where the packets come from.

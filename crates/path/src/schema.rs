@@ -97,7 +97,7 @@ fn value(kind: &Kind, kinds: &[StageSpec]) -> Value {
         | Kind::Duration
         | Kind::OfferedRate => json!({ "type": "string" }),
         Kind::Label => json!({ "type": "string", "minLength": 1 }),
-        Kind::StageName => json!({ "type": "string", "pattern": "^[A-Za-z0-9_-]+$" }),
+        Kind::Name => json!({ "type": "string", "pattern": "^[A-Za-z0-9_-]+$" }),
         Kind::PowerOfTwo { min, max } => {
             let powers = (0..63).map(|shift| 1_i64 << shift);
             json!({ "enum": powers.filter(|n| (min..=max).contains(n)).collect::<Vec<_>>() })

@@ -24,7 +24,7 @@ pub(crate) fn read(key: &Key, given: &Given<'_>) -> Result<Field, Vec<Mistake>> 
     let read = match key.kind {
         Kind::Param(kind) => param(key, kind, given).map(Read::Value)?,
         Kind::Label => Read::Value(Value::Text(label(key, given)?)),
-        Kind::StageName => Read::Value(Value::Text(stage_name(key, given)?)),
+        Kind::Name => Read::Value(Value::Text(stage_name(key, given)?)),
         Kind::StageNames => Read::Value(Value::Texts(filled(key, texts(key, given)?, given)?)),
         Kind::PowerOfTwo { min, max } => {
             let number = power_of_two(key, ranged(key, given, min, max)?, min, max, given)?;
@@ -59,7 +59,7 @@ pub(crate) fn expected(kind: &Kind) -> String {
             format!("one of {}", suggest::list(words.iter().copied()))
         }
         Kind::Param(ParamKind::Texts) => "a list of texts".to_owned(),
-        Kind::StageName => "a text of letters, digits, '-' and '_'".to_owned(),
+        Kind::Name => "a text of letters, digits, '-' and '_'".to_owned(),
         Kind::Variant => "a word".to_owned(),
         Kind::PowerOfTwo { min, max } => format!("a power of two from {min} to {max}"),
         Kind::BitRate => "a bit rate with its unit".to_owned(),

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A file that describes a path, with another mapping and burst.
+//! A file that describes a path, with another mapping, burst and variant of the kernels.
 
-use crate::model::{Mapping, Path, Segment, Source};
+use crate::model::{Mapping, Path, SELECTED, Segment, Source};
 use crate::problem::{Mistake, Problems};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
-/// The file `text`, which describes `path`, with `mapping` and `burst` in place of its own, and the
-/// capture where `path` has it: a file in another folder names it otherwise. Everything else stays
-/// as it is: comments, order, spacing, line ends. Comments within the list of strands go with the
+/// The file `text`, which describes `path`, with `mapping` and `burst` in place of its own, the
+/// kernels of `path`, and the capture where `path` has it: a file in another folder names it
+/// otherwise. Everything else stays as it is: comments, order, spacing, line ends. Comments within the list of strands go with the
 /// list.
 ///
 /// # Errors
@@ -23,6 +23,9 @@ pub fn with_mapping(
     let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
         refused(error.message(), error.span().unwrap_or_default())
     })?;
+    if path.kernels != SELECTED || document.contains_key("kernels") {
+        replace(document.as_table_mut(), "kernels", Value::from(path.kernels.as_str()));
+    }
     let strands = Value::Array(strands(path, mapping));
     let capture = match &path.source {
         Source::Capture { file, .. } => Some(("source", "file", Value::from(file.as_str()))),

@@ -99,7 +99,7 @@ fn rate(proposal: &Proposal) -> f64 {
 }
 
 /// Highest prediction first; among equals the smaller mapping.
-fn order(proposals: &mut [Proposal]) {
+pub fn order(proposals: &mut [Proposal]) {
     let size = |p: &Proposal| (p.mapping.strands(), p.mapping.segments.len(), p.burst);
     proposals.sort_by(|a, b| rate(b).total_cmp(&rate(a)).then(size(a).cmp(&size(b))));
 }

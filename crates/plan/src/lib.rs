@@ -9,6 +9,9 @@
 //! 4. [`candidates`] searches the mappings that a path and a number of processors allow.
 //! 5. [`verdict`] chooses among those that were measured.
 //!
+//! Beside the chain, [`kernels`] says what part of the work is checksum and copy, and which variant
+//! of them suits the path.
+//!
 //! Nothing here measures, reads a file or a clock, or runs a packet path.
 
 #![forbid(unsafe_code)]
@@ -16,6 +19,7 @@
 pub mod candidates;
 pub mod costs;
 pub mod diagnose;
+pub mod kernels;
 pub mod model;
 mod partition;
 mod profile;

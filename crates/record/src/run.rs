@@ -2,6 +2,7 @@
 //! The body of a `run` record: what each strand and each stage did.
 
 use crate::figure::Figure;
+use crate::kernels::Kernel;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -90,6 +91,43 @@ pub struct TimeShares {
     pub unaccounted: f64,
 }
 
+/// What one kernel did for one stage on one strand.
+///
+/// From a random sample of turns in which the stage's calls were logged; when the run was over the
+/// strand made the same calls again, in the same order, on buffers that were in the cache.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct KernelUse {
+    /// The kernel.
+    pub kernel: Kernel,
+    /// The variant that was called.
+    pub variant: String,
+    /// Calls per packet the stage was given, in the logged turns.
+    #[serde(serialize_with = "crate::finite")]
+    pub calls_per_packet: f64,
+    /// Octets of a call, mean over the logged turns.
+    #[serde(serialize_with = "crate::finite")]
+    pub octets_per_call: f64,
+    /// Ticks of the calls per packet the stage was given.
+    pub ticks_per_packet: Figure,
+    /// The same as a share of the stage's service time.
+    pub share: Figure,
+    /// The same calls made by every variant this processor can run, in the same rounds.
+    pub variants: Vec<VariantTime>,
+}
+
+/// How one variant did on the calls of a stage.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct VariantTime {
+    /// The variant.
+    pub variant: String,
+    /// Whether it is the one that is selected for this kernel on this machine.
+    pub selected: bool,
+    /// Time of the calls over the time of the variant in use: below 1 is faster.
+    pub time_ratio: Figure,
+}
+
 /// One stage on one strand.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -120,6 +158,8 @@ pub struct StageReport {
     pub ledger: Ledger,
     /// What else the stage counted (rules hit, translations made, ...), by name.
     pub counts: BTreeMap<String, u64>,
+    /// What kernels did for the stage, those it called; `null` when its calls were not logged.
+    pub kernels: Option<Vec<KernelUse>>,
 }
 
 /// Measuring windows of a strand (about 1 ms each, and at least a turn).
@@ -203,6 +243,9 @@ pub struct RunReport {
     pub path: String,
     /// The mapping in short: `parse+verify | filter x2`.
     pub mapping: String,
+    /// Which kernels the strands called: `selected`, the best of each, or a variant by name; `null`
+    /// in records of version 1.0.
+    pub kernels: Option<String>,
     /// Wall time of the measured part, in seconds; warming up excluded.
     #[serde(serialize_with = "crate::finite")]
     pub seconds: f64,

@@ -2,6 +2,7 @@
 //! The body of a `tune` record: finding, candidates with their predictions, what came of them.
 
 use crate::figure::Figure;
+use crate::kernels::Kernel;
 use crate::run::RunReport;
 use serde::{Deserialize, Serialize};
 
@@ -42,6 +43,8 @@ pub struct Candidate {
     pub mapping: String,
     /// Packets per burst.
     pub burst: u32,
+    /// The kernels its strands call, as in [`RunReport::kernels`].
+    pub kernels: Option<String>,
     /// Predicted rate, thousand packets per second, before any candidate ran.
     pub predicted_kpps: Figure,
     /// Whether a stage that waits for memory makes the prediction a range only.
@@ -60,6 +63,47 @@ pub struct RuledOut {
     pub name: String,
     /// Why it may not.
     pub reason: String,
+}
+
+/// How much of a stage's work a kernel is, before and after.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct KernelShare {
+    /// The stage; `source`, `sink`, `ring in` and `ring out` are the ends of strands.
+    pub stage: String,
+    /// The kernel.
+    pub kernel: Kernel,
+    /// Share of the stage's service time over all its replicas, under the baseline.
+    pub before: Figure,
+    /// The same under the mapping to keep.
+    pub after: Figure,
+}
+
+/// Which kernels suit the calls that a run makes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct KernelAdvice {
+    /// The kernels in use, as in [`RunReport::kernels`].
+    pub in_use: String,
+    /// Those with which all calls of the path together take the least time.
+    pub fastest: String,
+    /// Time of all calls with the fastest over the time with those in use.
+    pub time_ratio: Figure,
+    /// The stage with the most calls to make, by their time.
+    pub stage: String,
+    /// What a strand that ran only this stage would get through, thousand packets per second.
+    pub stage_kpps: Figure,
+    /// The same with the fastest kernels.
+    pub stage_fastest_kpps: Figure,
+    /// What the path would get through if its busiest strand never waited, thousand packets per
+    /// second.
+    pub path_kpps: Figure,
+    /// The same with the fastest kernels.
+    pub path_fastest_kpps: Figure,
+    /// Whether that is enough of a gain to be tried.
+    pub worth_trying: bool,
+    /// All this in a sentence.
+    pub sentence: String,
 }
 
 /// Everything `tune` did.
@@ -86,4 +130,9 @@ pub struct TuneReport {
     pub tuned: RunReport,
     /// Rounds in which the baseline and the candidates ran in random order.
     pub rounds: u32,
+    /// The share of kernels in the work of each stage, in the order of the stages; one entry per
+    /// kernel that some stage calls. `null` when calls were not logged.
+    pub kernel_shares: Option<Vec<KernelShare>>,
+    /// Whether other kernels suit the baseline's calls better; `null` when that is not known.
+    pub kernel_advice: Option<KernelAdvice>,
 }

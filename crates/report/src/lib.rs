@@ -13,6 +13,7 @@
 mod kernels;
 mod layout;
 mod run;
+mod shares;
 pub mod svg;
 mod tune;
 mod value;

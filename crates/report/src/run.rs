@@ -3,6 +3,7 @@
 
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled, stacked};
+use crate::shares;
 use crate::value::{
     ABSENT, clean, count, median_burst, number, percent, quoted, reason, sparkline, tiers,
 };
@@ -16,6 +17,7 @@ pub fn run(report: &RunReport, style: &Style) -> String {
     stacked(&[
         head(report, style),
         stages(report, style) + &absent_cycles(report, style),
+        shares::of_run(report, style),
         strands(report, style),
         rings(report, style),
         drops(report, style),
@@ -27,6 +29,9 @@ fn head(report: &RunReport, style: &Style) -> String {
     let line = |label, text: String| labelled(label, Paint::Head, &clean(&text), style);
     let mut lines = line("path", report.path.clone());
     lines += &line("mapping", report.mapping.clone());
+    if let Some(forced) = report.kernels.as_ref().filter(|kernels| *kernels != "selected") {
+        lines += &line("kernels", format!("{forced}, by name"));
+    }
     lines += &line("throughput", throughput(report));
     let processed = kpps(&report.processed_kpps);
     if processed != kpps(&report.throughput_kpps) {

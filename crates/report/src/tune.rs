@@ -4,13 +4,14 @@
 use crate::Style;
 use crate::layout::{CHOSEN, Grid, Paint, labelled, stacked};
 use crate::run::{kpps, standing};
+use crate::shares;
 use crate::value::{ABSENT, clean, interval, percent, quoted, tiers};
 use linerate_record::Figure;
 use linerate_record::tune::{Candidate, TuneReport};
 use linerate_record::units::{Kpps, three_digits};
 
-/// The report of a tune: the baseline, what limits it, what was tried, what came of it, and where
-/// the strands of the mapping to keep stand.
+/// The report of a tune: the baseline, what limits it, what was tried, what came of it, where the
+/// strands of the mapping to keep stand, and what part of their work is checksum and copy.
 pub fn tune(report: &TuneReport, style: &Style) -> String {
     stacked(&[
         head(report, style),
@@ -18,6 +19,7 @@ pub fn tune(report: &TuneReport, style: &Style) -> String {
         ruled_out(report, style),
         outcome(report, style),
         standing(&report.tuned, style),
+        shares::of_tune(report, style),
     ])
 }
 
@@ -61,7 +63,7 @@ fn candidates(report: &TuneReport, style: &Style) -> String {
         let optional = |figure: &Option<Figure>| figure.as_ref().map(in_table);
         grid.row(vec![
             if chosen { CHOSEN } else { "" }.to_owned(),
-            clean(&candidate.name) + "\n" + &in_full(candidate, room),
+            clean(&candidate.name) + "\n" + &in_full(candidate, report, room),
             predicted(candidate),
             optional(&candidate.measured_kpps).unwrap_or_else(|| "not run".to_owned()),
             optional(&candidate.speedup).unwrap_or_else(|| ABSENT.to_owned()),
@@ -70,9 +72,20 @@ fn candidates(report: &TuneReport, style: &Style) -> String {
     grid.render(style) + &footnotes(report, style)
 }
 
-/// Mapping and burst, broken between stages where it takes more than `room` columns.
-fn in_full(candidate: &Candidate, room: usize) -> String {
-    let text = clean(&format!("{}, burst {}", candidate.mapping, candidate.burst));
+/// Mapping and burst, and the kernels where they are others than those of the baseline.
+fn setting(candidate: &Candidate, report: &TuneReport) -> String {
+    let setting = format!("{}, burst {}", candidate.mapping, candidate.burst);
+    match &candidate.kernels {
+        Some(kernels) if candidate.kernels != report.baseline.kernels => {
+            format!("{setting}, kernels {kernels}")
+        }
+        _ => setting,
+    }
+}
+
+/// What a candidate is, broken between stages where it takes more than `room` columns.
+fn in_full(candidate: &Candidate, report: &TuneReport, room: usize) -> String {
+    let text = clean(&setting(candidate, report));
     // Lines break at blanks only.
     let spaced = text.replace('+', "+ ");
     let lines = textwrap::wrap(&spaced, room);
@@ -148,8 +161,8 @@ fn outcome(report: &TuneReport, style: &Style) -> String {
     };
     let after = candidate.measured_kpps.as_ref().unwrap_or(&report.tuned.throughput_kpps);
     let mut lines = line("before", &kpps(&report.baseline_kpps), style);
-    let mapping = format!("{}, {}, burst {}", kpps(after), candidate.mapping, candidate.burst);
-    lines += &line("after", &mapping, style);
+    let after_all = format!("{}, {}", kpps(after), setting(candidate, report));
+    lines += &line("after", &after_all, style);
     if let Some(speedup) = &candidate.speedup {
         let text = quoted(speedup, |value| format!("{}x", three_digits(value)));
         lines += &labelled("speed-up", Paint::Good, &clean(&text), style);

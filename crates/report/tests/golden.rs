@@ -4,11 +4,14 @@
 mod common;
 
 use common::{PLAIN, assert_golden};
+use linerate_record::kernels::Kernel;
 use linerate_record::run::{
-    Latency, RingReport, RunReport, StageReport, StrandReport, TimeShares, WindowCount,
+    KernelUse, Latency, RingReport, RunReport, StageReport, StrandReport, TimeShares, WindowCount,
 };
 use linerate_record::stats::Estimate;
-use linerate_record::tune::{Candidate, Finding, Limit, RuledOut, TuneReport};
+use linerate_record::tune::{
+    Candidate, Finding, KernelAdvice, KernelShare, Limit, RuledOut, TuneReport,
+};
 use linerate_record::{Figure, Tier, Warning};
 use linerate_report::Style;
 use std::collections::BTreeMap;
@@ -41,6 +44,25 @@ fn stage(name: &str, ticks: f64, shares: (f64, f64, f64), drops: &[(&str, u64)])
         drops: counts(drops),
         ledger: Default::default(),
         counts: BTreeMap::new(),
+        kernels: Some(Vec::new()),
+    }
+}
+
+/// A kernel of a stage, with its ticks and its share.
+fn kernel_use(kernel: Kernel, variant: &str, calls: f64, cost: Option<(f64, f64)>) -> KernelUse {
+    let few = "only 3 calls were logged; run longer";
+    let figure = |unit: &str, value: Option<f64>| match value {
+        Some(value) => within(unit, value, value * 0.97, value * 1.02, Tier::Sw),
+        None => Figure::absent(unit, Tier::Sw, "by hand", few),
+    };
+    KernelUse {
+        kernel,
+        variant: variant.to_owned(),
+        calls_per_packet: calls,
+        octets_per_call: 351.5,
+        ticks_per_packet: figure("ticks/packet", cost.map(|(ticks, _)| ticks)),
+        share: figure("ratio", cost.map(|(_, share)| share)),
+        variants: Vec::new(),
     }
 }
 
@@ -84,6 +106,12 @@ fn pipeline() -> RunReport {
             stage(name, 55.0, (0.05, 0.002, 0.0), &[]),
         ]
     };
+    let mut first = first;
+    first[0].kernels = Some(vec![kernel_use(Kernel::Copy, "avx2", 1.0, Some((18.2, 0.213)))]);
+    first[2].kernels = Some(vec![
+        kernel_use(Kernel::Checksum, "avx512vnni", 0.98, Some((80.3, 0.38))),
+        kernel_use(Kernel::Copy, "avx2", 0.0012, None),
+    ]);
     let ring = |name: &str, occupancy: Vec<u64>| RingReport {
         name: name.to_owned(),
         capacity: 1024,
@@ -94,6 +122,7 @@ fn pipeline() -> RunReport {
     RunReport {
         path: "edge".to_owned(),
         mapping: "parse+verify | nat44+forward x2".to_owned(),
+        kernels: Some("selected".to_owned()),
         seconds: 2.0,
         ticks_per_second: 2.4e9,
         throughput_kpps: kpps(1340.06),
@@ -130,6 +159,7 @@ fn bare() -> RunReport {
     let ns = Figure::exact("ns", 640.0, Tier::Hw, "by hand");
     RunReport {
         mapping: "forward".to_owned(),
+        kernels: Some("portable".to_owned()),
         throughput_kpps: none.clone(),
         processed_kpps: none,
         strands: vec![strand],
@@ -148,6 +178,7 @@ fn tuned() -> TuneReport {
         name: name.to_owned(),
         mapping: mapping.to_owned(),
         burst: 32,
+        kernels: Some("selected".to_owned()),
         predicted_kpps: within("kpps", kpps, kpps * 0.9, kpps * 1.1, Tier::Model),
         memory_bound: false,
         measured_kpps: None,
@@ -161,6 +192,20 @@ fn tuned() -> TuneReport {
     split.measured_kpps = Some(kpps(1987.0));
     split.speedup = Some(within("ratio", 1.502, 1.46, 1.55, Tier::Sw));
     split.memory_bound = true;
+    split.kernels = Some("avx2".to_owned());
+    let share = |stage: &str, kernel, before: f64, after: f64| KernelShare {
+        stage: stage.to_owned(),
+        kernel,
+        before: within("ratio", before, before * 0.97, before * 1.02, Tier::Sw),
+        after: within("ratio", after, after * 0.97, after * 1.02, Tier::Sw),
+    };
+    let mut shares = vec![
+        share("source", Kernel::Checksum, 0.0, 0.0),
+        share("source", Kernel::Copy, 0.213, 0.208),
+        share("verify", Kernel::Checksum, 0.38, 0.371),
+        share("verify", Kernel::Copy, 0.0, 0.0),
+    ];
+    shares[3].after = Figure::absent("ratio", Tier::Sw, "by hand", "no clean window");
     let given = "parse | verify | filter | nat44 | forward | gre | count";
     TuneReport {
         given_mapping: given.to_owned(),
@@ -186,6 +231,21 @@ fn tuned() -> TuneReport {
         chosen: Some(0),
         tuned: pipeline(),
         rounds: 9,
+        kernel_shares: Some(shares),
+        kernel_advice: Some(KernelAdvice {
+            in_use: "selected".to_owned(),
+            fastest: "selected".to_owned(),
+            time_ratio: Figure::exact("ratio", 1.0, Tier::Sw, "by hand"),
+            stage: "verify".to_owned(),
+            stage_kpps: kpps(11_300.0),
+            stage_fastest_kpps: kpps(11_300.0),
+            path_kpps: kpps(1323.0),
+            path_fastest_kpps: kpps(1323.0),
+            worth_trying: false,
+            sentence: "`selected` (checksum avx512vnni, copy avx2) is as fast as any variant for \
+                       the calls of this path"
+                .to_owned(),
+        }),
     }
 }
 
@@ -198,6 +258,8 @@ fn kept() -> TuneReport {
         ruled_out: vec![],
         chosen: None,
         rounds: 0,
+        kernel_shares: None,
+        kernel_advice: None,
         ..report
     }
 }

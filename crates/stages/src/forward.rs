@@ -10,12 +10,12 @@
 //! options that want something of a router, source address validation beyond martians, fragmenting.
 
 use crate::cause::causes;
-use crate::checksum;
 use crate::headers::{array_mut, be16, be32};
 use crate::params::{Mac, Prefix, Reader, fail};
 use crate::routes::{Route, Routes};
 use linerate_dataplane::packet::Layers;
 use linerate_dataplane::{BuildError, Burst, Stage, StageKind, StageLedger};
+use linerate_kernels::checksum;
 use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
 
 causes! {

@@ -9,14 +9,14 @@
 //! Leaves out: reassembly of outer fragments (dropped), routing (RFC 1701), payloads other than IP.
 
 use crate::cause::causes;
-use crate::checksum;
 use crate::headers::{
     self, ETHERNET_OCTETS, ETHERTYPE_IPV4, ETHERTYPE_IPV6, Fault, array, array_mut, be16, be32,
     protocol,
 };
 use crate::params::{Address4, Reader};
 use linerate_dataplane::packet::{Fragment, Layers, Packet};
-use linerate_dataplane::{Burst, Stage, StageKind, StageLedger, Verdict};
+use linerate_dataplane::{Burst, Stage, StageKernels, StageKind, StageLedger, Verdict};
+use linerate_kernels::{Sum, checksum};
 use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
 
 causes! {
@@ -154,7 +154,7 @@ impl Decap {
         let (l3, l4, end) =
             (usize::from(layers.l3), usize::from(layers.l4), usize::from(layers.l3_end));
         let tunnel = packet.bytes().get(l4..end).ok_or(Cause::Unparsed)?;
-        let (gre_octets, ethertype) = self.check_gre(tunnel)?;
+        let (gre_octets, ethertype) = self.check_gre(tunnel, &mut ledger.kernels)?;
         let inner = l4 + gre_octets;
         if l3 < ETHERNET_OCTETS {
             return Err(Cause::Unparsed);
@@ -170,7 +170,7 @@ impl Decap {
     }
 
     /// Checks a GRE header; returns its length and the protocol type.
-    fn check_gre(&self, tunnel: &[u8]) -> Result<(usize, u16), Cause> {
+    fn check_gre(&self, tunnel: &[u8], kernels: &mut StageKernels) -> Result<(usize, u16), Cause> {
         let start: &[u8; 4] = array(tunnel, 0).ok_or(Cause::CutHeader)?;
         let flags = start[0];
         if flags & MUST_BE_ZERO != 0 || start[1] & 0b111 != 0 {
@@ -179,7 +179,7 @@ impl Decap {
         let mut octets = 4;
         if flags & CHECKSUM_PRESENT != 0 {
             octets += 4;
-            if checksum::fold(checksum::sum(tunnel)) != 0xffff {
+            if kernels.checksum(tunnel, Sum::ZERO).fold() != 0xffff {
                 return Err(Cause::BadChecksum);
             }
         }

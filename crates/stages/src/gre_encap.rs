@@ -13,11 +13,11 @@
 //! ICMP "packet too big", IPv6 outside.
 
 use crate::cause::causes;
-use crate::checksum;
 use crate::headers::{ETHERNET_OCTETS, ETHERTYPE_IPV4, ETHERTYPE_IPV6, array, be16, protocol};
 use crate::params::{Address4, Reader};
 use linerate_dataplane::packet::{Fragment, Layers, Packet};
 use linerate_dataplane::{BuildError, Burst, Stage, StageKind, StageLedger};
+use linerate_kernels::{Sum, checksum};
 use linerate_path::model::Params;
 use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
 
@@ -166,7 +166,7 @@ impl Encap {
         outer.copy_from_slice(&self.template[..self.outer_octets]);
         outer[1] = tos;
         outer[2..4].copy_from_slice(&total.to_be_bytes());
-        let sum = !checksum::fold(checksum::sum(&outer[..IP_OCTETS]));
+        let sum = checksum::header(&outer[..IP_OCTETS], Sum::ZERO).finish();
         outer[10..12].copy_from_slice(&sum.to_be_bytes());
         outer[IP_OCTETS + 2..IP_OCTETS + 4].copy_from_slice(&ethertype.to_be_bytes());
         if let Some(number) = &mut self.sequence {

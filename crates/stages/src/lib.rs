@@ -9,8 +9,6 @@
 
 #![forbid(unsafe_code)]
 
-pub mod checksum;
-
 mod cause;
 mod chase;
 mod count;

@@ -41,11 +41,12 @@ mod table;
 mod way;
 
 use crate::cause::causes;
-use crate::checksum::{Change, fold, sum};
 use crate::headers::{self, array_mut, be16, be32, protocol};
 use crate::params::{Prefix4, Reader, fail};
 use linerate_dataplane::packet::Layers;
 use linerate_dataplane::{BuildError, Burst, Stage, StageKind, StageLedger, Steer};
+use linerate_kernels::Sum;
+use linerate_kernels::checksum::{self, Change};
 use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
 use std::sync::Arc;
 use table::{Endpoint, Outbound, Table};
@@ -373,15 +374,15 @@ fn rewrite_quote(
         .ok_or(Cause::Unparsed)?;
     let header_octets = usize::from(quote.first().ok_or(Cause::Unparsed)? & 0x0f) * 4;
     let header = quote.get(..header_octets).ok_or(Cause::Unparsed)?;
-    if fold(sum(header)) != 0xffff {
+    if checksum::header(header, Sum::ZERO).fold() != 0xffff {
         // RFC 5508, REQ-3 a.
         return Err(Cause::NotTranslatable);
     }
     // The longest header, and the transport header up to the checksum of TCP.
     let touched = quote.len().min(header_octets + 20);
-    let before = fold(sum(&quote[..touched]));
+    let before = checksum::header(&quote[..touched], Sum::ZERO).fold();
     rewrite(quote, 0, header_octets, side, address, port).ok_or(Cause::Unparsed)?;
-    let after = fold(sum(&quote[..touched]));
+    let after = checksum::header(&quote[..touched], Sum::ZERO).fold();
     let field: &mut [u8; 2] = array_mut(error, 2).ok_or(Cause::Unparsed)?;
     let mut change = Change::default();
     change.word(before, after);

@@ -10,11 +10,11 @@
 //! Leaves out: SCTP, DCCP, UDP-Lite, and the home address option of Mobile IPv6.
 
 use crate::cause::causes;
-use crate::checksum::{Partial, fold, pseudo_header_v4, pseudo_header_v6, sum};
 use crate::headers::{array, be16, is_en_route_v6, protocol};
 use crate::params::Reader;
 use linerate_dataplane::packet::{Fragment, Layers};
-use linerate_dataplane::{Burst, Stage, StageKind, StageLedger};
+use linerate_dataplane::{Burst, Stage, StageKernels, StageKind, StageLedger};
+use linerate_kernels::{Sum, checksum};
 use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
 
 causes! {
@@ -63,9 +63,9 @@ struct Counts {
 
 impl Stage for Verify {
     fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
-        burst.sift(ledger, |packet, _| {
+        burst.sift(ledger, |packet, ledger| {
             let layers = packet.meta().layers;
-            Cause::judge(self.check(packet.bytes(), &layers))
+            Cause::judge(self.check(packet.bytes(), &layers, &mut ledger.kernels))
         });
     }
 
@@ -81,20 +81,30 @@ impl Stage for Verify {
 
 impl Verify {
     #[inline]
-    fn check(&mut self, frame: &[u8], layers: &Layers) -> Result<(), Cause> {
+    fn check(
+        &mut self,
+        frame: &[u8],
+        layers: &Layers,
+        kernels: &mut StageKernels,
+    ) -> Result<(), Cause> {
         match layers.ip_version {
-            4 => self.check_v4(frame, layers),
-            6 if self.l4 => self.check_v6(frame, layers),
+            4 => self.check_v4(frame, layers, kernels),
+            6 if self.l4 => self.check_v6(frame, layers, kernels),
             6 => Ok(()),
             _ => Err(Cause::Unparsed),
         }
     }
 
     #[inline]
-    fn check_v4(&mut self, frame: &[u8], layers: &Layers) -> Result<(), Cause> {
+    fn check_v4(
+        &mut self,
+        frame: &[u8],
+        layers: &Layers,
+        kernels: &mut StageKernels,
+    ) -> Result<(), Cause> {
         let l3 = usize::from(layers.l3);
         let header = frame.get(l3..layers.l4.into()).ok_or(Cause::Unparsed)?;
-        if fold(sum(header)) != 0xffff {
+        if checksum::header(header, Sum::ZERO).fold() != 0xffff {
             return Err(Cause::BadL3Checksum);
         }
         if !self.l4 {
@@ -105,15 +115,20 @@ impl Verify {
             return Ok(());
         };
         let pseudo = match layers.protocol {
-            protocol::ICMP => Partial::default(),
+            protocol::ICMP => Sum::ZERO,
             // A segment is shorter than its frame, which is at most 65535 octets long.
-            _ => pseudo_header_v4(addresses, layers.protocol, segment.len() as u16),
+            _ => checksum::pseudo_ipv4(addresses, layers.protocol, segment.len() as u16),
         };
-        intact(pseudo + sum(segment))
+        intact(kernels.checksum(segment, pseudo))
     }
 
     #[inline]
-    fn check_v6(&mut self, frame: &[u8], layers: &Layers) -> Result<(), Cause> {
+    fn check_v6(
+        &mut self,
+        frame: &[u8],
+        layers: &Layers,
+        kernels: &mut StageKernels,
+    ) -> Result<(), Cause> {
         let l3 = usize::from(layers.l3);
         let addresses: &[u8; 32] = array(frame, l3 + 8).ok_or(Cause::Unparsed)?;
         let Some(segment) = self.covered(frame, layers)? else {
@@ -123,8 +138,8 @@ impl Verify {
             self.counts.en_route += 1;
             return Ok(());
         }
-        let octets = segment.len() as u32;
-        intact(pseudo_header_v6(addresses, layers.protocol, octets) + sum(segment))
+        let pseudo = checksum::pseudo_ipv6(addresses, layers.protocol, segment.len() as u32);
+        intact(kernels.checksum(segment, pseudo))
     }
 
     /// The octets a transport checksum covers beside the pseudo-header; `None` if there is none to
@@ -160,6 +175,6 @@ impl Verify {
 }
 
 #[inline]
-fn intact(sum: Partial) -> Result<(), Cause> {
-    if fold(sum) == 0xffff { Ok(()) } else { Err(Cause::BadL4Checksum) }
+fn intact(sum: Sum) -> Result<(), Cause> {
+    if sum.fold() == 0xffff { Ok(()) } else { Err(Cause::BadL4Checksum) }
 }

@@ -6,6 +6,7 @@ use linerate_dataplane::{
     BuildError, Burst, Job, Outcome, RunError, Stage, StageKind, StageLedger, Steer, Verdict,
     Watch, generator::Generator, run, stage,
 };
+use linerate_kernels::Kernels;
 use linerate_path::model::{
     FullRing, Mapping, Params, Path, Rate, RunLength, RunOptions, Segment, Sink, Source, StageUse,
     Value,
@@ -192,6 +193,7 @@ pub(crate) const OPTIONS: RunOptions = RunOptions {
 pub(crate) fn path(stages: Vec<StageUse>) -> Path {
     Path {
         name: "test".to_owned(),
+        kernels: "selected".to_owned(),
         line: None,
         source: Source::Generator { sizes: vec![60, 300], flows: 500, seed: 1, buffer_octets: 512 },
         mapping: Mapping::merged(stages.len()),
@@ -234,6 +236,8 @@ pub(crate) fn run_on_one(
         oversubscribe: mapping.strands() > 1,
         confine: None,
         audit: true,
+        kernels: Kernels::selected(),
+        replay: false,
     };
     run(&job, &Watch { stop: &AtomicBool::new(false), progress: &|_| {} })
 }

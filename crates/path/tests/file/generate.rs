@@ -63,6 +63,9 @@ const SOURCES: &[&str] = &[
     "[source]\nkind = 'generator'\nsizes = 'imix'\nflows = 7\nseed = 9_000\n",
 ];
 
+const KERNELS: &[&str] =
+    &["", "kernels = 'avx2' # c-kernels\n", "# c-best\nkernels = \"selected\"\n"];
+
 const LINES: &[&str] = &["", "[line]\nrate = \"10Gb/s\" # c-rate\nports = 2\n"];
 
 const SINKS: &[&str] = &["", "[sink]\n", "[sink]\nkind = \"capture\"\nfile = \"out.pcap\"\n"];
@@ -104,6 +107,7 @@ fn tables(mapping: &Mapping, names: &[String]) -> String {
 /// The form of a file: indices into the tables above.
 #[derive(Clone, Debug)]
 struct Form {
+    kernels: &'static str,
     source: &'static str,
     line: &'static str,
     sink: &'static str,
@@ -114,8 +118,10 @@ struct Form {
 
 fn form() -> impl Strategy<Value = Form> {
     let pick = prop::sample::select::<&'static str>;
-    (pick(SOURCES), pick(LINES), pick(SINKS), 0..5_usize, 0..5_usize, any::<bool>()).prop_map(
-        |(source, line, sink, run, mapping, line_feed_only)| Form {
+    let sections = (pick(KERNELS), pick(SOURCES), pick(LINES), pick(SINKS));
+    (sections, 0..5_usize, 0..5_usize, any::<bool>()).prop_map(
+        |((kernels, source, line, sink), run, mapping, line_feed_only)| Form {
+            kernels,
             source,
             line,
             sink,
@@ -147,6 +153,7 @@ fn written(form: &Form, stages: &[(&str, &str)], mapping: &Mapping) -> String {
         .chain(stages.iter().enumerate().map(|(i, (kind, _))| format!("{kind}-{i}")))
         .collect();
     let mut text = "# c-top\nname = 'edge' # c-name\n".to_owned();
+    text += form.kernels;
     text += RUN_ABOVE.get(form.run).unwrap_or(&"");
     if form.mapping == 0 {
         text += &MAPPING_ABOVE.replace("{}", &inline(mapping, &names, ", "));

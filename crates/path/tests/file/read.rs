@@ -31,6 +31,7 @@ fn the_shortest_file_has_every_default() {
     };
     let expected = Path {
         name: "stem".to_owned(),
+        kernels: "selected".to_owned(),
         line: None,
         source: Source::Generator {
             sizes: IMIX_OCTETS.to_vec(),
@@ -48,6 +49,7 @@ fn the_shortest_file_has_every_default() {
 
 const FULL: &str = r#"
 name = "edge"
+kernels = "avx2"
 [line]
 rate = "10Gb/s"
 ports = 2
@@ -87,7 +89,7 @@ full_ring = "drop"
 #[test]
 fn a_full_file_means_what_it_says() {
     let path = described(FULL).path;
-    assert_eq!(path.name, "edge");
+    assert_eq!((path.name.as_str(), path.kernels.as_str()), ("edge", "avx2"));
     assert_eq!(path.line, Some(Line { bits_per_second: 1e10, ports: 2 }));
     assert_eq!(
         path.source,
@@ -144,14 +146,16 @@ fn a_stages_own_refusal_is_shown_where_its_parameter_stands() {
         let problem = described.problem_at(stage, param, entry, "no");
         (problem.line, problem.column)
     };
-    assert_eq!(place(1, "rules", Some(1)), (15, 22), "the entry");
-    assert_eq!(place(1, "rules", None), (15, 9), "the parameter");
-    assert_eq!(place(1, "rules", Some(9)), (15, 9), "an entry that is not there");
-    assert_eq!(place(2, "flows", None), (16, 1), "a default: the stage");
+    assert_eq!(place(1, "rules", Some(1)), (16, 22), "the entry");
+    assert_eq!(place(1, "rules", None), (16, 9), "the parameter");
+    assert_eq!(place(1, "rules", Some(9)), (16, 9), "an entry that is not there");
+    assert_eq!(place(2, "flows", None), (17, 1), "a default: the stage");
     let file = described.problem_at_key("source", "file", "cannot be read");
-    assert_eq!(file.to_string(), "8:8: cannot be read");
+    assert_eq!(file.to_string(), "9:8: cannot be read");
+    let kernels = described.problem_at_key("", "kernels", "no such variant");
+    assert_eq!(kernels.to_string(), "3:11: no such variant");
     let line = described.problem_at_key("line", "rate", "too slow");
-    assert_eq!((line.line, line.column), (4, 8));
+    assert_eq!((line.line, line.column), (5, 8));
 }
 
 proptest! {

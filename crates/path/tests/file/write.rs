@@ -17,14 +17,16 @@ proptest! {
     #![proptest_config(cases(300))]
 
     #[test]
-    fn changes_the_mapping_and_the_burst_and_nothing_else(
+    fn changes_the_mapping_the_burst_and_the_kernels_and_nothing_else(
         (file, mapping) in file().prop_flat_map(|file| {
             let stages = specs(file.kinds.iter().copied());
             (Just(file), mapping(stages))
         }),
         burst in 1_u32..=256,
+        kernels in prop::sample::select(&["selected", "avx2", "portable"][..]),
     ) {
-        let path = read(&file.text, STEM, KINDS).expect("the file is valid").path;
+        let mut path = read(&file.text, STEM, KINDS).expect("the file is valid").path;
+        path.kernels = kernels.to_owned();
         let written = with_mapping(&file.text, &path, &mapping, burst).expect("it is TOML");
         let again = read(&written, STEM, KINDS).map_err(|problems| {
             TestCaseError::fail(format!("{}{written}", problems.display("written")))
@@ -61,6 +63,24 @@ burst = 16  # small
         + "\n[mapping]\nstrands = [\n  \
            { stages = [\"parse\", \"verify\"], replicas = 2, cpus = [2, 3] },\n]\n";
     assert_eq!(written, expected);
+}
+
+#[test]
+fn kernels_are_named_where_the_path_names_them() {
+    let text = "# Edge.\nname = 'edge' # c-name\n[source]\nkind = 'generator'\n[[stage]]\nkind = 'parse'\n";
+    let mut path = read(text, STEM, KINDS).expect("the file is valid").path;
+    assert_eq!(path.kernels, "selected");
+    let selected = with_mapping(text, &path, &path.mapping, 32).expect("it is TOML");
+    assert!(!selected.contains("kernels"), "{selected}");
+    path.kernels = "avx2".to_owned();
+    let forced = with_mapping(text, &path, &path.mapping, 32).expect("it is TOML");
+    assert!(
+        forced.starts_with("# Edge.\nname = 'edge' # c-name\nkernels = \"avx2\"\n"),
+        "{forced}"
+    );
+    path.kernels = "selected".to_owned();
+    let back = with_mapping(&forced, &path, &path.mapping, 32).expect("it is TOML");
+    assert_eq!(back, forced.replace("avx2", "selected"));
 }
 
 #[test]

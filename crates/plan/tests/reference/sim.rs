@@ -99,6 +99,7 @@ impl World {
         let stage = |i| StageUse { name: name(i), kind: name(i), params: Params::new() };
         Path {
             name: "simulated".to_owned(),
+            kernels: "selected".to_owned(),
             line: None,
             source: Source::Generator { sizes: vec![60], flows: 16, seed: 1, buffer_octets: 64 },
             stages: (0..self.stages.len()).map(stage).collect(),
@@ -405,6 +406,7 @@ pub(crate) fn run(world: &World, mapping: &Mapping, noise: f64, seed: u64) -> Ru
     RunReport {
         path: "simulated".to_owned(),
         mapping: String::new(),
+        kernels: None,
         seconds,
         ticks_per_second: TICKS_PER_SECOND,
         throughput_kpps: Figure::exact("kpps", kpps, Tier::Sim, "simulated"),
@@ -446,6 +448,7 @@ fn strand_report(strand: &SimStrand<'_>, noise: f64, dice: &mut Dice) -> StrandR
         empty_polls: 0,
         ledger: Ledger::default(),
         counts: BTreeMap::new(),
+        kernels: None,
     });
     let stages: Vec<StageReport> = stages.collect();
     let sum: f64 = strand.ticks.iter().sum();

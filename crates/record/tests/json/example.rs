@@ -6,11 +6,13 @@ use linerate_record::kernels::{
     VariantReport, WrongResult,
 };
 use linerate_record::run::{
-    Latency, Ledger, RingReport, RunReport, StageReport, StrandReport, Tally, TimeShares,
-    WindowCount,
+    KernelUse, Latency, Ledger, RingReport, RunReport, StageReport, StrandReport, Tally,
+    TimeShares, VariantTime, WindowCount,
 };
 use linerate_record::stats::Estimate;
-use linerate_record::tune::{Candidate, Finding, Limit, RuledOut, TuneReport};
+use linerate_record::tune::{
+    Candidate, Finding, KernelAdvice, KernelShare, Limit, RuledOut, TuneReport,
+};
 use linerate_record::{Body, Figure, Provenance, Record, Tier, Warning};
 use std::collections::BTreeMap;
 
@@ -41,6 +43,19 @@ fn stage(name: &str) -> StageReport {
             ..Ledger::default()
         },
         counts: BTreeMap::from([("rule 1".to_owned(), 5)]),
+        kernels: Some(vec![KernelUse {
+            kernel: Kernel::Checksum,
+            variant: "avx2".to_owned(),
+            calls_per_packet: 0.98,
+            octets_per_call: 351.5,
+            ticks_per_packet: figure("ticks/packet", 21.3),
+            share: figure("ratio", 0.1),
+            variants: vec![VariantTime {
+                variant: "portable".to_owned(),
+                selected: false,
+                time_ratio: figure("ratio", 2.5),
+            }],
+        }]),
     }
 }
 
@@ -48,6 +63,7 @@ pub(crate) fn run_report() -> RunReport {
     RunReport {
         path: "edge \"north\"".to_owned(),
         mapping: "parse | verify".to_owned(),
+        kernels: Some("selected".to_owned()),
         seconds: 2.0,
         ticks_per_second: 2.4e9,
         throughput_kpps: figure("kpps", 1234.5),
@@ -140,6 +156,7 @@ pub(crate) fn tune() -> Record {
             name: "merge and replicate x2".to_owned(),
             mapping: "parse+verify x2".to_owned(),
             burst: 32,
+            kernels: Some("selected".to_owned()),
             predicted_kpps: Figure::exact("kpps", 2400.0, Tier::Model, "service times"),
             memory_bound: false,
             measured_kpps: Some(figure("kpps", 2310.0)),
@@ -149,6 +166,24 @@ pub(crate) fn tune() -> Record {
         chosen: Some(0),
         tuned: run_report(),
         rounds: 7,
+        kernel_shares: Some(vec![KernelShare {
+            stage: "verify".to_owned(),
+            kernel: Kernel::Checksum,
+            before: figure("ratio", 0.3),
+            after: Figure::absent("ratio", Tier::Sw, "replay", "the calls were not logged"),
+        }]),
+        kernel_advice: Some(KernelAdvice {
+            in_use: "portable".to_owned(),
+            fastest: "selected".to_owned(),
+            time_ratio: figure("ratio", 0.4),
+            stage: "verify".to_owned(),
+            stage_kpps: figure("kpps", 20_000.0),
+            stage_fastest_kpps: figure("kpps", 30_000.0),
+            path_kpps: figure("kpps", 1240.0),
+            path_fastest_kpps: figure("kpps", 1400.0),
+            worth_trying: true,
+            sentence: "`selected` takes 0.4 of the time".to_owned(),
+        }),
     })))
 }
 

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The kernels as one stage calls them, and a log of its calls.
+//!
+//! What a call costs cannot be told around the call: it takes 10 to 100 ticks, and two reads of the
+//! counter as much again. So calls are logged in a random sample of turns, and made again when the
+//! run is over (see `replay`). Turns whose stages are timed are never logged: the log is in no
+//! service time of a stage, and in one turn of 64 of a strand.
+//!
+//! Inline sums of headers (`linerate_kernels::checksum::header`) are not calls and not logged.
+
+use linerate_kernels::{Kernel, Kernels, Sum};
+
+/// Calls a log holds: more than the packets of a short capture, so that making them over and over is
+/// no easier to learn for a branch predictor than the run itself was. 128 KiB.
+const LOGGED: usize = 1 << 14;
+
+/// One call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Call {
+    pub(crate) octets: u32,
+    pub(crate) kernel: Kernel,
+    /// Address of the source modulo 64; 0 where there is none.
+    pub(crate) src: u8,
+    /// Address of the destination modulo 64; 0 where there is none.
+    pub(crate) dst: u8,
+}
+
+/// Calls of one kernel in the logged turns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CallTotal {
+    pub(crate) calls: u64,
+    pub(crate) octets: u64,
+}
+
+/// The kernels a stage calls. One per stage and strand.
+///
+/// Without [`StageKernels::logging`] it never logs and takes no memory.
+#[derive(Clone, Debug)]
+pub struct StageKernels {
+    kernels: Kernels,
+    is_logging: bool,
+    log: Log,
+}
+
+impl Default for StageKernels {
+    /// The best of each kernel on this processor.
+    fn default() -> Self {
+        Self::new(Kernels::selected())
+    }
+}
+
+impl StageKernels {
+    /// These kernels, never logged.
+    pub fn new(kernels: Kernels) -> Self {
+        Self { kernels, is_logging: false, log: Log::default() }
+    }
+
+    /// These kernels with room for a log, all of it allocated here.
+    pub(crate) fn logging(kernels: Kernels) -> Self {
+        let log = Log { calls: Vec::with_capacity(LOGGED), ..Log::default() };
+        Self { kernels, is_logging: false, log }
+    }
+
+    /// The sum of `octets` added to `sum`.
+    #[inline]
+    pub fn checksum(&mut self, octets: &[u8], sum: Sum) -> Sum {
+        if self.is_logging {
+            self.note(Kernel::Checksum, octets.len(), octets.as_ptr(), std::ptr::null());
+        }
+        self.kernels.checksum(octets, sum)
+    }
+
+    /// Copies `src` to `dst`.
+    ///
+    /// # Panics
+    /// When their lengths differ.
+    #[inline]
+    pub fn copy(&mut self, dst: &mut [u8], src: &[u8]) {
+        if self.is_logging {
+            self.note(Kernel::Copy, src.len(), src.as_ptr(), dst.as_ptr());
+        }
+        self.kernels.copy(dst, src);
+    }
+
+    /// Copies `src` to `dst` and adds its sum to `sum`.
+    ///
+    /// # Panics
+    /// When their lengths differ.
+    #[inline]
+    pub fn copy_checksum(&mut self, dst: &mut [u8], src: &[u8], sum: Sum) -> Sum {
+        if self.is_logging {
+            self.note(Kernel::CopyChecksum, src.len(), src.as_ptr(), dst.as_ptr());
+        }
+        self.kernels.copy_checksum(dst, src, sum)
+    }
+
+    /// Sets all of `dst` to `value`.
+    #[inline]
+    pub fn fill(&mut self, dst: &mut [u8], value: u8) {
+        if self.is_logging {
+            self.note(Kernel::Fill, dst.len(), std::ptr::null(), dst.as_ptr());
+        }
+        self.kernels.fill(dst, value);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note(&mut self, kernel: Kernel, octets: usize, src: *const u8, dst: *const u8) {
+        let offset = |pointer: *const u8| (pointer.addr() % 64) as u8;
+        let octets = u32::try_from(octets).unwrap_or(u32::MAX);
+        self.log.note(Call { octets, kernel, src: offset(src), dst: offset(dst) });
+    }
+
+    /// Logs from here to [`StageKernels::end_turn`]. `given`: packets the stage has been given so
+    /// far.
+    pub(crate) fn begin_turn(&mut self, given: u64) {
+        self.is_logging = true;
+        self.log.begin_turn(given);
+    }
+
+    /// The logged turn is over.
+    pub(crate) fn end_turn(&mut self, given: u64) {
+        self.is_logging = false;
+        self.log.packets += given - self.log.given;
+    }
+
+    /// The kernels behind this.
+    pub(crate) fn kernels(&self) -> &Kernels {
+        &self.kernels
+    }
+
+    /// Packets the stage was given in the logged turns.
+    pub(crate) fn logged_packets(&self) -> u64 {
+        self.log.packets
+    }
+
+    /// What the logged turns called of `kernel`.
+    pub(crate) fn total(&self, kernel: Kernel) -> CallTotal {
+        self.log.totals[kernel as usize]
+    }
+
+    /// The calls of `kernel` that were kept, in stretches of calls as they came.
+    pub(crate) fn calls(&self, kernel: Kernel) -> Vec<Call> {
+        self.log.calls.iter().filter(|call| call.kernel == kernel).copied().collect()
+    }
+}
+
+/// The log of one stage: totals of all logged turns, and a random choice of the calls themselves.
+///
+/// ```text
+/// a turn begins: keep it with probability LOGGED / calls so far (always until LOGGED are there),
+///                from the end of the log, or from a random place once it is full
+/// a call:        count it; if the turn is kept, write it over what stood at the place, place + 1
+/// ```
+///
+/// Turns are kept whole, but a later one may cover part of them.
+#[derive(Clone, Debug, Default)]
+struct Log {
+    calls: Vec<Call>,
+    place: usize,
+    is_kept: bool,
+    /// By kernel, in the order of [`Kernel::ALL`], which is that of its declaration.
+    totals: [CallTotal; Kernel::ALL.len()],
+    packets: u64,
+    /// Packets the stage had been given when the turn began.
+    given: u64,
+    random: u64,
+}
+
+impl Log {
+    fn begin_turn(&mut self, given: u64) {
+        self.given = given;
+        let seen: u64 = self.totals.iter().map(|total| total.calls).sum();
+        self.is_kept = self.below(seen.max(1)) < LOGGED as u64;
+        let is_full = self.calls.len() == LOGGED;
+        self.place = if is_full { self.below(LOGGED as u64) as usize } else { self.calls.len() };
+    }
+
+    fn note(&mut self, call: Call) {
+        let total = &mut self.totals[call.kernel as usize];
+        total.calls += 1;
+        total.octets += u64::from(call.octets);
+        if !self.is_kept {
+            return;
+        }
+        self.place %= LOGGED;
+        match self.calls.get_mut(self.place) {
+            Some(old) => *old = call,
+            None => self.calls.push(call),
+        }
+        self.place += 1;
+    }
+
+    /// A random number below `bound`, biased by less than `bound` / 2^32.
+    fn below(&mut self, bound: u64) -> u64 {
+        // A Weyl sequence through the finalizer of SplitMix64 (Steele, Lea and Flood, 2014).
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.random;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((u128::from(z) * u128::from(bound)) >> 64) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A turn of `calls` calls whose lengths say which turn and which call of it they are.
+    fn turn(kernels: &mut StageKernels, turn: usize, calls: usize, octets: &[u8]) {
+        kernels.begin_turn(7 * turn as u64);
+        for call in 0..calls {
+            kernels.checksum(&octets[..turn * calls + call], Sum::ZERO);
+        }
+        kernels.end_turn(7 * (turn as u64 + 1));
+    }
+
+    #[test]
+    fn nothing_is_logged_outside_of_turns() {
+        let mut kernels = StageKernels::logging(Kernels::selected());
+        kernels.checksum(&[1; 40], Sum::ZERO);
+        assert_eq!((kernels.total(Kernel::Checksum), kernels.logged_packets()), Default::default());
+        assert!(kernels.calls(Kernel::Checksum).is_empty());
+    }
+
+    #[test]
+    fn calls_are_kept_as_they_came_with_their_offsets() {
+        let mut kernels = StageKernels::logging(Kernels::selected());
+        let line = Vec::from([0_u8; 256]);
+        let first = line.as_ptr().align_offset(64);
+        let mut to = [0; 60];
+        kernels.begin_turn(40);
+        kernels.checksum(&line[first + 3..first + 43], Sum::ZERO);
+        kernels.copy(&mut to[..20], &line[first + 1..first + 21]);
+        kernels.fill(&mut to, 9);
+        kernels.copy_checksum(&mut to[..10], &line[first..first + 10], Sum::ZERO);
+        kernels.end_turn(42);
+        let at = (to.as_ptr().addr() % 64) as u8;
+        let expected = [
+            (Kernel::Checksum, 40, 3, 0),
+            (Kernel::Copy, 20, 1, at),
+            (Kernel::CopyChecksum, 10, 0, at),
+            (Kernel::Fill, 60, 0, at),
+        ];
+        for (kernel, octets, src, dst) in expected {
+            assert_eq!(kernels.calls(kernel), [Call { octets, kernel, src, dst }]);
+            assert_eq!(kernels.total(kernel), CallTotal { calls: 1, octets: octets.into() });
+        }
+        assert_eq!(kernels.logged_packets(), 2);
+    }
+
+    #[test]
+    fn a_full_log_holds_turns_of_all_times_alike() {
+        const TURNS: usize = 4_000;
+        const CALLS: usize = 16;
+        let octets = vec![0; TURNS * CALLS];
+        let mut kernels = StageKernels::logging(Kernels::of("portable").expect("always there"));
+        (0..TURNS).for_each(|n| turn(&mut kernels, n, CALLS, &octets));
+        let calls = kernels.calls(Kernel::Checksum);
+        assert_eq!(calls.len(), LOGGED);
+        assert_eq!(kernels.total(Kernel::Checksum).calls, (TURNS * CALLS) as u64);
+        assert_eq!(kernels.logged_packets(), 7 * TURNS as u64);
+        // Within what stands of a turn the calls follow each other.
+        let follows = |pair: &&[Call]| pair[1].octets == pair[0].octets + 1;
+        let breaks = calls.windows(2).filter(|pair| !follows(pair)).count();
+        assert!(breaks < 2 * LOGGED / CALLS, "{breaks}");
+        let early = calls.iter().filter(|call| (call.octets as usize) < TURNS * CALLS / 2).count();
+        let share = early as f64 / LOGGED as f64;
+        // What is overwritten is drawn with replacement, which favours later turns a little.
+        assert!((0.4..0.6).contains(&share), "{share}");
+    }
+}

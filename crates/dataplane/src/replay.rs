@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the calls of a stage cost: made again, by the strand that made them, when its run is over.
+//!
+//! ```text
+//! ROUNDS times:
+//!     stretch <- calls of one kernel as they came, from a random place in the log
+//!     in random order: the variant in use, every other variant, and a loop that calls nothing
+//!         make the calls of the stretch on warm buffers; ticks of each
+//!     ticks per call   <- (ticks - ticks of the empty loop) / calls
+//!     ratio of variant <- (its ticks - empty) / (ticks of the one in use - empty)
+//! ```
+//!
+//! Lengths and offsets are those of the run, in its order, so branches are as hard to predict. The
+//! data are not: as many buffers as a burst has packets, used in turn, stay in the cache. Calls that
+//! waited for memory in the run are therefore cheaper here, and calls whose time was hidden behind
+//! other work of the stage are dearer.
+//!
+//! Left out: what the calls cost in the caches of others, and inline sums of headers.
+
+use crate::kernels::{Call, StageKernels};
+use linerate_kernels::{Kernel, Kernels, Sum, variants};
+use linerate_linux as linux;
+use linerate_machine::ticks::ticks;
+use linerate_record::stats::{Estimate, median_interval, paired_ratio};
+use std::hint::black_box;
+
+/// Rounds. Each takes half a millisecond where variants move 10 to 50 octets per tick.
+const ROUNDS: usize = 40;
+
+/// Calls of a stretch, at most. Tens of microseconds: the granularity of the counter does not count,
+/// and a round is short against what disturbs it.
+const STRETCH_CALLS: usize = 2_048;
+
+/// Octets of a stretch, about, at most.
+const STRETCH_OCTETS: u64 = 1 << 20;
+
+/// Fewest calls that are worth timing.
+const CALLS_MIN: usize = 32;
+
+/// Longest call that is made again; longer ones are made with this length.
+const OCTETS_MAX: u32 = 1 << 20;
+
+/// Confidence of the intervals, that of all figures of a run.
+const CONFIDENCE: f64 = 0.95;
+
+/// One kernel of one stage.
+#[derive(Clone, Debug)]
+pub(crate) struct Replayed {
+    pub(crate) kernel: Kernel,
+    pub(crate) in_use: &'static str,
+    /// The variant that is selected on this machine.
+    pub(crate) selected: &'static str,
+    pub(crate) calls_per_packet: f64,
+    pub(crate) octets_per_call: f64,
+    /// Of the variant in use; why not, where it is not known.
+    pub(crate) ticks_per_call: Result<Estimate, String>,
+    /// Time over that of the variant in use, of each variant.
+    pub(crate) ratios: Vec<(&'static str, Estimate)>,
+}
+
+/// Makes the logged calls of a stage again; one entry per kernel it called. `None` when no turn in
+/// which it had packets was logged. `burst`: packets that were handed over at once.
+pub(crate) fn replay(stage: &StageKernels, burst: usize) -> Option<Vec<Replayed>> {
+    let packets = stage.logged_packets();
+    if packets == 0 {
+        return None;
+    }
+    let called = Kernel::ALL.into_iter().filter(|kernel| stage.total(*kernel).calls > 0);
+    let replayed = called.map(|kernel| {
+        let total = stage.total(kernel);
+        let in_use = stage.kernels().origin(kernel);
+        let octets_per_call = total.octets as f64 / total.calls as f64;
+        let (ticks_per_call, ratios) = match timed(stage, kernel, burst, octets_per_call) {
+            Ok(rounds) => (Ok(rounds.ticks_per_call()), rounds.ratios()),
+            Err(why) => (Err(why), Vec::new()),
+        };
+        Replayed {
+            kernel,
+            in_use,
+            selected: Kernels::selected().origin(kernel),
+            calls_per_packet: total.calls as f64 / packets as f64,
+            octets_per_call,
+            ticks_per_call,
+            ratios,
+        }
+    });
+    Some(replayed.collect())
+}
+
+/// Net ticks of each routine in each round.
+struct Rounds {
+    names: Vec<&'static str>,
+    /// Index of the routine in use.
+    in_use: usize,
+    /// By routine, then round: ticks less those of the empty loop.
+    net: Vec<Vec<f64>>,
+    /// Calls of each round.
+    calls: f64,
+}
+
+impl Rounds {
+    fn ticks_per_call(&self) -> Estimate {
+        let all: Vec<f64> = self.net[self.in_use].iter().map(|ticks| ticks / self.calls).collect();
+        median_interval(&all, CONFIDENCE)
+    }
+
+    fn ratios(&self) -> Vec<(&'static str, Estimate)> {
+        let in_use = &self.net[self.in_use];
+        let all = self.names.iter().zip(&self.net);
+        all.map(|(name, net)| (*name, paired_ratio(in_use, net, CONFIDENCE))).collect()
+    }
+}
+
+fn timed(
+    stage: &StageKernels,
+    kernel: Kernel,
+    burst: usize,
+    octets_per_call: f64,
+) -> Result<Rounds, String> {
+    let calls = stage.calls(kernel);
+    if calls.len() < CALLS_MIN {
+        return Err(format!("only {} calls were logged; run longer", calls.len()));
+    }
+    let stretch = (STRETCH_OCTETS as f64 / octets_per_call.max(1.0)) as usize;
+    let stretch = stretch.clamp(CALLS_MIN, STRETCH_CALLS).min(calls.len());
+    let mut routines = vec![(stage.kernels().origin(kernel), *stage.kernels())];
+    let others = variants().filter(|variant| variant.name() != routines[0].0);
+    let others: Vec<_> = others.filter_map(|v| Some((v.name(), v.kernels().ok()?))).collect();
+    routines.extend(others);
+    let mut scratch = Scratch::new(&calls, burst);
+    let mut rounds = Rounds {
+        names: routines.iter().map(|(name, _)| *name).collect(),
+        in_use: 0,
+        net: vec![Vec::new(); routines.len()],
+        calls: stretch as f64,
+    };
+    let mut random = Random(ticks() | 1);
+    let mut order: Vec<usize> = (0..=routines.len()).collect();
+    for _ in 0..ROUNDS {
+        let from = random.below(calls.len() - stretch + 1);
+        let calls = &calls[from..from + stretch];
+        random.shuffle(&mut order);
+        let switches = linux::involuntary_switches();
+        // Brings the stretch into the cache.
+        scratch.empty(calls);
+        let mut spent = vec![0.0; order.len()];
+        for &index in &order {
+            spent[index] = match routines.get(index) {
+                Some((_, kernels)) => scratch.made(kernel, kernels, calls),
+                None => scratch.empty(calls),
+            };
+        }
+        let empty = spent[routines.len()];
+        let is_whole = spent[..routines.len()].iter().all(|ticks| *ticks > empty);
+        if is_whole && linux::involuntary_switches() == switches {
+            let net = spent.iter().map(|ticks| ticks - empty);
+            rounds.net.iter_mut().zip(net).for_each(|(all, net)| all.push(net));
+        }
+    }
+    match rounds.net[0].len() {
+        0 => Err("no round of the replay was free of preemption".to_owned()),
+        _ => Ok(rounds),
+    }
+}
+
+/// Octets of all buffers to read, at most, but for one: less than half a second-level cache.
+const WARM_OCTETS: usize = 256 << 10;
+
+/// Buffers to call the kernels on: one to read and one to write for each packet of a burst.
+struct Scratch {
+    from: Vec<u8>,
+    to: Vec<u8>,
+    /// Offsets of the first buffers, which begin at multiples of 64.
+    first: [usize; 2],
+    /// Distance between buffers, and of all of them.
+    stride: usize,
+    all: usize,
+}
+
+impl Scratch {
+    fn new(calls: &[Call], burst: usize) -> Self {
+        let longest = calls.iter().map(|call| call.octets).max().unwrap_or(0).min(OCTETS_MAX);
+        // An odd number of lines, as in a pool: first lines fall into different sets of the cache.
+        let stride = 64 * ((longest as usize + 63).div_ceil(64) | 1);
+        let all = stride * burst.min(WARM_OCTETS / stride).max(1);
+        // Written, not zero: pages that were never written are all the same one.
+        let from = vec![0xa5; all + 64];
+        let to = vec![0x5a; all + 64 + 4_096];
+        let [start_from, start_to] = [&from, &to].map(|octets| octets.as_ptr().align_offset(64));
+        // Half a page apart: a load waits for a store under way that has the same last 12 bits of
+        // the address.
+        let [a, b] = [from.as_ptr().addr() + start_from, to.as_ptr().addr() + start_to];
+        let apart = (a + 2_048).wrapping_sub(b) % 4_096;
+        let first = [start_from, start_to + apart];
+        Self { from, to, first, stride, all }
+    }
+
+    /// Ticks of `one` for each of `calls`.
+    #[inline]
+    fn timed(&mut self, calls: &[Call], mut one: impl FnMut(&mut [u8], &[u8])) -> f64 {
+        let (from, to) = (&self.from[self.first[0]..], &mut self.to[self.first[1]..]);
+        let mut at = 0;
+        let start = ticks();
+        for call in calls {
+            let octets = call.octets.min(OCTETS_MAX) as usize;
+            let (src, dst) = (at + usize::from(call.src), at + usize::from(call.dst));
+            one(&mut to[dst..dst + octets], &from[src..src + octets]);
+            at += self.stride;
+            if at == self.all {
+                at = 0;
+            }
+        }
+        (ticks() - start) as f64
+    }
+
+    /// Ticks of `calls` of a kernel.
+    fn made(&mut self, kernel: Kernel, kernels: &Kernels, calls: &[Call]) -> f64 {
+        match kernel {
+            Kernel::Checksum => self.timed(calls, |_, src| {
+                black_box(kernels.checksum(src, Sum::ZERO));
+            }),
+            Kernel::Copy => self.timed(calls, |dst, src| kernels.copy(dst, src)),
+            Kernel::CopyChecksum => self.timed(calls, |dst, src| {
+                black_box(kernels.copy_checksum(dst, src, Sum::ZERO));
+            }),
+            Kernel::Fill => self.timed(calls, |dst, _| kernels.fill(dst, 0x5a)),
+        }
+    }
+
+    /// Ticks of going through `calls` without making them.
+    fn empty(&mut self, calls: &[Call]) -> f64 {
+        self.timed(calls, |dst, src| {
+            black_box((dst.as_ptr(), src.as_ptr(), src.len()));
+        })
+    }
+}
+
+/// Xorshift64 (Marsaglia, 2003).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % bound as u64) as usize
+    }
+
+    /// Fisher and Yates.
+    fn shuffle(&mut self, items: &mut [usize]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last + 1));
+        }
+    }
+}

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What part of the work is checksum and copy, and whether another variant would do it faster.
+//!
+//! A choice is a variant by name, or `selected`: for each kernel the variant that is selected on the
+//! machine of the run. Over the calls that every strand logged and made again:
+//!
+//! ```text
+//! ticks(stage, c) = sum over its kernels of  ticks per packet in use x time ratio of c's variant
+//! total(c)        = sum over the strands' stages of  ticks(stage, c) x share of the path's packets
+//! fastest         = the choice with the least total; the one in use unless the interval of
+//!                   total(c) / total(in use) lies below 1
+//! load(strand, c) = load(strand) - what its stages save under c
+//! path kpps(c)    = ticks per second / largest load(strand, c)
+//! ```
+//!
+//! Ends of intervals are taken together: all ratios low, or all high. Calls made again on warm data
+//! take less time than in the run where its packets are cold, and more where the run did other work
+//! at the same time. Hence a choice is only proposed here; it is measured before it is kept.
+
+use crate::profile::{CONFIDENCE, estimate, given};
+use crate::verdict::MIN_GAIN;
+use linerate_path::model::SELECTED;
+use linerate_record::kernels::Kernel;
+use linerate_record::run::{KernelUse, RunReport, StageReport};
+use linerate_record::stats::Estimate;
+use linerate_record::tune::{KernelAdvice, KernelShare};
+use linerate_record::units::{Kpps, three_digits};
+use linerate_record::{Figure, Tier};
+
+/// The share of kernels in the work of each stage, source and sink included, before and after; of
+/// checksum and copy, and of other kernels that some stage calls. `None` when neither run logged
+/// calls.
+pub fn shares(before: &RunReport, after: &RunReport) -> Option<Vec<KernelShare>> {
+    let uses = || [before, after].into_iter().flat_map(stages).filter_map(|s| s.kernels.as_ref());
+    uses().next()?;
+    let called = |kernel| uses().flatten().any(|one| one.kernel == kernel);
+    let always = [Kernel::Checksum, Kernel::Copy];
+    let kernels: Vec<Kernel> =
+        Kernel::ALL.into_iter().filter(|k| always.contains(k) || called(*k)).collect();
+    let mut names: Vec<&str> = Vec::new();
+    for stage in stages(before) {
+        let is_ring = stage.name == "ring in" || stage.name == "ring out";
+        if !is_ring && !names.contains(&stage.name.as_str()) {
+            names.push(&stage.name);
+        }
+    }
+    let rows = names.into_iter().flat_map(|name| {
+        kernels.iter().map(move |&kernel| KernelShare {
+            stage: name.to_owned(),
+            kernel,
+            before: share(before, name, kernel),
+            after: share(after, name, kernel),
+        })
+    });
+    Some(rows.collect())
+}
+
+fn stages(run: &RunReport) -> impl Iterator<Item = &StageReport> {
+    run.strands.iter().flat_map(|strand| &strand.stages)
+}
+
+/// The share of a kernel in all replicas of a stage.
+fn share(run: &RunReport, name: &str, kernel: Kernel) -> Figure {
+    const METHOD: &str = "ticks of the replayed calls over the stage's service time";
+    let absent = |reason: &str| Figure::absent("ratio", Tier::Sw, METHOD, reason);
+    let mut calls = Sum::default();
+    let mut service = Sum::default();
+    let mut is_called = false;
+    for stage in stages(run).filter(|stage| stage.name == name && stage.packets > 0) {
+        let Some(uses) = &stage.kernels else {
+            return absent("the calls of this run were not logged");
+        };
+        let packets = stage.packets as f64;
+        match estimate(&stage.ticks_per_packet) {
+            Ok(ticks) => service.add(&ticks, packets),
+            Err(reason) => return absent(&reason),
+        }
+        if let Some(one) = uses.iter().find(|one| one.kernel == kernel) {
+            is_called = true;
+            match estimate(&one.ticks_per_packet) {
+                Ok(ticks) => calls.add(&ticks, packets),
+                Err(reason) => return absent(&reason),
+            }
+        }
+    }
+    match is_called {
+        _ if service.value <= 0.0 => absent("the stage was given no packets"),
+        false => Figure::exact("ratio", 0.0, Tier::Sw, "no call in the logged turns"),
+        true => {
+            let ends = [calls.low / service.high, calls.high / service.low.max(f64::MIN_POSITIVE)];
+            let estimate = interval(calls.value / service.value, ends, calls.n);
+            Figure::number("ratio", estimate, Tier::Sw, METHOD)
+        }
+    }
+}
+
+fn interval(value: f64, [low, high]: [f64; 2], n: u64) -> Estimate {
+    Estimate { value, low, high, confidence: CONFIDENCE, n }
+}
+
+/// Estimates added up with weights; ends are added to ends.
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    value: f64,
+    low: f64,
+    high: f64,
+    n: u64,
+}
+
+impl Sum {
+    fn add(&mut self, estimate: &Estimate, weight: f64) {
+        self.value += estimate.value * weight;
+        self.low += estimate.low * weight;
+        self.high += estimate.high * weight;
+        self.n += estimate.n;
+    }
+
+    fn over(self, whole: f64) -> Estimate {
+        interval(self.value / whole, [self.low / whole, self.high / whole], self.n)
+    }
+}
+
+/// One kernel of one stage of one strand.
+struct Use<'a> {
+    strand: usize,
+    stage: &'a str,
+    /// Ticks per packet of the path, of the variant in use.
+    ticks: f64,
+    of: &'a KernelUse,
+}
+
+impl Use<'_> {
+    /// Time over that of the variant in use if this choice is made.
+    fn ratio(&self, choice: &str) -> Option<Estimate> {
+        let is_it = |name: &str, selected| match choice {
+            SELECTED => selected,
+            other => name == other,
+        };
+        let found = self.of.variants.iter().find(|v| is_it(&v.variant, v.selected))?;
+        estimate(&found.time_ratio).ok()
+    }
+}
+
+/// The calls of a run, and what they are part of.
+struct Calls<'a> {
+    run: &'a RunReport,
+    entered: f64,
+    uses: Vec<Use<'a>>,
+}
+
+impl<'a> Calls<'a> {
+    /// `None` when no call was timed.
+    fn of(run: &'a RunReport) -> Option<Self> {
+        let entering = run.strands.iter().filter(|strand| strand.segment == 0);
+        let entered: f64 = entering.map(given).sum();
+        let mut uses = Vec::new();
+        for (index, strand) in run.strands.iter().enumerate() {
+            for stage in &strand.stages {
+                for of in stage.kernels.iter().flatten() {
+                    let share = stage.packets as f64 / entered;
+                    if let Some(ticks) = of.ticks_per_packet.as_number().filter(|t| *t > 0.0) {
+                        let ticks = ticks * share;
+                        uses.push(Use { strand: index, stage: &stage.name, ticks, of });
+                    }
+                }
+            }
+        }
+        (!uses.is_empty()).then_some(Self { run, entered, uses })
+    }
+
+    /// `selected`, and every variant that has made all calls.
+    fn choices(&self) -> Vec<&str> {
+        let mut choices = vec![SELECTED];
+        for variant in self.uses.iter().flat_map(|one| &one.of.variants) {
+            if !choices.contains(&variant.variant.as_str()) {
+                choices.push(&variant.variant);
+            }
+        }
+        choices.retain(|choice| self.uses.iter().all(|one| one.ratio(choice).is_some()));
+        choices
+    }
+
+    /// Ticks per packet of the path of the calls that `which` picks.
+    fn ticks(&self, choice: &str, which: impl Fn(&Use<'_>) -> bool) -> Sum {
+        let mut sum = Sum::default();
+        for one in self.uses.iter().filter(|one| which(one)) {
+            if let Some(ratio) = one.ratio(choice) {
+                sum.add(&ratio, one.ticks);
+            }
+        }
+        sum
+    }
+
+    /// The same with what is in use.
+    fn in_use(&self, which: impl Fn(&Use<'_>) -> bool) -> f64 {
+        self.uses.iter().filter(|one| which(one)).map(|one| one.ticks).sum()
+    }
+
+    /// Thousand packets per second when the strand with the largest load never waits. `spent`: ticks
+    /// of its calls per packet of the path, by strand.
+    fn path_kpps(&self, spent: impl Fn(usize) -> f64) -> f64 {
+        let loads = self.run.strands.iter().enumerate().filter_map(|(index, strand)| {
+            let load = strand.ticks_per_packet.as_number()? * given(strand) / self.entered;
+            Some(load - self.in_use(|one| one.strand == index) + spent(index))
+        });
+        self.run.ticks_per_second / loads.fold(0.0, f64::max) / 1e3
+    }
+
+    /// Ticks per packet of the path of a stage, over all replicas.
+    fn stage_ticks(&self, name: &str) -> f64 {
+        let ticks = stages(self.run)
+            .filter(|stage| stage.name == name)
+            .filter_map(|stage| Some(stage.ticks_per_packet.as_number()? * stage.packets as f64));
+        ticks.sum::<f64>() / self.entered
+    }
+
+    /// Packets that reach a stage, of those that enter the path.
+    fn reach(&self, name: &str) -> f64 {
+        let packets = stages(self.run).filter(|s| s.name == name).map(|s| s.packets as f64);
+        packets.sum::<f64>() / self.entered
+    }
+}
+
+/// Which kernels suit the calls of `run` best; `None` when no call was timed.
+pub fn advise(run: &RunReport) -> Option<KernelAdvice> {
+    let calls = Calls::of(run)?;
+    let in_use = run.kernels.as_deref().unwrap_or(SELECTED);
+    let total = calls.in_use(|_| true);
+    let ratio = |choice: &str| calls.ticks(choice, |_| true).over(total);
+    let unchanged = interval(1.0, [1.0, 1.0], 0);
+    let (fastest, time_ratio) = calls
+        .choices()
+        .into_iter()
+        .map(|choice| (choice, ratio(choice)))
+        .filter(|(choice, ratio)| *choice != in_use && ratio.high < 1.0)
+        .min_by(|a, b| a.1.value.total_cmp(&b.1.value))
+        .unwrap_or((in_use, unchanged));
+    let stage = largest(&calls);
+    let [path_kpps, path_fastest] = path_rates(&calls, fastest);
+    let [stage_kpps, stage_fastest] = stage_rates(&calls, fastest, stage);
+    let gain = path_fastest.value / path_kpps.value;
+    let number =
+        |kpps| Figure::number("kpps", kpps, Tier::Model, "service times less what calls save");
+    let mut advice = KernelAdvice {
+        in_use: in_use.to_owned(),
+        fastest: fastest.to_owned(),
+        time_ratio: Figure::number(
+            "ratio",
+            time_ratio,
+            Tier::Sw,
+            "replay of the calls on warm data",
+        ),
+        stage: stage.to_owned(),
+        stage_kpps: number(stage_kpps),
+        stage_fastest_kpps: number(stage_fastest),
+        path_kpps: number(path_kpps),
+        path_fastest_kpps: number(path_fastest),
+        worth_trying: fastest != in_use && gain > 1.0 + MIN_GAIN,
+        sentence: String::new(),
+    };
+    advice.sentence = sentence(&advice, &calls);
+    Some(advice)
+}
+
+/// The stage whose calls take the most time.
+fn largest<'a>(calls: &Calls<'a>) -> &'a str {
+    let ticks = |name: &str| calls.in_use(|one| one.stage == name);
+    let all = calls.uses.iter().map(|one| one.stage);
+    all.max_by(|a, b| ticks(a).total_cmp(&ticks(b))).unwrap_or("source")
+}
+
+/// What the path gets through with what is in use, and with `choice`.
+fn path_rates(calls: &Calls<'_>, choice: &str) -> [Estimate; 2] {
+    let rate = |pick: fn(Sum) -> f64| {
+        calls.path_kpps(|strand| pick(calls.ticks(choice, |one| one.strand == strand)))
+    };
+    let now = calls.path_kpps(|strand| calls.in_use(|one| one.strand == strand));
+    let ends = [rate(|sum| sum.high), rate(|sum| sum.low)];
+    [interval(now, [now, now], 1), interval(rate(|sum| sum.value), ends, 1)]
+}
+
+/// What a strand that runs only `stage` gets through with what is in use, and with `choice`.
+fn stage_rates(calls: &Calls<'_>, choice: &str, stage: &str) -> [Estimate; 2] {
+    let now = calls.in_use(|one| one.stage == stage);
+    let rest = calls.stage_ticks(stage) - now;
+    let reach = calls.reach(stage);
+    let kpps = |ticks: f64| calls.run.ticks_per_second / ((rest + ticks) / reach) / 1e3;
+    let sum = calls.ticks(choice, |one| one.stage == stage);
+    let ends = [kpps(sum.high), kpps(sum.low)];
+    [interval(kpps(now), [kpps(now); 2], 1), interval(kpps(sum.value), ends, 1)]
+}
+
+fn sentence(advice: &KernelAdvice, calls: &Calls<'_>) -> String {
+    let KernelAdvice { in_use, fastest, .. } = advice;
+    if fastest == in_use {
+        return format!(
+            "{} is as fast as any variant for the calls of this path",
+            called(in_use, calls)
+        );
+    }
+    let number = |figure: &Figure| figure.as_number().unwrap_or(f64::NAN);
+    let rate = |figure: &Figure| Kpps(number(figure)).to_string();
+    let worth = if advice.worth_trying { "" } else { ", too little to be told apart from nothing" };
+    let ratio = &advice.time_ratio;
+    let ends = ratio.low.zip(ratio.high).map_or(String::new(), |(low, high)| {
+        format!(" ({} to {})", three_digits(low), three_digits(high))
+    });
+    format!(
+        "`{fastest}` takes {}{ends} of the time of {} for the calls of this path: `{}` on a strand of \
+         its own would get through {} instead of {}, the path {} instead of {}{worth} (tier model)",
+        three_digits(number(ratio)),
+        called(in_use, calls),
+        advice.stage,
+        rate(&advice.stage_fastest_kpps),
+        rate(&advice.stage_kpps),
+        rate(&advice.path_fastest_kpps),
+        rate(&advice.path_kpps),
+    )
+}
+
+/// A choice, and behind `selected` what it stands for.
+fn called(choice: &str, calls: &Calls<'_>) -> String {
+    if choice != SELECTED {
+        return format!("`{choice}`");
+    }
+    let mut meant: Vec<String> = Vec::new();
+    for one in &calls.uses {
+        let text = format!("{} {}", one.of.kernel, one.of.variant);
+        if !meant.contains(&text) {
+            meant.push(text);
+        }
+    }
+    meant.sort_unstable();
+    format!("`{choice}` ({})", meant.join(", "))
+}

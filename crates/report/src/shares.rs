@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What part of the work of the stages is checksum and copy.
+
+use crate::Style;
+use crate::layout::{Grid, Paint, labelled};
+use crate::value::{ABSENT, clean, interval, number, percent, reason};
+use linerate_record::Figure;
+use linerate_record::kernels::Kernel;
+use linerate_record::run::RunReport;
+use linerate_record::tune::{KernelShare, TuneReport};
+use linerate_record::units::three_digits;
+use std::collections::BTreeSet;
+
+/// The kernels that the stages of a run called.
+pub(crate) fn of_run(report: &RunReport, style: &Style) -> String {
+    let mut grid = Grid::new(&[
+        "kernels of",
+        "strand",
+        "kernel",
+        "variant",
+        ">calls/\npacket",
+        ">octets/\ncall",
+        ">ticks/\npacket",
+        ">% of the stage",
+    ]);
+    let mut absent = Vec::new();
+    for strand in &report.strands {
+        for stage in &strand.stages {
+            for one in stage.kernels.iter().flatten() {
+                absent.push(&one.share);
+                grid.row(vec![
+                    stage.name.clone(),
+                    strand.name.clone(),
+                    one.kernel.name().to_owned(),
+                    one.variant.clone(),
+                    three_digits(one.calls_per_packet),
+                    three_digits(one.octets_per_call),
+                    number(&one.ticks_per_packet),
+                    share_within(&one.share),
+                ]);
+            }
+        }
+    }
+    grid.render(style) + &reasons(absent.into_iter(), style)
+}
+
+/// A share in per cent with its interval; the column head has the unit.
+fn share_within(share: &Figure) -> String {
+    let Some(value) = share.as_number() else { return ABSENT.to_owned() };
+    let ends = interval(share, percent).map_or(String::new(), |ends| format!(" ({ends})"));
+    percent(value) + &ends
+}
+
+/// Why shares are absent, each reason once.
+fn reasons<'a>(shares: impl Iterator<Item = &'a Figure>, style: &Style) -> String {
+    let absent = shares.filter(|share| share.as_number().is_none());
+    let reasons: BTreeSet<&str> = absent.map(reason).collect();
+    let note = |reason: &str| format!("{ABSENT} in kernels: {}", clean(reason));
+    reasons.into_iter().map(|reason| labelled("", Paint::Head, &note(reason), style)).collect()
+}
+
+/// The share of kernels in each stage before and after a tuning, and whether others would do better.
+pub(crate) fn of_tune(report: &TuneReport, style: &Style) -> String {
+    let shares = report.kernel_shares.as_deref().unwrap_or_default();
+    let mut kernels: Vec<Kernel> = Vec::new();
+    let mut stages: Vec<&str> = Vec::new();
+    for share in shares {
+        if !kernels.contains(&share.kernel) {
+            kernels.push(share.kernel);
+        }
+        if !stages.contains(&share.stage.as_str()) {
+            stages.push(&share.stage);
+        }
+    }
+    let heads = kernels.iter().flat_map(|k| [format!(">{k} %\nbefore"), ">after".to_owned()]);
+    let heads: Vec<String> = std::iter::once("of stage".to_owned()).chain(heads).collect();
+    let mut grid = Grid::new(&heads.iter().map(String::as_str).collect::<Vec<_>>());
+    for stage in stages {
+        let find = |kernel| shares.iter().find(|s| s.stage == stage && s.kernel == kernel);
+        let cells = kernels.iter().flat_map(|&kernel| {
+            let cell = |pick: fn(&KernelShare) -> &Figure| {
+                let share = find(kernel).and_then(|share| pick(share).as_number());
+                share.map_or_else(|| ABSENT.to_owned(), percent)
+            };
+            [cell(|share| &share.before), cell(|share| &share.after)]
+        });
+        grid.row(std::iter::once(stage.to_owned()).chain(cells).collect());
+    }
+    let figures = shares.iter().flat_map(|share| [&share.before, &share.after]);
+    let advice = report.kernel_advice.as_ref().map_or_else(String::new, |advice| {
+        labelled("kernels", Paint::Head, &clean(&advice.sentence), style)
+    });
+    grid.render(style) + &reasons(figures, style) + &advice
+}
