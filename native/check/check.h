@@ -52,7 +52,7 @@ void arena_free(const struct arena *arena);
 uint8_t *arena_front(const struct arena *arena, size_t offset);
 /* The highest address with that offset which has so many octets behind it. */
 uint8_t *arena_back(const struct arena *arena, size_t octets, size_t offset);
-/* Under AddressSanitizer, closes the octets beside these as well, and opens them again. */
+/* Under AddressSanitizer or Valgrind, closes the octets beside these, and opens them again. */
 void fence(const void *at, size_t octets);
 void unfence(const void *at, size_t octets);
 void report_faults(void);

@@ -18,6 +18,16 @@
 #ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
+#define CLOSE(at, octets) __asan_poison_memory_region(at, octets)
+#define OPEN(at, octets) __asan_unpoison_memory_region(at, octets)
+#elif defined(__has_include) && __has_include(<valgrind/memcheck.h>)
+/* A few instructions without effect, unless Valgrind runs them. */
+#include <valgrind/memcheck.h>
+#define CLOSE(at, octets) VALGRIND_MAKE_MEM_NOACCESS(at, octets)
+#define OPEN(at, octets) VALGRIND_MAKE_MEM_DEFINED(at, octets)
+#else
+#define CLOSE(at, octets) (void)(at)
+#define OPEN(at, octets) (void)(at)
 #endif
 
 static size_t page(void)
@@ -54,22 +64,14 @@ uint8_t *arena_back(const struct arena *arena, size_t octets, size_t offset)
 
 void fence(const void *at, size_t octets)
 {
-#ifdef __SANITIZE_ADDRESS__
-	__asan_poison_memory_region((const uint8_t *)at - LINE, LINE);
-	__asan_poison_memory_region((const uint8_t *)at + octets, LINE);
-#else
-	(void)at, (void)octets;
-#endif
+	CLOSE((const uint8_t *)at - LINE, LINE);
+	CLOSE((const uint8_t *)at + octets, LINE);
 }
 
 void unfence(const void *at, size_t octets)
 {
-#ifdef __SANITIZE_ADDRESS__
-	__asan_unpoison_memory_region((const uint8_t *)at - LINE, LINE);
-	__asan_unpoison_memory_region((const uint8_t *)at + octets, LINE);
-#else
-	(void)at, (void)octets;
-#endif
+	OPEN((const uint8_t *)at - LINE, LINE);
+	OPEN((const uint8_t *)at + octets, LINE);
 }
 
 static void print_call(void)

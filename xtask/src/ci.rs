@@ -64,6 +64,7 @@ const STEPS: &[Step] = &[
     }),
     slow("kernels in C", || native::make(&["check", "check-huge", "check-levels"])),
     slow("kernels in C under sanitizers", || native::make(&["check-asan"])),
+    slow("kernels in C under Valgrind", native::valgrind),
     slow("kernels in C with clang", || native::make(&["check-clang"])),
     slow("kernels in C, old processors", native::old_processors),
     slow("oldest compiler, workspace", || {

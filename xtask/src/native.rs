@@ -15,6 +15,11 @@ pub(crate) fn make(targets: &[&str]) -> Outcome {
     make_with(targets, |line| line.contains("SKIP:"))
 }
 
+/// The variants under Valgrind, which hides the extensions that it does not know.
+pub(crate) fn valgrind() -> Outcome {
+    make_with(&["check-valgrind"], |line| line.starts_with("SKIP:"))
+}
+
 /// The variants, on processors that lack what some of them need. That these are skipped there is
 /// the purpose; only a missing emulator counts.
 pub(crate) fn old_processors() -> Outcome {
