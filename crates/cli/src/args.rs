@@ -2,7 +2,9 @@
 //! The command line.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use linerate_kernelbench::cases::SIZE_MAX;
 use linerate_path::model::Rate;
+use linerate_record::kernels::{Kernel, State};
 use std::path::PathBuf;
 
 /// Finds out why packet software misses line rate, and fixes it.
@@ -25,6 +27,8 @@ pub(crate) enum Command {
     Tune(TuneArgs),
     /// Run a packet path with its mapping as given, and profile every strand
     Run(RunArgs),
+    /// Measure checksum and copy: every variant beside its bound, warm, cold and mixed
+    Kernels(KernelsArgs),
     /// List the stages a path can use, their parameters, and what they forbid
     Stages(StagesArgs),
     /// Print the JSON schema of a format
@@ -91,6 +95,59 @@ pub(crate) struct RunArgs {
     pub(crate) audit: bool,
 }
 
+const KERNELS_AFTER: &str = "\
+Every routine is checked against the specification first, then timed in rounds with all others of
+its case. Ratios are to the bound: the fastest load loop for checksums, memcpy for copies, the
+fastest store loop or memset for fills. Examples:
+
+  linerate kernels --quick
+  linerate kernels --kernel checksum --size 64,1460 --state warm --variant portable,selected
+  linerate kernels --json --record kernels.json --svg plots
+
+Exit status 1: a routine is wrong and was not timed.";
+
+/// `linerate kernels`.
+#[derive(Debug, Args)]
+#[command(after_help = KERNELS_AFTER)]
+pub(crate) struct KernelsArgs {
+    /// Few cases and rounds, within 5 s
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Only these kernels: checksum, copy, copy_checksum, fill
+    #[arg(long, value_name = "KERNELS", value_delimiter = ',', value_parser = kernel)]
+    pub(crate) kernel: Vec<Kernel>,
+    /// Only these variants, and the bounds; --list has their names
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) variant: Vec<String>,
+    /// Only these sizes in octets, 1 to 65536, and no mixes of sizes
+    #[arg(long, value_name = "OCTETS", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=i64::from(SIZE_MAX)))]
+    pub(crate) size: Vec<u32>,
+    /// Only these states: warm, cold, just_written
+    #[arg(long, value_name = "STATES", value_delimiter = ',', value_parser = state)]
+    pub(crate) state: Vec<State>,
+    /// Measure on this logical processor (default: the first that `run` would take)
+    #[arg(long, value_name = "N")]
+    pub(crate) cpu: Option<u32>,
+    /// Only list the variants and the peers, and what is selected
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// Print the record as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write the record to this file as well
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+    /// Write plots of the record to this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) svg: Option<PathBuf>,
+    /// Draw the order of routines, the octets and the mixes by this number
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// No progress, no warnings
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
 /// `linerate stages`.
 #[derive(Debug, Args)]
 pub(crate) struct StagesArgs {
@@ -146,6 +203,23 @@ fn goal(text: &str) -> Result<Goal, String> {
         Rate::PacketsPerSecond(packets) => Ok(Goal::PacketsPerSecond(packets)),
         _ => Err("a goal is 'line' or packets per second, like 1.5Mpps".to_owned()),
     }
+}
+
+/// The item of a list with this name.
+fn named<T: Copy>(text: &str, all: &[T], name: fn(T) -> &'static str) -> Result<T, String> {
+    let found = all.iter().copied().find(|&item| name(item) == text);
+    found.ok_or_else(|| {
+        let names: Vec<&str> = all.iter().copied().map(name).collect();
+        format!("choose from {}", names.join(", "))
+    })
+}
+
+fn kernel(text: &str) -> Result<Kernel, String> {
+    named(text, &Kernel::ALL, Kernel::name)
+}
+
+fn state(text: &str) -> Result<State, String> {
+    named(text, &State::ALL, State::name)
 }
 
 fn cpu_list(text: &str) -> Result<CpuList, String> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where results go: stdout for people or scripts, a file for the record.
 
-use crate::args::Common;
+use crate::args::{Common, KernelsArgs};
 use crate::failure::Failure;
 use linerate_record::Record;
 use linerate_report::Style;
@@ -47,20 +47,44 @@ pub(crate) fn check_writable<'a>(files: impl Iterator<Item = &'a PathBuf>) -> Re
     Ok(())
 }
 
+/// In which forms a command was asked for its result.
+pub(crate) struct Forms<'a> {
+    json: bool,
+    record: Option<&'a PathBuf>,
+    quiet: bool,
+}
+
+impl<'a> From<&'a Common> for Forms<'a> {
+    fn from(common: &'a Common) -> Self {
+        Self { json: common.json, record: common.record.as_ref(), quiet: common.quiet }
+    }
+}
+
+impl<'a> From<&'a KernelsArgs> for Forms<'a> {
+    fn from(args: &'a KernelsArgs) -> Self {
+        Self { json: args.json, record: args.record.as_ref(), quiet: args.quiet }
+    }
+}
+
 /// Writes the record where it was asked for, prints the result, and the warnings on stderr.
-pub(crate) fn emit(common: &Common, record: &Record, text: &str) -> Result<Answer, Failure> {
+pub(crate) fn emit<'a>(
+    forms: impl Into<Forms<'a>>,
+    record: &Record,
+    text: &str,
+) -> Result<Answer, Failure> {
+    let forms = forms.into();
     let json = record.to_json_pretty().map_err(Failure::new)?;
-    if let Some(file) = &common.record {
+    if let Some(file) = forms.record {
         fs::write(file, &json)
             .map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))?;
     }
-    if !common.quiet && !record.warnings.is_empty() {
+    if !forms.quiet && !record.warnings.is_empty() {
         eprint!(
             "{}",
             linerate_report::warnings(&record.warnings, &Style { color: false, ..style() })
         );
     }
-    print(if common.json { &json } else { text })
+    print(if forms.json { &json } else { text })
 }
 
 /// Whether `kpps` reaches the goal, if there is one.

@@ -9,6 +9,7 @@ mod calibrate;
 mod emit;
 mod failure;
 mod figures;
+mod kernels;
 mod load;
 mod processors;
 mod progress;
@@ -38,6 +39,7 @@ fn answer(cli: &Cli) -> Result<Answer, Failure> {
     match &cli.command {
         Command::Tune(args) => tune::tune(args),
         Command::Run(args) => run::run(args),
+        Command::Kernels(args) => kernels::kernels(args),
         Command::Stages(args) => emit::print(&stages::stages(args)?),
         Command::Schema(args) => emit::print(&schema::schema(args)?),
     }

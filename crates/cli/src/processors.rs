@@ -23,6 +23,19 @@ pub(crate) fn processors(common: &Common) -> Result<Vec<u32>, Failure> {
     }
 }
 
+/// The processor for a command that needs one: the one asked for, or the best to use.
+pub(crate) fn processor(asked: Option<u32>) -> Result<u32, Failure> {
+    let allowed = linerate_linux::allowed_cpus().map_err(Failure::new)?;
+    match asked {
+        None => Ok(pick_cpus(1, &allowed)[0]),
+        Some(cpu) if allowed.contains(&cpu) => Ok(cpu),
+        Some(cpu) => Err(Failure::new(format!(
+            "--cpu: processor {cpu} may not be used here; these may: {}",
+            spelled(&allowed)
+        ))),
+    }
+}
+
 fn spelled(cpus: &[u32]) -> String {
     cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }

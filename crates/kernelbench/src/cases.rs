@@ -11,8 +11,8 @@ use std::fmt;
 pub const SIZES: [u32; 15] =
     [20, 40, 64, 128, 256, 512, 576, 1024, 1460, 1500, 4096, 8000, 9000, 16_384, 65_536];
 
-/// The largest size that may be asked for.
-pub const SIZE_MAX: u32 = 1 << 20;
+/// The largest size that may be asked for: peers that add in 32 bits are right up to twice that.
+pub const SIZE_MAX: u32 = 65_536;
 
 /// The offsets whose mean stands for "misaligned": odd and even, near both ends of a line.
 pub const MEAN_OFFSETS: [u32; 8] = [1, 2, 7, 14, 31, 34, 45, 63];

@@ -27,8 +27,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const WINDOW_SECONDS: f64 = 25e-6;
 
 /// Rounds of a case. Odd, so that the median of ratios is the ratio of one round.
-const ROUNDS: u32 = 61;
-const ROUNDS_QUICK: u32 = 21;
+const ROUNDS: u32 = 201;
+const ROUNDS_QUICK: u32 = 41;
 
 /// How far the core clock may move over a case for its cycles to mean anything.
 const CLOCK_DRIFT_MAX: f64 = 0.03;

@@ -8,6 +8,7 @@ mod bad_input;
 mod dissector;
 mod documents;
 mod interrupt;
+mod kernels;
 mod odd_packets;
 mod placement;
 mod records;

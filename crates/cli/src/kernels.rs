@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `linerate kernels`: checksum and copy, every variant beside its bound.
+
+use crate::args::KernelsArgs;
+use crate::emit::{self, Answer};
+use crate::failure::Failure;
+use crate::figures;
+use crate::processors::processor;
+use crate::progress::Progress;
+use crate::run::stop_on_interrupt;
+use linerate_kernelbench::cases::Scope;
+use linerate_kernelbench::summary;
+use linerate_kernelbench::{Filter, Request, Watch, peer_reports, sweep, variant_reports};
+use linerate_record::kernels::{Kernel, KernelsReport, State};
+use linerate_record::{Body, Provenance, Record, Warning};
+use serde_json::json;
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+/// Measures the kernels and prints the report.
+pub(crate) fn kernels(args: &KernelsArgs) -> Result<Answer, Failure> {
+    let filter = Filter::of(&args.variant).map_err(Failure::new)?;
+    if args.list {
+        return emit::print(&list(args.json));
+    }
+    let cpu = processor(args.cpu)?;
+    emit::check_writable(args.record.iter())?;
+    if let Some(folder) = &args.svg {
+        create(folder)?;
+    }
+    let provenance = figures::provenance();
+    let request = Request {
+        filter,
+        processor: provenance.cpu.clone(),
+        seed: args.seed,
+        ..Request::new(&scope(args), cpu)
+    };
+    let stop = stop_on_interrupt()?;
+    let progress = Progress::new(args.quiet);
+    let show = |case: &str, share: f64| {
+        progress.step(case);
+        progress.at(share);
+    };
+    let others = figures::others(&[cpu]);
+    let outcome = sweep(&request, &Watch { stop: &stop, progress: &show });
+    progress.clear();
+    let report = outcome.map_err(Failure::new)?.report;
+    let text = linerate_report::kernels(&report, &emit::style());
+    let (is_wrong, is_interrupted) = (!report.wrong.is_empty(), report.interrupted);
+    if let Some(folder) = &args.svg {
+        plot(&report, folder)?;
+    }
+    let warnings = others.into_iter().chain(warnings(&report, &provenance)).collect();
+    let figures = summary::figures(&report);
+    let body = Body::Kernels(Box::new(report));
+    emit::emit(args, &Record { provenance, figures, warnings, body }, &text)?;
+    if is_interrupted {
+        return Err(Failure::new("interrupted: what was measured until then stands above"));
+    }
+    Ok(if is_wrong { Answer::No } else { Answer::Done })
+}
+
+/// The cases asked for; what was not named is wanted whole.
+fn scope(args: &KernelsArgs) -> Scope {
+    let kernels = if args.kernel.is_empty() { Kernel::ALL.to_vec() } else { args.kernel.clone() };
+    let states = if args.state.is_empty() { State::ALL.to_vec() } else { args.state.clone() };
+    let mut sizes = args.size.clone();
+    sizes.sort_unstable();
+    sizes.dedup();
+    Scope { kernels, sizes, states, quick: args.quick }
+}
+
+fn warnings(report: &KernelsReport, provenance: &Provenance) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    if !linerate_machine::ticks::is_invariant() {
+        warnings.push(Warning::UnsteadyCounter);
+    }
+    if provenance.emulated == Some(true) {
+        warnings.push(Warning::Emulated);
+    }
+    if let Some(reason) = report.cycles_per_tick.reason.clone() {
+        warnings.push(Warning::UnknownCoreClock { reason });
+    }
+    warnings
+}
+
+fn create(folder: &Path) -> Result<(), Failure> {
+    let cannot = |error| Failure::new(format!("cannot write to {}: {error}", folder.display()));
+    fs::create_dir_all(folder).map_err(cannot)
+}
+
+/// Writes the plots of a report.
+fn plot(report: &KernelsReport, folder: &Path) -> Result<(), Failure> {
+    for plot in linerate_report::svg::kernels(report) {
+        let file = folder.join(plot.name).with_extension("svg");
+        fs::write(&file, plot.svg)
+            .map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))?;
+    }
+    Ok(())
+}
+
+/// The variants and the peers.
+fn list(json: bool) -> String {
+    let (variants, peers) = (variant_reports(), peer_reports());
+    if json {
+        return format!("{:#}\n", json!({ "variants": variants, "peers": peers }));
+    }
+    let mut text =
+        "variant       needs                              here  selected for\n".to_owned();
+    for variant in variants {
+        let here = match (variant.compiled, variant.supported) {
+            (false, _) => "not built",
+            (true, false) => "no",
+            (true, true) => "yes",
+        };
+        let selected: Vec<&str> = variant.selected_for.iter().map(|kernel| kernel.name()).collect();
+        let (name, isa, selected) = (variant.name, variant.isa, selected.join(", "));
+        let line = format!("{name:13} {isa:32} {here:>6}  {selected}");
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    text += "\npeer                kernels         source, or why it is missing\n";
+    for peer in peers {
+        let kernels: Vec<&str> = peer.kernels.iter().map(|kernel| kernel.name()).collect();
+        let missing = peer.reason.map_or(String::new(), |reason| format!(": {reason}"));
+        let (name, kernels) = (peer.name, kernels.join(", "));
+        let _ = writeln!(text, "{name:19} {kernels:15} {}{missing}", peer.source);
+    }
+    text
+}
