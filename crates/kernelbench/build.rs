@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=peers");
     println!("cargo::rustc-check-cfg=cfg(peer_dpdk, peer_lwip)");
     compiler().file("peers/masked_loop_avx512.c").compile("linerate_masked_loop");
@@ -67,11 +68,12 @@ fn dpdk() -> Found {
 /// The checksum of lwIP, from the folder that `cargo xtask fetch lwip` fills.
 fn lwip() -> Found {
     let folder = Path::new("../../third-party/lwip");
-    println!("cargo::rerun-if-changed={}", folder.display());
     let sources: PathBuf = folder.join("src");
+    // What is not there would count as changed at every build; fetching it touches this file.
     if !sources.join("core/inet_chksum.c").exists() {
         return Err("not fetched: cargo xtask fetch lwip".into());
     }
+    println!("cargo::rerun-if-changed={}", folder.display());
     let version = std::fs::read_to_string(folder.join("version.txt")).unwrap_or_default();
     for algorithm in ["1", "2", "3"] {
         let mut build = compiler();

@@ -58,7 +58,8 @@ pub(crate) fn write(tunings: Option<&str>) -> Result<(), String> {
     fs::write(root().join(RESULT), text).map_err(|error| format!("{RESULT}: {error}"))
 }
 
-fn build() -> Result<std::path::PathBuf, String> {
+/// Builds the program as users do, and says where it is.
+pub(crate) fn build() -> Result<std::path::PathBuf, String> {
     let status = cargo(&["build", "--release", "--locked", "-p", "linerate"]).status();
     match status {
         Ok(status) if status.success() => {}
@@ -70,7 +71,7 @@ fn build() -> Result<std::path::PathBuf, String> {
 }
 
 /// What a bench prints.
-fn bench(package: &str, name: &str) -> Result<String, String> {
+pub(crate) fn bench(package: &str, name: &str) -> Result<String, String> {
     eprintln!("bench {name}");
     let text = output(cargo(&["bench", "--quiet", "--locked", "-p", package, "--bench", name]))?;
     String::from_utf8(text).map_err(|error| error.to_string())
@@ -133,7 +134,8 @@ fn document(ring: &str, edge: &str, all: &[Tuning]) -> String {
     text
 }
 
-fn machine(record: &Record) -> String {
+/// What a record was made on, as a list.
+pub(crate) fn machine(record: &Record) -> String {
     let provenance = &record.provenance;
     let or_unknown = |text: &Option<String>| text.clone().unwrap_or_else(|| "unknown".to_owned());
     format!(
@@ -149,7 +151,8 @@ fn machine(record: &Record) -> String {
     )
 }
 
-fn section(command: &str, output: &str) -> String {
+/// A heading with the command and what it printed.
+pub(crate) fn section(command: &str, output: &str) -> String {
     format!("## `{command}`\n\n```\n{}\n```\n\n", output.trim_end())
 }
 

@@ -9,6 +9,8 @@ mod ci;
 mod command;
 mod evidence;
 mod examples;
+mod fetch;
+mod kernels;
 mod native;
 mod schema;
 
@@ -19,6 +21,9 @@ usage: cargo xtask COMMAND
   ci [--fast]   everything CI checks; --fast leaves out what takes minutes
   schema        write docs/schema from the program
   evidence [N]  measure what the README claims, with N tunings, and write docs/results
+  evidence kernels
+                measure the kernels and write docs/results/kernels.md and its plots
+  fetch lwip    bring the source of lwIP, whose checksum `linerate kernels` then measures too
 ";
 
 fn main() -> ExitCode {
@@ -29,6 +34,8 @@ fn main() -> ExitCode {
         ["ci", "--fast"] => ci::run(ci::Extent::Fast),
         ["schema"] => schema::write(),
         ["evidence"] => report(evidence::write(None)),
+        ["evidence", "kernels"] => report(kernels::write()),
+        ["fetch", "lwip"] => report(fetch::lwip()),
         ["evidence", tunings] => report(evidence::write(Some(tunings))),
         _ => {
             eprint!("{USAGE}");

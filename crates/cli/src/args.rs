@@ -120,7 +120,7 @@ pub(crate) struct KernelsArgs {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) variant: Vec<String>,
     /// Only these sizes in octets, 1 to 65536, and no mixes of sizes
-    #[arg(long, value_name = "OCTETS", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=i64::from(SIZE_MAX)))]
+    #[arg(long, value_name = "OCTETS", value_delimiter = ',', value_parser = size)]
     pub(crate) size: Vec<u32>,
     /// Only these states: warm, cold, just_written
     #[arg(long, value_name = "STATES", value_delimiter = ',', value_parser = state)]
@@ -212,6 +212,11 @@ fn named<T: Copy>(text: &str, all: &[T], name: fn(T) -> &'static str) -> Result<
         let names: Vec<&str> = all.iter().copied().map(name).collect();
         format!("choose from {}", names.join(", "))
     })
+}
+
+fn size(text: &str) -> Result<u32, String> {
+    let size = text.parse().ok().filter(|size| (1..=SIZE_MAX).contains(size));
+    size.ok_or_else(|| format!("a size is 1 to {SIZE_MAX} octets"))
 }
 
 fn kernel(text: &str) -> Result<Kernel, String> {

@@ -6,8 +6,8 @@
 use linerate_record::kernels::{Kernel, Mix, State, Timing};
 use std::fmt;
 
-/// The sizes of the sweep, in octets: headers, powers of two, the segments of Ethernet frames and of
-/// jumbo frames, and what a segmentation offload hands over.
+/// The sizes of the sweep, in octets: headers, powers of two, the segments of Ethernet frames and
+/// of jumbo frames, and what a segmentation offload hands over.
 pub const SIZES: [u32; 15] =
     [20, 40, 64, 128, 256, 512, 576, 1024, 1460, 1500, 4096, 8000, 9000, 16_384, 65_536];
 

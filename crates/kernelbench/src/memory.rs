@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The octets the routines work on: two areas, each in huge pages where the system gives them, every
-//! page touched before anything is timed.
+//! The octets the routines work on: two areas, each in huge pages where the system gives them,
+//! every page touched before anything is timed.
 
 use linerate_linux::advise_huge_pages;
 use linerate_machine::topology::Topology;

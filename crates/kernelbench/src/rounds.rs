@@ -10,8 +10,8 @@
 //! ```
 //!
 //! A change of the clock, a neighbour on the other thread of the core, a step of the host's
-//! scheduler lasts longer than a round, and so hits all contestants of the round alike: it moves the
-//! times and leaves their ratios. Within a round no contestant always follows the same other.
+//! scheduler lasts longer than a round, and so hits all contestants of the round alike: it moves
+//! the times and leaves their ratios. Within a round no contestant always follows the same other.
 //!
 //! Left out: what the contestants do, and what their times mean.
 
@@ -24,8 +24,8 @@ use linerate_record::stats::{Estimate, block_bootstrap_median, median, paired_ra
 pub const CONFIDENCE: f64 = 0.9;
 
 /// How long a window is against the fastest one of its contestant when the thread lost the
-/// processor in it, in a round in which the kernel counted an involuntary switch. Two switches and a
-/// turn of another thread take tens of microseconds, as long as a window.
+/// processor in it, in a round in which the kernel counted an involuntary switch. Two switches and
+/// a turn of another thread take tens of microseconds, as long as a window.
 const LOST_AND_SWITCHED: f64 = 1.5;
 
 /// The same where the kernel counted none: a hypervisor took the processor away. A core that falls

@@ -1,2 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* Nothing: lwIP's defaults fit a hosted GCC or Clang. It insists on the file. */
+/* What lwIP asks of a platform. Its defaults fit a hosted GCC or Clang, but for one function. */
+#ifndef LINERATE_LWIP_CC_H
+#define LINERATE_LWIP_CC_H
+
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define lwip_htons(x) __builtin_bswap16(x)
+#endif
+
+#endif

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Sources of others, brought to `third-party`, which git leaves alone.
+//!
+//! Pinned by hash, which is compared before anything is unpacked. Where they come from is apt's to
+//! know: the source lies beside a binary package of the same name on whatever mirror it uses.
+
+use crate::command::{output, program, root};
+use std::fs::{self, File};
+use std::path::Path;
+use std::time::SystemTime;
+
+const FOLDER: &str = "third-party";
+
+/// lwIP as Debian has it, whose source package leaves out files of unclear licence.
+const LWIP_VERSION: &str = "2.1.3";
+const LWIP_ARCHIVE: &str = "lwip_2.1.3+dfsg1.orig.tar.xz";
+const LWIP_SHA256: &str = "0a8276d09fc4e97bbba2f953d74af2388fc2195ea156be9d7589e297a68fde24";
+
+/// A binary package made from it.
+const LWIP_PACKAGE: &str = "liblwip-dev";
+
+/// What looks for lwIP when it is built, and must be built again.
+const BUILD_SCRIPT: &str = "crates/kernelbench/build.rs";
+
+/// Tells tools, ours among them, that a folder holds nothing of the project. What it must begin
+/// with is fixed by the Cache Directory Tagging Specification.
+const TAG: &str = "Signature: 8a477f597d28d172789f06886806bc55\n# Made by `cargo xtask fetch`.\n";
+
+/// Brings lwIP.
+pub(crate) fn lwip() -> Result<(), String> {
+    let folder = root().join(FOLDER);
+    write(&folder.join("CACHEDIR.TAG"), TAG)?;
+    let archive = folder.join(LWIP_ARCHIVE);
+    if !archive.exists() {
+        download(&archive)?;
+    }
+    let found = sha256(&archive)?;
+    if found != LWIP_SHA256 {
+        fs::remove_file(&archive).map_err(|error| format!("{}: {error}", archive.display()))?;
+        return Err(format!("{LWIP_ARCHIVE} has SHA-256 {found}, not {LWIP_SHA256}: removed"));
+    }
+    println!("{LWIP_ARCHIVE}: SHA-256 {found} as expected");
+    unpack(&archive, &folder.join("lwip"))?;
+    println!(
+        "{FOLDER}/lwip: lwIP {LWIP_VERSION}; `linerate kernels` has it from the next build on"
+    );
+    let touch = |file: File| file.set_modified(SystemTime::now());
+    let script = File::options().append(true).open(root().join(BUILD_SCRIPT));
+    script.and_then(touch).map_err(|error| format!("{BUILD_SCRIPT}: {error}"))
+}
+
+fn write(file: &Path, text: &str) -> Result<(), String> {
+    let folder = file.parent().unwrap_or(file);
+    let written = fs::create_dir_all(folder).and_then(|()| fs::write(file, text));
+    written.map_err(|error| format!("cannot write {}: {error}", file.display()))
+}
+
+/// Downloads the archive from where apt would take the binary package.
+fn download(archive: &Path) -> Result<(), String> {
+    let by_hand = || {
+        format!(
+            "needs apt of Debian or a descendant; or put {LWIP_ARCHIVE} of Debian's source package \
+             `lwip` into {FOLDER} by hand and run this again"
+        )
+    };
+    let uris = output(program("apt-get", &["download", "--print-uris", LWIP_PACKAGE]));
+    let uris = uris.map_err(|why| format!("{why}; {}", by_hand()))?;
+    let uris = String::from_utf8_lossy(&uris);
+    let folder = pool_folder(&uris).ok_or_else(by_hand)?;
+    let uri = format!("{folder}/{}", LWIP_ARCHIVE.replace('+', "%2b"));
+    let target = archive.to_str().ok_or("the path of the repository is not UTF-8")?;
+    let hash = format!("SHA256:{LWIP_SHA256}");
+    let helper = ["download-file", &uri, target, &hash];
+    println!("$ apt-helper {}", helper.join(" "));
+    output(program("/usr/lib/apt/apt-helper", &helper)).map(drop)
+}
+
+/// The folder of the first address that `apt-get --print-uris` prints, which it puts in quotes.
+fn pool_folder(uris: &str) -> Option<&str> {
+    let uri = uris.lines().find_map(|line| line.strip_prefix('\'')?.split('\'').next())?;
+    uri.rsplit_once('/').map(|(folder, _)| folder)
+}
+
+fn sha256(file: &Path) -> Result<String, String> {
+    let name = file.to_str().ok_or("the path of the repository is not UTF-8")?;
+    let line = output(program("sha256sum", &[name]))?;
+    let line = String::from_utf8_lossy(&line).into_owned();
+    line.split_whitespace().next().map(str::to_owned).ok_or_else(|| "sha256sum is silent".into())
+}
+
+/// Puts the sources and their licence into an empty folder.
+fn unpack(archive: &Path, folder: &Path) -> Result<(), String> {
+    let at = |error| format!("{}: {error}", folder.display());
+    if folder.exists() {
+        fs::remove_dir_all(folder).map_err(at)?;
+    }
+    fs::create_dir_all(folder).map_err(at)?;
+    let mut tar = program("tar", &["-x", "--strip-components=1", "-f"]);
+    tar.arg(archive).arg("-C").arg(folder);
+    tar.args(["src", "COPYING"].map(|name| format!("lwip-{LWIP_VERSION}/{name}")));
+    output(tar)?;
+    write(&folder.join("version.txt"), &format!("{LWIP_VERSION}\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pool_folder;
+
+    #[test]
+    fn the_source_lies_beside_the_binary_package() {
+        let uris =
+            "'http://a.b/c/pool/main/l/lwip/liblwip-dev_2%2bd_amd64.deb' liblwip 24 SHA256:0\n";
+        assert_eq!(pool_folder(uris), Some("http://a.b/c/pool/main/l/lwip"));
+        for none in ["", "E: Unable to locate package liblwip-dev", "'nothing'"] {
+            assert_eq!(pool_folder(none), None, "{none}");
+        }
+    }
+}
