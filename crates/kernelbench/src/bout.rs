@@ -223,8 +223,9 @@ fn written(header: &mut [u8], octets: usize, calls: u32, call: impl Fn(&[u8], u3
     let mut sum = 0;
     for _ in 0..calls {
         let mut word = u64::from(sum);
-        for place in header[..octets.next_multiple_of(8)].chunks_exact_mut(8) {
-            place.copy_from_slice(&word.to_ne_bytes());
+        let (places, _) = header[..octets.next_multiple_of(8)].as_chunks_mut::<8>();
+        for place in places {
+            *place = word.to_ne_bytes();
             // The compiler must not join this store with the next to a wider one.
             black_box(&*place);
             word = 0x4500_05dc_4000_4011;

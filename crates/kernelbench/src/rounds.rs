@@ -79,6 +79,13 @@ pub struct Times {
 }
 
 impl Times {
+    /// Times that were not measured.
+    #[cfg(test)]
+    pub(crate) fn made_up(rounds: &[&[f64]]) -> Self {
+        let some = |times: &&[f64]| times.iter().copied().map(Some).collect();
+        Self { rounds: rounds.iter().map(some).collect(), seed: 1 }
+    }
+
     /// Windows in all, and how many of them were lost.
     pub fn windows(&self) -> WindowCount {
         let all = self.rounds.iter().flatten();

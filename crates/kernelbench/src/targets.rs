@@ -199,3 +199,86 @@ pub fn table(targets: &[Target], measured: &[Measured]) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rounds::Times;
+    use crate::sweep::Timed;
+
+    /// A case of four routines: `selected` takes 20, `avx2` 25, `load256` 10 and `memcpy` 16.
+    fn measured(case: Case) -> Measured {
+        let routine = |name: &str, role, is_bound| Timed { name: name.to_owned(), role, is_bound };
+        Measured {
+            case,
+            mean_octets: 1460.0,
+            routines: vec![
+                routine("selected", Role::Selected, false),
+                routine("avx2", Role::Variant, false),
+                routine("load256", Role::Bound, true),
+                routine("memcpy", Role::Bound, true),
+            ],
+            times: Times::made_up(&[&[20.0; 9], &[25.0; 9], &[10.0; 9], &[16.0; 9]]),
+            cycles_per_tick: Ok(1.0),
+        }
+    }
+
+    fn target(routine: &'static str, rival: Rival, reach: Reach) -> Target {
+        let cases = vec![Case::aligned(Kernel::Checksum, 1460)];
+        Target { what: "made up".to_owned(), cases, routine, rival, reach }
+    }
+
+    #[test]
+    fn a_speed_is_the_rivals_time_over_ones_own() {
+        let all = [measured(Case::aligned(Kernel::Checksum, 1460))];
+        for (routine, rival, reach, ratio, is_met) in [
+            ("selected", Rival::Bound, Reach::Speed(0.5), 0.5, true),
+            ("selected", Rival::Bound, Reach::Speed(0.51), 0.5, false),
+            ("avx2", Rival::Named("load256"), Reach::Speed(0.3), 0.4, true),
+            ("selected", Rival::Named("memcpy"), Reach::Time(1.25), 1.25, true),
+            ("selected", Rival::BestVariant, Reach::Time(0.7), 0.8, false),
+        ] {
+            let reached = target(routine, rival, reach).judge(&all).expect("all is there");
+            assert_eq!(
+                (reached.ratio.value, reached.is_met),
+                (ratio, is_met),
+                "{routine} {rival:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn of_several_cases_the_worst_counts() {
+        let [small, large] = [64, 1460].map(|size| Case::aligned(Kernel::Checksum, size));
+        let slow = Times::made_up(&[&[40.0; 9], &[25.0; 9], &[10.0; 9], &[16.0; 9]]);
+        let all = [Measured { times: slow, ..measured(small) }, measured(large)];
+        for (reach, ratio) in [(Reach::Speed(0.5), 0.25), (Reach::Time(1.0), 4.0)] {
+            let cases = vec![large, small];
+            let both = Target { cases, ..target("selected", Rival::Bound, reach) };
+            let reached = both.judge(&all).expect("both are there");
+            assert_eq!((reached.ratio.value, reached.is_met), (ratio, false));
+            assert_eq!(reached.case, small.to_string());
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_said() {
+        let all = [measured(Case::aligned(Kernel::Checksum, 1460))];
+        let absent = target("avx512", Rival::Bound, Reach::Speed(1.0)).judge(&all);
+        assert!(absent.expect_err("no such routine").contains("avx512"));
+        let nothing = target("selected", Rival::Bound, Reach::Speed(1.0)).judge(&[]);
+        assert!(nothing.expect_err("nothing measured").contains("not measured"));
+        let table = table(&targets(), &all);
+        assert_eq!(table.lines().count(), 1 + targets().len());
+        assert!(table.contains("not measured"), "{table}");
+    }
+
+    /// Every target is about cases that the full sweep has, so `linerate kernels` shows them too.
+    #[test]
+    fn targets_are_about_cases_of_the_sweep() {
+        let sweep = crate::cases::Scope::full().cases();
+        for case in cases(&targets()) {
+            assert!(sweep.contains(&case), "{case}");
+        }
+    }
+}
