@@ -23,6 +23,23 @@ ALWAYS_INLINE void store64(uint8_t *at, uint64_t word)
 	__builtin_memcpy(at, &word, sizeof word);
 }
 
+ALWAYS_INLINE uint16_t load16(const uint8_t *at)
+{
+	uint16_t word;
+	__builtin_memcpy(&word, at, sizeof word);
+	return word;
+}
+
+ALWAYS_INLINE void store32(uint8_t *at, uint32_t word)
+{
+	__builtin_memcpy(at, &word, sizeof word);
+}
+
+ALWAYS_INLINE void store16(uint8_t *at, uint16_t word)
+{
+	__builtin_memcpy(at, &word, sizeof word);
+}
+
 /* Ones' complement addition in 64 bits: 0 only if both are 0. */
 ALWAYS_INLINE uint64_t add_carry(uint64_t a, uint64_t b)
 {
@@ -38,6 +55,12 @@ ALWAYS_INLINE uint64_t add_carry(uint64_t a, uint64_t b)
 ALWAYS_INLINE uint32_t fold64(uint64_t sum)
 {
 	return (uint32_t)((sum + (sum >> 32 | sum << 32)) >> 32);
+}
+
+/* The answer of a variant that this build does not hold to supported(). */
+static inline int nowhere(void)
+{
+	return 0;
 }
 
 #endif

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* The specification: slow and obvious. */
+#if defined(__clang__) && defined(__x86_64__)
+#pragma clang attribute push(__attribute__((target("general-regs-only"))), apply_to = function)
+#elif defined(__x86_64__)
+#pragma GCC target("general-regs-only")
+#endif
+
 #include <linerate/checksum.h>
 
 uint16_t lr_checksum16(const void *src, size_t octets, uint32_t sum, int byte_swap)
@@ -16,3 +22,7 @@ uint16_t lr_checksum16(const void *src, size_t octets, uint32_t sum, int byte_sw
 		sum = lr_csum_fold(sum + (byte_swap ? (uint32_t)*at << 8 : *at));
 	return (uint16_t)~sum;
 }
+
+#if defined(__clang__) && defined(__x86_64__)
+#pragma clang attribute pop
+#endif

@@ -1,11 +1,23 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* The table of variants, what is selected from it, and the functions that call what was selected. */
+#if defined(__clang__) && defined(__x86_64__)
+#pragma clang attribute push(__attribute__((target("general-regs-only"))), apply_to = function)
+#elif defined(__x86_64__)
+#pragma GCC target("general-regs-only")
+#endif
+
 #include "kernels.h"
 
 extern const struct lr_variant lr_variant_portable;
+extern const struct lr_variant lr_variant_adc;
+extern const struct lr_variant lr_variant_sse2;
+extern const struct lr_variant lr_variant_avx2;
+extern const struct lr_variant lr_variant_avx512;
+extern const struct lr_variant lr_variant_avx512vnni;
 
 const struct lr_variant *const lr_variants[] = {
-	&lr_variant_portable,
+	&lr_variant_portable, &lr_variant_adc,	  &lr_variant_sse2,
+	&lr_variant_avx2,     &lr_variant_avx512, &lr_variant_avx512vnni,
 };
 const size_t lr_variant_count = sizeof lr_variants / sizeof *lr_variants;
 
@@ -59,14 +71,14 @@ static void use(const struct lr_variant *v)
 	__atomic_store_n(&current.csum_partial, v->csum_partial, __ATOMIC_RELEASE);
 }
 
-/* Each variant the processor can run replaces what it is preferred for. */
+/* Each variant that the processor runs well replaces what it is preferred for. */
 static void select_best(void)
 {
 	struct lr_variant best = { .name = "selected", .isa = "", .compiled = 1 };
 
 	for (size_t i = 0; i < lr_variant_count; i++) {
 		const struct lr_variant *v = lr_variants[i];
-		if (!v->compiled || !v->supported())
+		if (!v->compiled || v->supported() < LR_RUNS_WELL)
 			continue;
 		best.vector |= v->preferred && v->vector;
 		best.supported = v->supported;
@@ -157,3 +169,7 @@ void *lr_fill(void *dst, uint8_t value, size_t octets)
 {
 	return GET(fill)(dst, value, octets);
 }
+
+#if defined(__clang__) && defined(__x86_64__)
+#pragma clang attribute pop
+#endif

@@ -6,34 +6,26 @@
 #include "kernels.h"
 
 /*
- * The sum of any number of octets, copied to dst if copy is set. Words of 64 bits with end-around
- * carry, then halves of what is left.
+ * Fewer than 8 octets as a word that sums like them: each in the half of a 16-bit word where it
+ * stands in memory. Other than as a sum the result means nothing.
  */
-ALWAYS_INLINE uint64_t sum_words(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
+ALWAYS_INLINE uint64_t sum_below_8(const uint8_t *src, size_t octets)
 {
 	uint64_t sum = 0;
-	for (; octets >= 8; octets -= 8, src += 8, dst += copy ? 8 : 0) {
-		const uint64_t word = load64(src);
-		if (copy)
-			store64(dst, word);
-		sum = add_carry(sum, word);
+	if (octets & 4) {
+		sum += lr_load32(src);
+		src += 4;
 	}
-	for (unsigned size = 4; size; size >>= 1) {
-		if (!(octets & size))
-			continue;
-		uint64_t word = 0;
-		__builtin_memcpy(&word, src, size);
-		if (copy) {
-			__builtin_memcpy(dst, src, size);
-			dst += size;
-		}
-		src += size;
-		sum = add_carry(sum, word);
+	if (octets & 2) {
+		sum += load16(src);
+		src += 2;
 	}
+	if (octets & 1)
+		sum += LR_BYTE_SWAP ? (uint32_t)*src << 8 : *src;
 	return sum;
 }
 
-/* Hides from the compiler where a word came from: it would make a call to memcpy of a copying loop. */
+/* Hides from the compiler where a word came from: it would call memcpy for a copying loop. */
 ALWAYS_INLINE uint64_t opaque(uint64_t word)
 {
 	__asm__("" : "+r"(word));
@@ -49,8 +41,8 @@ ALWAYS_INLINE void copy_below_16(uint8_t *dst, const uint8_t *src, size_t octets
 		store64(dst + octets - 8, last);
 	} else if (octets & 4) {
 		const uint32_t first = lr_load32(src), last = lr_load32(src + octets - 4);
-		__builtin_memcpy(dst, &first, 4);
-		__builtin_memcpy(dst + octets - 4, &last, 4);
+		store32(dst, first);
+		store32(dst + octets - 4, last);
 	} else if (octets) {
 		/* One, two or three: the first, the middle and the last. */
 		const uint8_t first = src[0], middle = src[octets / 2], last = src[octets - 1];
@@ -68,27 +60,46 @@ ALWAYS_INLINE void copy_words(uint8_t *dst, const uint8_t *src, size_t octets)
 		return;
 	}
 	const size_t last = octets - 16;
+	const uint64_t y = load64(src + last), z = load64(src + last + 8);
 	for (size_t at = 0; at < last; at += 16) {
 		const uint64_t a = opaque(load64(src + at)), b = opaque(load64(src + at + 8));
 		store64(dst + at, a);
 		store64(dst + at + 8, b);
 	}
-	const uint64_t a = load64(src + last), b = load64(src + last + 8);
-	store64(dst + last, a);
-	store64(dst + last + 8, b);
+	store64(dst + last, y);
+	store64(dst + last + 8, z);
+}
+
+/* Fewer than 16 octets, as copy_below_16. */
+ALWAYS_INLINE void fill_below_16(uint8_t *dst, uint64_t word, size_t octets)
+{
+	if (octets & 8) {
+		store64(dst, word);
+		store64(dst + octets - 8, word);
+	} else if (octets & 4) {
+		store32(dst, (uint32_t)word);
+		store32(dst + octets - 4, (uint32_t)word);
+	} else if (octets) {
+		dst[0] = (uint8_t)word;
+		dst[octets / 2] = (uint8_t)word;
+		dst[octets - 1] = (uint8_t)word;
+	}
 }
 
 ALWAYS_INLINE void fill_words(uint8_t *dst, uint8_t value, size_t octets)
 {
 	const uint64_t word = value * 0x0101010101010101u;
-	if (octets < 8) {
-		for (size_t i = 0; i < octets; i++)
-			*(volatile uint8_t *)(dst + i) = value;
+	if (octets < 16) {
+		fill_below_16(dst, word, octets);
 		return;
 	}
-	for (size_t at = 0; at < octets - 8; at += 8)
+	const size_t last = octets - 16;
+	for (size_t at = 0; at < last; at += 16) {
 		store64(dst + at, opaque(word));
-	store64(dst + octets - 8, word);
+		store64(dst + at + 8, opaque(word));
+	}
+	store64(dst + last, word);
+	store64(dst + last + 8, word);
 }
 
 #endif

@@ -19,6 +19,8 @@ extern "C" {
 
 enum { LR_CSUM = 1, LR_COPY_CSUM = 2, LR_COPY = 4, LR_FILL = 8, LR_ALL = 15 };
 
+enum { LR_RUNS = 1, LR_RUNS_WELL = 2 };
+
 struct lr_variant {
 	/* One word, the same in symbols, tables and on command lines: "avx2". */
 	const char *name;
@@ -31,7 +33,11 @@ struct lr_variant {
 	 * variant for another architecture, or one the compiler could not make.
 	 */
 	int compiled;
-	/* Whether this processor and its operating system can run them; not 0 if so. */
+	/*
+	 * Whether this processor and its operating system can run them: 0 if not; LR_RUNS if only
+	 * by name, because it costs what is around it more than it brings; LR_RUNS_WELL if the
+	 * functions may be selected.
+	 */
 	int (*supported)(void);
 	/* Which functions are selected, by LR_CSUM and so on, if no later variant takes their place. */
 	unsigned preferred;

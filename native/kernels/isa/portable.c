@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* C for any machine: 64-bit words, no vector instruction asked for, no assembly. */
-#include "../kernels.h"
+/* C for any machine: 64-bit words, no vector registers, no assembly. */
+#if defined(__clang__) && defined(__x86_64__)
+#pragma clang attribute push(__attribute__((target("general-regs-only"))), apply_to = function)
+#elif defined(__x86_64__)
+#pragma GCC target("general-regs-only")
+#endif
+
 #include "../words.h"
 
 static int supported(void)
 {
-	return 1;
+	return LR_RUNS_WELL;
 }
 
 /*
- * Halves of words are summed apart, so that no carry is lost: CHUNK octets are at most 2^27 words
- * of less than 2^32 each.
+ * Words are summed as halves into four sums of 64 bits, so that no carry is lost: CHUNK octets are
+ * 2^27 words, of which each sum takes half, less than 2^26 * 2^32.
  */
 #define CHUNK ((size_t)1 << 30)
 
@@ -26,7 +31,15 @@ ALWAYS_INLINE uint64_t sum_chunk(uint8_t *dst, const uint8_t *src, size_t octets
 			high[i] += word >> 32;
 		}
 	}
-	return low[0] + low[1] + high[0] + high[1] + sum_words(dst, src, octets, copy);
+	if (copy)
+		copy_below_16(dst, src, octets);
+	if (octets & 8) {
+		const uint64_t word = load64(src);
+		low[0] += (uint32_t)word;
+		high[0] += word >> 32;
+		src += 8;
+	}
+	return low[0] + low[1] + high[0] + high[1] + sum_below_8(src, octets & 7);
 }
 
 ALWAYS_INLINE uint32_t sum(uint8_t *dst, const uint8_t *src, size_t octets, uint32_t seed,
@@ -72,3 +85,7 @@ const struct lr_variant lr_variant_portable = {
 	.copy = lr_copy_portable,
 	.fill = lr_fill_portable,
 };
+
+#if defined(__clang__) && defined(__x86_64__)
+#pragma clang attribute pop
+#endif

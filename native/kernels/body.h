@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The vector kernels, once. A file of isa/ defines the vectors, includes one of ends_masked.h and
+ * ends_overlap.h, which differ in what a machine can do with a part of a vector, then this.
+ *
+ * The sum. Words of 16 bits go in pairs into lanes of 32, by one instruction that multiplies signed
+ * words and adds neighbours, the other factor being 1. Flipping the top bit of a word makes of an
+ * unsigned w the signed w - 2^15, so that each vector puts LANES * 2^16 too little into the lanes
+ * together, which is added at the end:
+ *
+ *	for each vector v:		lane[i] += signed(v[2i] ^ 0x8000) + signed(v[2i+1] ^ 0x8000)
+ *	sum = (lane[0] + lane[1] + ...) + vectors * LANES * 2^16	all modulo 2^32
+ *
+ * The true sum of n octets is at most n / 2 * 65535, which is below 2^32 for n up to 131072; the
+ * result modulo 2^32 is therefore the true sum, not merely congruent to it, and 0 only if all words
+ * are 0. CHUNK keeps n below that.
+ *
+ * Vectors are taken from where the octets begin, so that words are words whatever the alignment;
+ * only from LONG octets on is it worth the trouble to begin with a part of a vector, so that the
+ * rest is aligned. The rest is a fragment then, which may begin at an odd offset.
+ *
+ * What to define: VEC, octets in a vector; vec; vec_load, vec_store, vec_stream (aligned, past the
+ * caches, with vec_stream_fence behind the last), vec_opaque (hides where a vector came from: the
+ * compiler would load it twice), vec_join (32-bit lanes), vec_zero, vec_set; vec_pairs (the lanes of one vector),
+ * vec_accumulate (lanes plus those of a vector), vec_total (all lanes, modulo 2^32); and the ends:
+ *
+ *	sum_below_block	the sum of fewer than BLOCK octets
+ *	sum_head	the sum of fewer than VEC octets, with VEC octets to be read behind src
+ *	sum_tail	adds fewer than BLOCK octets that end a message of BLOCK octets and more
+ *	copy_below_vec	copies fewer than VEC octets;	fill_below_vec	fills them
+ *
+ * Each with copy one of:
+ */
+#ifndef LINERATE_BODY_H
+#define LINERATE_BODY_H
+
+enum {
+	SUM,	/* only sum */
+	COPY,	/* store as well */
+	STREAM, /* store past the caches, where dst is aligned */
+};
+
+#define BLOCK (4 * VEC)
+#define LANES (VEC / 4)
+#define FLIPPED_PER_VECTOR ((uint32_t)LANES << 16)
+
+/* Octets summed between two totals: with what precedes and follows them at most 2^17. */
+#define CHUNK ((size_t)1 << 16)
+
+/*
+ * From how many octets on vectors are aligned. Below, the fraction of loads that straddle two lines
+ * costs less than beginning in two steps.
+ */
+#define LONG 2048u
+
+/*
+ * From how many octets on copies go past the caches: what is longer will not be read back from them,
+ * and lines need not be fetched before they are overwritten.
+ */
+#ifndef LR_STREAM_OCTETS
+#define LR_STREAM_OCTETS ((size_t)8 << 20)
+#endif
+
+/* Lanes in four, because an addition to lanes takes several cycles, and the vectors added. */
+struct lanes {
+	vec a, b, c, d;
+	uint32_t vectors;
+};
+
+ALWAYS_INLINE size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/*
+ * VEC to BLOCK octets: four vectors at 0, VEC, 2 VEC and where the last ends the message, none
+ * further than that. No branch depends on the length.
+ */
+ALWAYS_INLINE void copy_below_block(uint8_t *dst, const uint8_t *src, size_t octets)
+{
+	const size_t last = octets - VEC;
+	const size_t second = least(VEC, last), third = least(2 * VEC, last);
+	const vec a = vec_load(src), b = vec_load(src + second);
+	const vec c = vec_load(src + third), d = vec_load(src + last);
+	vec_store(dst, a);
+	vec_store(dst + second, b);
+	vec_store(dst + third, c);
+	vec_store(dst + last, d);
+}
+
+/* The last BLOCK octets of a longer message, whatever of them was copied before. */
+ALWAYS_INLINE void copy_last_block(uint8_t *dst, const uint8_t *src, size_t octets)
+{
+	const uint8_t *const from = src + octets - BLOCK;
+	uint8_t *const to = dst + octets - BLOCK;
+	const vec a = vec_load(from), b = vec_load(from + VEC);
+	const vec c = vec_load(from + 2 * VEC), d = vec_load(from + 3 * VEC);
+	vec_store(to, a);
+	vec_store(to + VEC, b);
+	vec_store(to + 2 * VEC, c);
+	vec_store(to + 3 * VEC, d);
+}
+
+#include ENDS
+
+ALWAYS_INLINE vec take(uint8_t *dst, const uint8_t *src, const int copy)
+{
+	const vec v = copy ? vec_opaque(vec_load(src)) : vec_load(src);
+	if (copy == COPY)
+		vec_store(dst, v);
+	else if (copy == STREAM)
+		vec_stream(dst, v);
+	return v;
+}
+
+ALWAYS_INLINE uint32_t total(const struct lanes *s)
+{
+	const vec all = vec_join(vec_join(s->a, s->b), vec_join(s->c, s->d));
+	return vec_total(all) + s->vectors * FLIPPED_PER_VECTOR;
+}
+
+ALWAYS_INLINE void add_block(struct lanes *s, uint8_t *dst, const uint8_t *src, const int copy)
+{
+	s->a = vec_accumulate(s->a, take(dst, src, copy));
+	s->b = vec_accumulate(s->b, take(dst + VEC, src + VEC, copy));
+	s->c = vec_accumulate(s->c, take(dst + 2 * VEC, src + 2 * VEC, copy));
+	s->d = vec_accumulate(s->d, take(dst + 3 * VEC, src + 3 * VEC, copy));
+}
+
+/* BLOCK to LONG octets. The first block begins the lanes, which saves clearing them. */
+ALWAYS_INLINE uint32_t sum_blocks(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
+{
+	const uint8_t *const tail = src + octets / BLOCK * BLOCK;
+	struct lanes s = {
+		.a = vec_pairs(take(dst, src, copy)),
+		.b = vec_pairs(take(dst + VEC, src + VEC, copy)),
+		.c = vec_pairs(take(dst + 2 * VEC, src + 2 * VEC, copy)),
+		.d = vec_pairs(take(dst + 3 * VEC, src + 3 * VEC, copy)),
+		.vectors = (uint32_t)(octets / BLOCK * 4),
+	};
+	while ((src += BLOCK, dst += copy ? BLOCK : 0, src) != tail)
+		add_block(&s, dst, src, copy);
+	sum_tail(&s, dst, src, octets % BLOCK, copy);
+	return total(&s);
+}
+
+/* A multiple of two blocks, at most CHUNK octets: eight lanes, for the longest latencies. */
+ALWAYS_INLINE void add_chunk(struct lanes *s, uint8_t *dst, const uint8_t *src, size_t octets,
+			     const int copy)
+{
+	const uint8_t *const end = src + octets;
+	struct lanes t = { vec_zero(), vec_zero(), vec_zero(), vec_zero(), 0 };
+	for (; src != end; src += 2 * BLOCK, dst += copy ? 2 * BLOCK : 0) {
+		add_block(s, dst, src, copy);
+		add_block(&t, dst + BLOCK, src + BLOCK, copy);
+	}
+	s->a = vec_join(s->a, t.a);
+	s->b = vec_join(s->b, t.b);
+	s->c = vec_join(s->c, t.c);
+	s->d = vec_join(s->d, t.d);
+	s->vectors += (uint32_t)(octets / VEC);
+}
+
+/* LONG octets and more, whatever their number. */
+ALWAYS_INLINE uint32_t sum_aligned(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
+{
+	const size_t head = -(copy ? (uintptr_t)dst : (uintptr_t)src) % VEC;
+	const uint32_t before = sum_head(dst, src, head, copy);
+	uint64_t sum = 0;
+	struct lanes s = { vec_zero(), vec_zero(), vec_zero(), vec_zero(), 0 };
+
+	src += head;
+	dst += copy ? head : 0;
+	octets -= head;
+	for (; octets > CHUNK; octets -= CHUNK, src += CHUNK, dst += copy ? CHUNK : 0) {
+		add_chunk(&s, dst, src, CHUNK, copy);
+		sum += total(&s);
+		s = (struct lanes){ vec_zero(), vec_zero(), vec_zero(), vec_zero(), 0 };
+	}
+	const size_t pairs = octets / (2 * BLOCK) * (2 * BLOCK);
+	add_chunk(&s, dst, src, pairs, copy);
+	src += pairs;
+	dst += copy ? pairs : 0;
+	octets -= pairs;
+	if (octets >= BLOCK) {
+		add_block(&s, dst, src, copy);
+		s.vectors += 4;
+		src += BLOCK;
+		dst += copy ? BLOCK : 0;
+		octets -= BLOCK;
+	}
+	sum_tail(&s, dst, src, octets, copy);
+	return lr_csum_combine(before, fold64(sum + total(&s)), head);
+}
+
+static __attribute__((noinline)) uint32_t sum_long(const uint8_t *src, size_t octets, uint32_t seed)
+{
+	return lr_csum_add(sum_aligned(0, src, octets, SUM), seed);
+}
+
+static __attribute__((noinline)) uint32_t copy_sum_long(uint8_t *dst, const uint8_t *src,
+							size_t octets, uint32_t seed)
+{
+	if (octets < LR_STREAM_OCTETS)
+		return lr_csum_add(sum_aligned(dst, src, octets, COPY), seed);
+	const uint32_t sum = sum_aligned(dst, src, octets, STREAM);
+	vec_stream_fence();
+	return lr_csum_add(sum, seed);
+}
+
+#define FUNCTION_(name, variant) lr_##name##_##variant
+#define FUNCTION(name, variant) FUNCTION_(name, variant)
+
+uint32_t FUNCTION(csum_partial, VARIANT)(const void *src, size_t octets, uint32_t seed)
+{
+	if (octets < BLOCK)
+		return lr_csum_add(sum_below_block(0, src, octets, SUM), seed);
+	if (UNLIKELY(octets >= LONG))
+		return sum_long(src, octets, seed);
+	return lr_csum_add(sum_blocks(0, src, octets, SUM), seed);
+}
+
+uint32_t FUNCTION(copy_csum_partial, VARIANT)(void *dst, const void *src, size_t octets,
+					      uint32_t seed)
+{
+	if (octets < BLOCK)
+		return lr_csum_add(sum_below_block(dst, src, octets, COPY), seed);
+	if (UNLIKELY(octets >= LONG))
+		return copy_sum_long(dst, src, octets, seed);
+	return lr_csum_add(sum_blocks(dst, src, octets, COPY), seed);
+}
+
+/* More than LONG octets: whole blocks from the first aligned vector of dst on. */
+ALWAYS_INLINE void copy_aligned(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
+{
+	const size_t head = -(uintptr_t)dst % VEC;
+	vec_store(dst, vec_load(src));
+	for (size_t at = head; at + BLOCK <= octets; at += BLOCK) {
+		const vec a = vec_load(src + at), b = vec_load(src + at + VEC);
+		const vec c = vec_load(src + at + 2 * VEC), d = vec_load(src + at + 3 * VEC);
+		if (copy == STREAM) {
+			vec_stream(dst + at, a);
+			vec_stream(dst + at + VEC, b);
+			vec_stream(dst + at + 2 * VEC, c);
+			vec_stream(dst + at + 3 * VEC, d);
+		} else {
+			vec_store(dst + at, a);
+			vec_store(dst + at + VEC, b);
+			vec_store(dst + at + 2 * VEC, c);
+			vec_store(dst + at + 3 * VEC, d);
+		}
+	}
+	copy_last_block(dst, src, octets);
+}
+
+static __attribute__((noinline)) void copy_long(uint8_t *dst, const uint8_t *src, size_t octets)
+{
+	if (octets < LR_STREAM_OCTETS) {
+		copy_aligned(dst, src, octets, COPY);
+	} else {
+		copy_aligned(dst, src, octets, STREAM);
+		vec_stream_fence();
+	}
+}
+
+void *FUNCTION(copy, VARIANT)(void *dst, const void *src, size_t octets)
+{
+	if (octets < VEC) {
+		copy_below_vec(dst, src, octets);
+	} else if (octets <= BLOCK) {
+		copy_below_block(dst, src, octets);
+	} else if (UNLIKELY(octets >= LONG)) {
+		copy_long(dst, src, octets);
+	} else {
+		const uint8_t *from = src;
+		uint8_t *to = dst;
+		for (size_t left = octets; left > BLOCK; left -= BLOCK) {
+			const vec a = vec_load(from), b = vec_load(from + VEC);
+			const vec c = vec_load(from + 2 * VEC), d = vec_load(from + 3 * VEC);
+			vec_store(to, a);
+			vec_store(to + VEC, b);
+			vec_store(to + 2 * VEC, c);
+			vec_store(to + 3 * VEC, d);
+			from += BLOCK;
+			to += BLOCK;
+		}
+		copy_last_block(dst, src, octets);
+	}
+	return dst;
+}
+
+void *FUNCTION(fill, VARIANT)(void *dst, uint8_t value, size_t octets)
+{
+	uint8_t *to = dst;
+	const vec v = vec_set(value);
+
+	if (octets < VEC) {
+		fill_below_vec(to, value, octets);
+		return dst;
+	}
+	const size_t last = octets - VEC;
+	if (octets <= BLOCK) {
+		vec_store(to, v);
+		vec_store(to + least(VEC, last), v);
+		vec_store(to + least(2 * VEC, last), v);
+		vec_store(to + last, v);
+		return dst;
+	}
+	vec_store(to, v);
+	for (size_t at = octets < LONG ? 0 : -(uintptr_t)dst % VEC; at + BLOCK <= octets; at += BLOCK) {
+		vec_store(to + at, v);
+		vec_store(to + at + VEC, v);
+		vec_store(to + at + 2 * VEC, v);
+		vec_store(to + at + 3 * VEC, v);
+	}
+	vec_store(to + last - 3 * VEC, v);
+	vec_store(to + last - 2 * VEC, v);
+	vec_store(to + last - VEC, v);
+	vec_store(to + last, v);
+	return dst;
+}
+
+#define VARIANT_ROW_(variant) lr_variant_##variant
+#define VARIANT_ROW(variant) VARIANT_ROW_(variant)
+#define NAME_(variant) #variant
+#define NAME(variant) NAME_(variant)
+
+const struct lr_variant VARIANT_ROW(VARIANT) = {
+	.name = NAME(VARIANT),
+	.isa = ISA,
+	.vector = 1,
+	.compiled = 1,
+	.supported = supported,
+	.preferred = PREFERRED,
+	.csum_partial = FUNCTION(csum_partial, VARIANT),
+	.copy_csum_partial = FUNCTION(copy_csum_partial, VARIANT),
+	.copy = FUNCTION(copy, VARIANT),
+	.fill = FUNCTION(fill, VARIANT),
+};
+
+#endif

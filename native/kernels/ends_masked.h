@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Ends of messages where loads and stores take a mask: what the mask leaves out is neither read nor
+ * written, and reads as 0.
+ *
+ * No branch depends on how many octets there are, but for whether one vector does: where lengths
+ * cannot be foreseen, a branch costs more than three vectors of nothing. Of the four vectors of a
+ * block each has its mask from one comparison of the place of its octets with their number.
+ *
+ * What to define: vec_load_first and vec_store_first (0 to VEC octets of a vector); vec_counts and
+ * vec_load_counted (octets of the vector at 0, 1, 2 or 3 that are below a count of 0 to BLOCK - 1).
+ */
+
+ALWAYS_INLINE uint32_t sum_one(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
+{
+	const vec v = vec_load_first(src, octets);
+	if (copy)
+		vec_store_first(dst, v, octets);
+	return vec_total(vec_pairs(v)) + FLIPPED_PER_VECTOR;
+}
+
+ALWAYS_INLINE uint32_t sum_below_block(uint8_t *dst, const uint8_t *src, size_t octets,
+				       const int copy)
+{
+	if (octets <= VEC)
+		return sum_one(dst, src, octets, copy);
+
+	const vec_count count = vec_counts(octets);
+	if (copy)
+		copy_below_block(dst, src, octets);
+	const vec a = vec_pairs(vec_load(src));
+	const vec b = vec_pairs(vec_load_counted(src + VEC, count, 1));
+	const vec c = vec_pairs(vec_load_counted(src + 2 * VEC, count, 2));
+	const vec d = vec_pairs(vec_load_counted(src + 3 * VEC, count, 3));
+	return vec_total(vec_join(vec_join(a, b), vec_join(c, d))) + 4 * FLIPPED_PER_VECTOR;
+}
+
+ALWAYS_INLINE uint32_t sum_head(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
+{
+	if (copy)
+		vec_store(dst, vec_load(src));
+	return sum_one(0, src, octets, SUM);
+}
+
+/*
+ * Copies are made of whole vectors that end with the message and reach back into what was copied
+ * before, if any; loads of the same octets under a mask serve the sum.
+ */
+ALWAYS_INLINE void sum_tail(struct lanes *s, uint8_t *dst, const uint8_t *src, size_t octets,
+			    const int copy)
+{
+	if (octets <= VEC) {
+		s->a = vec_accumulate(s->a, vec_load_first(src, octets));
+		s->vectors += 1;
+		if (copy)
+			vec_store(dst + octets - VEC, vec_load(src + octets - VEC));
+		return;
+	}
+	const vec_count count = vec_counts(octets);
+	s->a = vec_accumulate(s->a, vec_load(src));
+	s->b = vec_accumulate(s->b, vec_load_counted(src + VEC, count, 1));
+	s->c = vec_accumulate(s->c, vec_load_counted(src + 2 * VEC, count, 2));
+	s->d = vec_accumulate(s->d, vec_load_counted(src + 3 * VEC, count, 3));
+	s->vectors += 4;
+	if (copy)
+		copy_last_block(dst, src, octets);
+}
+
+ALWAYS_INLINE void copy_below_vec(uint8_t *dst, const uint8_t *src, size_t octets)
+{
+	vec_store_first(dst, vec_load_first(src, octets), octets);
+}
+
+ALWAYS_INLINE void fill_below_vec(uint8_t *dst, uint8_t value, size_t octets)
+{
+	vec_store_first(dst, vec_set(value), octets);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* x86-64 with AVX-512 as of Skylake-X: 64 octets in a vector, masks for parts of it. */
+#if defined(__clang__) && defined(__x86_64__)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512vl,bmi2"))), apply_to = function)
+#elif defined(__x86_64__)
+#pragma GCC target("avx512f,avx512bw,avx512vl,bmi2")
+#endif
+
+#include "../kernels.h"
+
+#ifdef __x86_64__
+#include "../avx512.h"
+
+#define VARIANT avx512
+#define ISA "AVX-512 F, BW, VL; BMI2"
+#define PREFERRED LR_ALL
+
+static int supported(void)
+{
+	return avx512_supported(0);
+}
+
+ALWAYS_INLINE vec vec_accumulate(vec lanes, vec v)
+{
+	return vec_join(lanes, vec_pairs(v));
+}
+
+#include "../body.h"
+#else
+const struct lr_variant lr_variant_avx512 = {
+	.name = "avx512",
+	.isa = "AVX-512 F, BW, VL; BMI2",
+	.vector = 1,
+	.supported = nowhere,
+};
+#endif
+
+#if defined(__clang__) && defined(__x86_64__)
+#pragma clang attribute pop
+#endif

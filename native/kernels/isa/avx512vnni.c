@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* x86-64 with AVX-512 and its dot products, as of Ice Lake and Zen 4. */
+#if defined(__clang__) && defined(__x86_64__)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni,bmi2"))), apply_to = function)
+#elif defined(__x86_64__)
+#pragma GCC target("avx512f,avx512bw,avx512vl,avx512vnni,bmi2")
+#endif
+
+#include "../kernels.h"
+
+#ifdef __x86_64__
+#include "../avx512.h"
+
+#define VARIANT avx512vnni
+#define ISA "AVX-512 F, BW, VL, VNNI; BMI2"
+#define PREFERRED LR_CSUM | LR_COPY_CSUM
+
+static int supported(void)
+{
+	return avx512_supported(CPUID7_ECX_AVX512_VNNI);
+}
+
+/*
+ * One instruction multiplies, adds neighbours and adds to the lanes. As an intrinsic gcc 12 copies
+ * the lanes around it: 38 cycles against 34 for 1460 octets on Zen 4.
+ */
+ALWAYS_INLINE vec vec_accumulate(vec lanes, vec v)
+{
+	const vec flipped = vec_flip(v);
+	__asm__("vpdpwssd %2, %1, %0" : "+v"(lanes) : "v"(flipped), "v"(vec_repeat(&ones)));
+	return lanes;
+}
+
+#include "../body.h"
+#else
+const struct lr_variant lr_variant_avx512vnni = {
+	.name = "avx512vnni",
+	.isa = "AVX-512 F, BW, VL, VNNI; BMI2",
+	.vector = 1,
+	.supported = nowhere,
+};
+#endif
+
+#if defined(__clang__) && defined(__x86_64__)
+#pragma clang attribute pop
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What the x86-64 variants share: which processor this is, and additions with carry. */
+#ifndef LINERATE_X86_64_H
+#define LINERATE_X86_64_H
+
+#include "words.h"
+
+#include <cpuid.h>
+
+/* Bits of CPUID leaf 7, subleaf 0, and of XCR0 (Intel SDM volume 1, 13.3; AMD64 APM volume 3, E). */
+#define CPUID7_EBX_AVX2 (1u << 5)
+#define CPUID7_EBX_BMI2 (1u << 8)
+#define CPUID7_EBX_AVX512F (1u << 16)
+#define CPUID7_EBX_AVX512BW (1u << 30)
+#define CPUID7_EBX_AVX512VL (1u << 31)
+#define CPUID7_ECX_AVX512_VBMI2 (1u << 6)
+#define CPUID7_ECX_AVX512_VNNI (1u << 11)
+#define CPUID1_ECX_OSXSAVE (1u << 27)
+#define XCR0_AVX 0x06u
+#define XCR0_AVX512 0xe6u
+
+struct x86_features {
+	/* Of CPUID leaf 7. */
+	unsigned ebx, ecx;
+	/* What the operating system saves and restores; 0 if it does not say. */
+	unsigned xcr0;
+};
+
+static inline struct x86_features x86_features(void)
+{
+	struct x86_features f = { 0, 0, 0 };
+	unsigned a, b, c, d;
+
+	if (__get_cpuid(1, &a, &b, &c, &d) && c & CPUID1_ECX_OSXSAVE)
+		__asm__("xgetbv" : "=a"(f.xcr0), "=d"(d) : "c"(0));
+	if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
+		f.ebx = b;
+		f.ecx = c;
+	}
+	return f;
+}
+
+/* Moves one word per register where they are copied as well; adds from memory where not. */
+ALWAYS_INLINE uint64_t add_16(uint64_t sum, uint8_t *dst, const uint8_t *src, const int copy)
+{
+	if (copy) {
+		const uint64_t a = load64(src), b = load64(src + 8);
+		store64(dst, a);
+		store64(dst + 8, b);
+		__asm__("addq %1, %0\n\t"
+			"adcq %2, %0\n\t"
+			"adcq $0, %0"
+			: "+r"(sum)
+			: "r"(a), "r"(b)
+			: "cc");
+	} else {
+		__asm__("addq 0(%1), %0\n\t"
+			"adcq 8(%1), %0\n\t"
+			"adcq $0, %0"
+			: "+r"(sum)
+			: "r"(src), "m"(*(const uint8_t(*)[16])src)
+			: "cc");
+	}
+	return sum;
+}
+
+ALWAYS_INLINE uint64_t add_32(uint64_t sum, uint8_t *dst, const uint8_t *src, const int copy)
+{
+	if (copy) {
+		const uint64_t a = load64(src), b = load64(src + 8);
+		const uint64_t c = load64(src + 16), d = load64(src + 24);
+		store64(dst, a);
+		store64(dst + 8, b);
+		store64(dst + 16, c);
+		store64(dst + 24, d);
+		__asm__("addq %1, %0\n\t"
+			"adcq %2, %0\n\t"
+			"adcq %3, %0\n\t"
+			"adcq %4, %0\n\t"
+			"adcq $0, %0"
+			: "+r"(sum)
+			: "r"(a), "r"(b), "r"(c), "r"(d)
+			: "cc");
+	} else {
+		__asm__("addq 0(%1), %0\n\t"
+			"adcq 8(%1), %0\n\t"
+			"adcq 16(%1), %0\n\t"
+			"adcq 24(%1), %0\n\t"
+			"adcq $0, %0"
+			: "+r"(sum)
+			: "r"(src), "m"(*(const uint8_t(*)[32])src)
+			: "cc");
+	}
+	return sum;
+}
+
+/*
+ * The sum of fewer than 256 octets, copied to dst if copy is set; 0 only if all are 0.
+ *
+ * A chain of additions with carry for each binary digit of the length, then the last octets in one
+ * load: of 1 to 7, the 8 that end with them, shifted so that those summed before fall out. The octets
+ * left stand where they would if the message went on, in even places.
+ */
+ALWAYS_INLINE uint64_t sum_short(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
+{
+	const uint8_t *const end = src + octets;
+	uint64_t sum = 0;
+
+	if (octets & 128) {
+		sum = add_32(sum, dst, src, copy);
+		sum = add_32(sum, dst + 32, src + 32, copy);
+		sum = add_32(sum, dst + 64, src + 64, copy);
+		sum = add_32(sum, dst + 96, src + 96, copy);
+		src += 128;
+		dst += copy ? 128 : 0;
+	}
+	if (octets & 64) {
+		sum = add_32(sum, dst, src, copy);
+		sum = add_32(sum, dst + 32, src + 32, copy);
+		src += 64;
+		dst += copy ? 64 : 0;
+	}
+	if (octets & 32) {
+		sum = add_32(sum, dst, src, copy);
+		src += 32;
+		dst += copy ? 32 : 0;
+	}
+	if (octets & 16) {
+		sum = add_16(sum, dst, src, copy);
+		src += 16;
+		dst += copy ? 16 : 0;
+	}
+	if (octets & 8) {
+		const uint64_t word = load64(src);
+		if (copy) {
+			store64(dst, word);
+			dst += 8;
+		}
+		sum = add_carry(sum, word);
+	}
+	const unsigned left = octets & 7;
+	if (octets >= 8) {
+		/* Twice, because a shift by 64 is not defined; left is 0 to 7. */
+		const uint64_t last = load64(end - 8);
+		if (copy)
+			store64(dst + left - 8, last);
+		return add_carry(sum, last >> (8 * (7 - left)) >> 8);
+	}
+	if (copy)
+		copy_below_16(dst, src, left);
+	return sum_below_8(src, left);
+}
+
+#endif
