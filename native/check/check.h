@@ -38,7 +38,8 @@ struct extent {
 	size_t source_step;
 	size_t pair_step;
 	size_t long_step;
-	int megabytes;
+	/* Of the long lengths, and of those in megabytes. */
+	size_t longest;
 };
 
 /* memory.c: pages without access on both sides of the octets; what a fault says. */

@@ -121,6 +121,11 @@ static void clean(void)
 		check_destination_clean(s);
 }
 
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
 /* Room for two copies of the longest case that do not overlap, wherever in a line they begin. */
 static void with_room_for(size_t longest, void (*part)(const struct extent *extent),
 			  const struct extent *extent)
@@ -180,6 +185,8 @@ static const size_t long_lengths[] = {
 static void long_ones(const struct extent *extent)
 {
 	for (size_t i = 0; i < sizeof long_lengths / sizeof *long_lengths; i++) {
+		if (long_lengths[i] > extent->longest)
+			break;
 		for (size_t fill = 0; fill < fill_count; fill++)
 			for (size_t offset = 0; offset < LINE; offset += extent->long_step)
 				one_source(fill, long_lengths[i], offset);
@@ -193,8 +200,9 @@ static const size_t megabytes[] = { ((size_t)1 << 20) + 1, ((size_t)1 << 22) - 1
 
 static void megabyte_ones(const struct extent *extent)
 {
-	(void)extent;
 	for (size_t i = 0; i < sizeof megabytes / sizeof *megabytes; i++) {
+		if (megabytes[i] > extent->longest)
+			break;
 		for (size_t fill = FILL_ONES; fill <= FILL_MOSTLY_ONES; fill++)
 			one_source(fill, megabytes[i], random_below(LINE));
 		clean();
@@ -207,7 +215,6 @@ void check_sweep(struct subject *subjects, size_t count, const struct extent *ex
 	all_count = count;
 	with_room_for(extent->every_length_to, every_length, extent);
 	with_room_for(2049, every_pair, extent);
-	with_room_for(131073, long_ones, extent);
-	if (extent->megabytes)
-		with_room_for(((size_t)1 << 24) + 33, megabyte_ones, extent);
+	with_room_for(least(extent->longest, 131073), long_ones, extent);
+	with_room_for(least(extent->longest, ((size_t)1 << 24) + 33), megabyte_ones, extent);
 }

@@ -5,8 +5,8 @@
 #   symbols.sh BUILD NAME...
 #
 # BUILD/liblr.a may export lr_ names only and must need nothing from outside, not even memcpy.
-# The objects of the variants NAME, and those that belong to no variant, may not name a vector or
-# floating-point register.
+# The objects of the variants NAME, those that belong to no variant, and in all others the function
+# that asks whether the processor can run them may not name a vector or floating-point register.
 set -eu
 
 build=$1
@@ -37,11 +37,19 @@ for name; do
 	objects="$objects $build/kernels/isa/$name.o"
 done
 if [ -n "${X86_64-x}" ]; then
+	beyond='%([xyz]?mm[0-9]|k[0-7]|st\b)'
 	for object in $objects; do
-		touched=$("$objdump" -d --no-show-raw-insn "$object" |
-			grep -cE '%([xyz]?mm[0-9]|k[0-7]|st\b)' || true)
+		touched=$("$objdump" -d --no-show-raw-insn "$object" | grep -cE "$beyond" || true)
 		[ "$touched" = 0 ] ||
 			fail "${object##*/} is scalar; $touched instructions touch vector registers"
+	done
+	# Nor an instruction of BMI1, BMI2: it runs before anybody knows what the processor has.
+	beyond="$beyond"'|\b(andn|bextr|bls(i|r|msk)|bzhi|mulx|pdep|pext|rorx|s(ar|hl|hr)x|[lt]zcnt)'
+	for object in "$build"/kernels/isa/*.o; do
+		touched=$("$objdump" -d --no-show-raw-insn "$object" |
+			sed -n '/<supported[^>]*>:$/,/^$/p' | grep -cE "$beyond" || true)
+		[ "$touched" = 0 ] ||
+			fail "${object##*/}: supported() itself needs what it asks for"
 	done
 	scalar="no vector register in $(basename -a $objects | xargs)"
 else
