@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From what the strands saw to the report of the run.
 
+mod kernels;
+
 use crate::ledger::StageLedger;
 use crate::meter::{Readings, Window};
-use crate::replay::Replayed;
 use crate::runner::{Ended, Job, find, overflow_cause};
 use crate::strand::{Head, Strand, Tail};
 use hdrhistogram::Histogram;
 use linerate_path::mapping::describe;
-use linerate_record::kernels::Kernel;
 use linerate_record::run::{
-    KernelUse, Latency, Ledger, RingReport, RunReport, StageReport, StrandReport, Tally,
-    TimeShares, VariantTime, WindowCount,
+    Latency, Ledger, RingReport, RunReport, StageReport, StrandReport, Tally, TimeShares,
+    WindowCount,
 };
 use linerate_record::stats::{self, Estimate};
 use linerate_record::{Figure, Tier};
@@ -292,7 +292,7 @@ fn stage_reports(
         let share = (sampled > 0).then(|| ticks as f64 / sampled as f64);
         let drops = view.ledger.drops.iter().map(|(cause, t)| (cause.clone(), t.packets));
         let kernels = ended.kernels.get(index).and_then(Option::as_ref);
-        let kernels = kernels.map(|all| kernel_uses(all, &ticks_per_packet));
+        let kernels = kernels.map(|all| kernels::uses(all, &ticks_per_packet));
         StageReport {
             name: view.name,
             packets: view.packets,
@@ -310,73 +310,6 @@ fn stage_reports(
         }
     });
     reports.collect()
-}
-
-/// What the kernels did for a stage with this service time.
-fn kernel_uses(replayed: &[Replayed], service: &Figure) -> Vec<KernelUse> {
-    replayed.iter().map(|one| kernel_use(one, service)).collect()
-}
-
-fn kernel_use(replayed: &Replayed, service: &Figure) -> KernelUse {
-    const METHOD: &str = "replay of the logged calls on warm data";
-    const UNIT: &str = "ticks/packet";
-    let calls = replayed.calls_per_packet;
-    let per_packet = |per_call: &Estimate| Estimate {
-        value: per_call.value * calls,
-        low: per_call.low * calls,
-        high: per_call.high * calls,
-        ..*per_call
-    };
-    let ticks_per_packet = match &replayed.ticks_per_call {
-        Ok(per_call) => Figure::number(UNIT, per_packet(per_call), Tier::Sw, METHOD),
-        Err(why) => Figure::absent(UNIT, Tier::Sw, METHOD, why),
-    };
-    let ratio = |ratio| Figure::number("ratio", ratio, Tier::Sw, METHOD);
-    let variants = replayed.ratios.iter().map(|(variant, estimate)| VariantTime {
-        variant: (*variant).to_owned(),
-        selected: *variant == replayed.selected,
-        time_ratio: ratio(*estimate),
-    });
-    KernelUse {
-        kernel: kernel_of(replayed.kernel),
-        variant: replayed.in_use.to_owned(),
-        calls_per_packet: calls,
-        octets_per_call: replayed.octets_per_call,
-        share: share(&ticks_per_packet, service),
-        ticks_per_packet,
-        variants: variants.collect(),
-    }
-}
-
-fn kernel_of(kernel: linerate_kernels::Kernel) -> Kernel {
-    match kernel {
-        linerate_kernels::Kernel::Checksum => Kernel::Checksum,
-        linerate_kernels::Kernel::Copy => Kernel::Copy,
-        linerate_kernels::Kernel::CopyChecksum => Kernel::CopyChecksum,
-        linerate_kernels::Kernel::Fill => Kernel::Fill,
-    }
-}
-
-/// `part` over `whole`; each end of the interval is the least, or most, that both intervals allow.
-fn share(part: &Figure, whole: &Figure) -> Figure {
-    const METHOD: &str = "ticks of the replayed calls over the stage's service time";
-    let absent = |figure: &Figure| {
-        let reason = figure.reason.as_deref().unwrap_or("no ticks");
-        Figure::absent("ratio", Tier::Sw, METHOD, reason)
-    };
-    let Some(ticks) = part.as_number() else { return absent(part) };
-    let Some(service) = whole.as_number() else { return absent(whole) };
-    let end = |part: Option<f64>, whole: Option<f64>, unknown: f64| {
-        part.zip(whole).filter(|(_, whole)| *whole > 0.0).map_or(unknown, |(p, w)| p / w)
-    };
-    let estimate = Estimate {
-        value: ticks / service,
-        low: end(part.low, whole.high, f64::NEG_INFINITY),
-        high: end(part.high, whole.low, f64::INFINITY),
-        confidence: CONFIDENCE,
-        n: part.n,
-    };
-    Figure::number("ratio", estimate, Tier::Sw, METHOD)
 }
 
 fn part_views(job: &Job<'_>, ended: &Ended<'_, '_>) -> Vec<PartView> {

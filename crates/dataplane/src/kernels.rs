@@ -39,7 +39,8 @@ pub(crate) struct CallTotal {
 pub struct StageKernels {
     kernels: Kernels,
     is_logging: bool,
-    log: Log,
+    /// Of stages that may log.
+    log: Option<Box<Log>>,
 }
 
 impl Default for StageKernels {
@@ -52,13 +53,13 @@ impl Default for StageKernels {
 impl StageKernels {
     /// These kernels, never logged.
     pub fn new(kernels: Kernels) -> Self {
-        Self { kernels, is_logging: false, log: Log::default() }
+        Self { kernels, is_logging: false, log: None }
     }
 
     /// These kernels with room for a log, all of it allocated here.
     pub(crate) fn logging(kernels: Kernels) -> Self {
         let log = Log { calls: Vec::with_capacity(LOGGED), ..Log::default() };
-        Self { kernels, is_logging: false, log }
+        Self { kernels, is_logging: false, log: Some(Box::new(log)) }
     }
 
     /// The sum of `octets` added to `sum`.
@@ -108,20 +109,26 @@ impl StageKernels {
     fn note(&mut self, kernel: Kernel, octets: usize, src: *const u8, dst: *const u8) {
         let offset = |pointer: *const u8| (pointer.addr() % 64) as u8;
         let octets = u32::try_from(octets).unwrap_or(u32::MAX);
-        self.log.note(Call { octets, kernel, src: offset(src), dst: offset(dst) });
+        if let Some(log) = &mut self.log {
+            log.note(Call { octets, kernel, src: offset(src), dst: offset(dst) });
+        }
     }
 
     /// Logs from here to [`StageKernels::end_turn`]. `given`: packets the stage has been given so
     /// far.
     pub(crate) fn begin_turn(&mut self, given: u64) {
-        self.is_logging = true;
-        self.log.begin_turn(given);
+        if let Some(log) = &mut self.log {
+            log.begin_turn(given);
+            self.is_logging = true;
+        }
     }
 
     /// The logged turn is over.
     pub(crate) fn end_turn(&mut self, given: u64) {
         self.is_logging = false;
-        self.log.packets += given - self.log.given;
+        if let Some(log) = &mut self.log {
+            log.packets += given - log.given;
+        }
     }
 
     /// The kernels behind this.
@@ -131,17 +138,18 @@ impl StageKernels {
 
     /// Packets the stage was given in the logged turns.
     pub(crate) fn logged_packets(&self) -> u64 {
-        self.log.packets
+        self.log.as_ref().map_or(0, |log| log.packets)
     }
 
     /// What the logged turns called of `kernel`.
     pub(crate) fn total(&self, kernel: Kernel) -> CallTotal {
-        self.log.totals[kernel as usize]
+        self.log.as_ref().map_or_else(CallTotal::default, |log| log.totals[kernel as usize])
     }
 
     /// The calls of `kernel` that were kept, in stretches of calls as they came.
     pub(crate) fn calls(&self, kernel: Kernel) -> Vec<Call> {
-        self.log.calls.iter().filter(|call| call.kernel == kernel).copied().collect()
+        let all = self.log.iter().flat_map(|log| &log.calls);
+        all.filter(|call| call.kernel == kernel).copied().collect()
     }
 }
 

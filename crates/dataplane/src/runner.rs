@@ -318,7 +318,8 @@ fn lay_out<'a, 'p>(
             let returns = std::mem::take(&mut returns[queue]);
             let free = pool.packets(queue as u16);
             let kernels = job.stage_kernels();
-            Head::Source(SourceQueue::new(feed, queue, order, free, returns, kernels))
+            let source = SourceQueue::new(feed, queue, order, free, returns, kernels);
+            Head::Source(Box::new(source))
         } else {
             Head::Rings { inlets: std::mem::take(&mut inlets[index]), turn: 0 }
         };

@@ -57,7 +57,7 @@ pub(crate) struct Inlet<'p> {
 
 /// Where a strand's packets come from.
 pub(crate) enum Head<'a, 'p> {
-    Source(SourceQueue<'a, 'p>),
+    Source(Box<SourceQueue<'a, 'p>>),
     Rings { inlets: Vec<Inlet<'p>>, turn: usize },
 }
 

@@ -27,6 +27,8 @@ use linerate_record::tune::{KernelAdvice, KernelShare};
 use linerate_record::units::{Kpps, three_digits};
 use linerate_record::{Figure, Tier};
 
+const METHOD: &str = "replay of the calls on warm data";
+
 /// The share of kernels in the work of each stage, source and sink included, before and after; of
 /// checksum and copy, and of other kernels that some stage calls. `None` when neither run logged
 /// calls.
@@ -141,6 +143,16 @@ impl Use<'_> {
     }
 }
 
+/// A choice at one end of its intervals; `None` is what is in use.
+type Choice<'a> = Option<(&'a str, End)>;
+
+#[derive(Clone, Copy)]
+enum End {
+    Value,
+    Low,
+    High,
+}
+
 /// The calls of a run, and what they are part of.
 struct Calls<'a> {
     run: &'a RunReport,
@@ -196,14 +208,33 @@ impl<'a> Calls<'a> {
         self.uses.iter().filter(|one| which(one)).map(|one| one.ticks).sum()
     }
 
-    /// Thousand packets per second when the strand with the largest load never waits. `spent`: ticks
-    /// of its calls per packet of the path, by strand.
-    fn path_kpps(&self, spent: impl Fn(usize) -> f64) -> f64 {
+    /// Ticks per packet of the path that calls picked by `which` take more, or less below 0, with
+    /// `choice` than now; at which end of the ratios is said too.
+    fn change(&self, choice: Choice<'_>, which: impl Fn(&Use<'_>) -> bool) -> f64 {
+        let Some((choice, end)) = choice else { return 0.0 };
+        let now = self.in_use(&which);
+        let then = self.ticks(choice, &which);
+        let then = match end {
+            End::Value => then.value,
+            End::Low => then.low,
+            End::High => then.high,
+        };
+        then - now
+    }
+
+    /// Thousand packets per second when the strand with the largest load never waits.
+    fn path_kpps(&self, choice: Choice<'_>) -> f64 {
         let loads = self.run.strands.iter().enumerate().filter_map(|(index, strand)| {
             let load = strand.ticks_per_packet.as_number()? * given(strand) / self.entered;
-            Some(load - self.in_use(|one| one.strand == index) + spent(index))
+            Some((load + self.change(choice, |one| one.strand == index)).max(f64::MIN_POSITIVE))
         });
         self.run.ticks_per_second / loads.fold(0.0, f64::max) / 1e3
+    }
+
+    /// Thousand packets per second that a strand gets through which runs only this stage.
+    fn stage_kpps(&self, name: &str, choice: Choice<'_>) -> f64 {
+        let ticks = self.stage_ticks(name) + self.change(choice, |one| one.stage == name);
+        self.run.ticks_per_second / (ticks / self.reach(name)) / 1e3
     }
 
     /// Ticks per packet of the path of a stage, over all replicas.
@@ -227,35 +258,37 @@ pub fn advise(run: &RunReport) -> Option<KernelAdvice> {
     let in_use = run.kernels.as_deref().unwrap_or(SELECTED);
     let total = calls.in_use(|_| true);
     let ratio = |choice: &str| calls.ticks(choice, |_| true).over(total);
-    let unchanged = interval(1.0, [1.0, 1.0], 0);
-    let (fastest, time_ratio) = calls
+    let faster = calls
         .choices()
         .into_iter()
         .map(|choice| (choice, ratio(choice)))
         .filter(|(choice, ratio)| *choice != in_use && ratio.high < 1.0)
-        .min_by(|a, b| a.1.value.total_cmp(&b.1.value))
-        .unwrap_or((in_use, unchanged));
+        .min_by(|a, b| a.1.value.total_cmp(&b.1.value));
     let stage = largest(&calls);
-    let [path_kpps, path_fastest] = path_rates(&calls, fastest);
-    let [stage_kpps, stage_fastest] = stage_rates(&calls, fastest, stage);
-    let gain = path_fastest.value / path_kpps.value;
-    let number =
-        |kpps| Figure::number("kpps", kpps, Tier::Model, "service times less what calls save");
+    let (path_kpps, stage_kpps) = (calls.path_kpps(None), calls.stage_kpps(stage, None));
+    let with = |end| (calls.path_kpps(end), calls.stage_kpps(stage, end));
+    let (path_fastest, stage_fastest) = match faster {
+        None => (model(path_kpps, None), model(stage_kpps, None)),
+        Some((choice, _)) => {
+            let [value, low, high] =
+                [End::Value, End::High, End::Low].map(|e| with(Some((choice, e))));
+            (model(value.0, Some([low.0, high.0])), model(value.1, Some([low.1, high.1])))
+        }
+    };
+    let gain = path_fastest.as_number().map_or(1.0, |fastest| fastest / path_kpps);
     let mut advice = KernelAdvice {
         in_use: in_use.to_owned(),
-        fastest: fastest.to_owned(),
-        time_ratio: Figure::number(
-            "ratio",
-            time_ratio,
-            Tier::Sw,
-            "replay of the calls on warm data",
-        ),
+        fastest: faster.map_or(in_use, |(choice, _)| choice).to_owned(),
+        time_ratio: match faster {
+            Some((_, ratio)) => Figure::number("ratio", ratio, Tier::Sw, METHOD),
+            None => Figure::exact("ratio", 1.0, Tier::Sw, METHOD),
+        },
         stage: stage.to_owned(),
-        stage_kpps: number(stage_kpps),
-        stage_fastest_kpps: number(stage_fastest),
-        path_kpps: number(path_kpps),
-        path_fastest_kpps: number(path_fastest),
-        worth_trying: fastest != in_use && gain > 1.0 + MIN_GAIN,
+        stage_kpps: model(stage_kpps, None),
+        stage_fastest_kpps: stage_fastest,
+        path_kpps: model(path_kpps, None),
+        path_fastest_kpps: path_fastest,
+        worth_trying: gain > 1.0 + MIN_GAIN,
         sentence: String::new(),
     };
     advice.sentence = sentence(&advice, &calls);
@@ -269,25 +302,13 @@ fn largest<'a>(calls: &Calls<'a>) -> &'a str {
     all.max_by(|a, b| ticks(a).total_cmp(&ticks(b))).unwrap_or("source")
 }
 
-/// What the path gets through with what is in use, and with `choice`.
-fn path_rates(calls: &Calls<'_>, choice: &str) -> [Estimate; 2] {
-    let rate = |pick: fn(Sum) -> f64| {
-        calls.path_kpps(|strand| pick(calls.ticks(choice, |one| one.strand == strand)))
-    };
-    let now = calls.path_kpps(|strand| calls.in_use(|one| one.strand == strand));
-    let ends = [rate(|sum| sum.high), rate(|sum| sum.low)];
-    [interval(now, [now, now], 1), interval(rate(|sum| sum.value), ends, 1)]
-}
-
-/// What a strand that runs only `stage` gets through with what is in use, and with `choice`.
-fn stage_rates(calls: &Calls<'_>, choice: &str, stage: &str) -> [Estimate; 2] {
-    let now = calls.in_use(|one| one.stage == stage);
-    let rest = calls.stage_ticks(stage) - now;
-    let reach = calls.reach(stage);
-    let kpps = |ticks: f64| calls.run.ticks_per_second / ((rest + ticks) / reach) / 1e3;
-    let sum = calls.ticks(choice, |one| one.stage == stage);
-    let ends = [kpps(sum.high), kpps(sum.low)];
-    [interval(kpps(now), [kpps(now); 2], 1), interval(kpps(sum.value), ends, 1)]
+/// A rate the model gives, with the ends of its interval if it has one.
+fn model(kpps: f64, ends: Option<[f64; 2]>) -> Figure {
+    const METHOD: &str = "service times less what the calls save";
+    match ends {
+        Some(ends) => Figure::number("kpps", interval(kpps, ends, 1), Tier::Model, METHOD),
+        None => Figure::exact("kpps", kpps, Tier::Model, METHOD),
+    }
 }
 
 fn sentence(advice: &KernelAdvice, calls: &Calls<'_>) -> String {

@@ -23,11 +23,11 @@ pub(crate) fn of_run(report: &RunReport, style: &Style) -> String {
         ">ticks/\npacket",
         ">% of the stage",
     ]);
-    let mut absent = Vec::new();
+    let mut shares: Vec<&Figure> = Vec::new();
     for strand in &report.strands {
         for stage in &strand.stages {
             for one in stage.kernels.iter().flatten() {
-                absent.push(&one.share);
+                shares.push(&one.share);
                 grid.row(vec![
                     stage.name.clone(),
                     strand.name.clone(),
@@ -41,7 +41,15 @@ pub(crate) fn of_run(report: &RunReport, style: &Style) -> String {
             }
         }
     }
-    grid.render(style) + &reasons(absent.into_iter(), style)
+    grid.render(style) + &reasons(&shares, style) + &lower_bound(&shares, style)
+}
+
+/// What to keep in mind of shares, if there are any but zeros.
+fn lower_bound(shares: &[&Figure], style: &Style) -> String {
+    const NOTE: &str = "calls made again on warm data: a lower bound where packets were not in the \
+                        cache";
+    let any = shares.iter().any(|share| share.as_number().is_some_and(|value| value > 0.0));
+    if any { labelled("", Paint::Head, NOTE, style) } else { String::new() }
 }
 
 /// A share in per cent with its interval; the column head has the unit.
@@ -52,9 +60,9 @@ fn share_within(share: &Figure) -> String {
 }
 
 /// Why shares are absent, each reason once.
-fn reasons<'a>(shares: impl Iterator<Item = &'a Figure>, style: &Style) -> String {
-    let absent = shares.filter(|share| share.as_number().is_none());
-    let reasons: BTreeSet<&str> = absent.map(reason).collect();
+fn reasons(shares: &[&Figure], style: &Style) -> String {
+    let absent = shares.iter().filter(|share| share.as_number().is_none());
+    let reasons: BTreeSet<&str> = absent.map(|share| reason(share)).collect();
     let note = |reason: &str| format!("{ABSENT} in kernels: {}", clean(reason));
     reasons.into_iter().map(|reason| labelled("", Paint::Head, &note(reason), style)).collect()
 }
@@ -86,9 +94,11 @@ pub(crate) fn of_tune(report: &TuneReport, style: &Style) -> String {
         });
         grid.row(std::iter::once(stage.to_owned()).chain(cells).collect());
     }
-    let figures = shares.iter().flat_map(|share| [&share.before, &share.after]);
+    let figures: Vec<&Figure> =
+        shares.iter().flat_map(|share| [&share.before, &share.after]).collect();
     let advice = report.kernel_advice.as_ref().map_or_else(String::new, |advice| {
         labelled("kernels", Paint::Head, &clean(&advice.sentence), style)
     });
-    grid.render(style) + &reasons(figures, style) + &advice
+    let notes = reasons(&figures, style) + &lower_bound(&figures, style);
+    grid.render(style) + &notes + &advice
 }

@@ -172,6 +172,40 @@ fn bare() -> RunReport {
     }
 }
 
+fn kernel_shares() -> Vec<KernelShare> {
+    let share = |stage: &str, kernel, before: f64, after: f64| KernelShare {
+        stage: stage.to_owned(),
+        kernel,
+        before: within("ratio", before, before * 0.97, before * 1.02, Tier::Sw),
+        after: within("ratio", after, after * 0.97, after * 1.02, Tier::Sw),
+    };
+    let mut shares = vec![
+        share("source", Kernel::Checksum, 0.0, 0.0),
+        share("source", Kernel::Copy, 0.213, 0.208),
+        share("verify", Kernel::Checksum, 0.38, 0.371),
+        share("verify", Kernel::Copy, 0.0, 0.0),
+    ];
+    shares[3].after = Figure::absent("ratio", Tier::Sw, "by hand", "no clean window");
+    shares
+}
+
+fn kernel_advice() -> KernelAdvice {
+    KernelAdvice {
+        in_use: "selected".to_owned(),
+        fastest: "selected".to_owned(),
+        time_ratio: Figure::exact("ratio", 1.0, Tier::Sw, "by hand"),
+        stage: "verify".to_owned(),
+        stage_kpps: kpps(11_300.0),
+        stage_fastest_kpps: kpps(11_300.0),
+        path_kpps: kpps(1323.0),
+        path_fastest_kpps: kpps(1323.0),
+        worth_trying: false,
+        sentence: "`selected` (checksum avx512vnni, copy avx2) is as fast as any variant for \
+                   the calls of this path"
+            .to_owned(),
+    }
+}
+
 fn tuned() -> TuneReport {
     let edge = "parse+verify+filter+nat44+forward+gre+count";
     let candidate = |name: &str, mapping: &str, kpps: f64| Candidate {
@@ -193,19 +227,6 @@ fn tuned() -> TuneReport {
     split.speedup = Some(within("ratio", 1.502, 1.46, 1.55, Tier::Sw));
     split.memory_bound = true;
     split.kernels = Some("avx2".to_owned());
-    let share = |stage: &str, kernel, before: f64, after: f64| KernelShare {
-        stage: stage.to_owned(),
-        kernel,
-        before: within("ratio", before, before * 0.97, before * 1.02, Tier::Sw),
-        after: within("ratio", after, after * 0.97, after * 1.02, Tier::Sw),
-    };
-    let mut shares = vec![
-        share("source", Kernel::Checksum, 0.0, 0.0),
-        share("source", Kernel::Copy, 0.213, 0.208),
-        share("verify", Kernel::Checksum, 0.38, 0.371),
-        share("verify", Kernel::Copy, 0.0, 0.0),
-    ];
-    shares[3].after = Figure::absent("ratio", Tier::Sw, "by hand", "no clean window");
     let given = "parse | verify | filter | nat44 | forward | gre | count";
     TuneReport {
         given_mapping: given.to_owned(),
@@ -231,21 +252,8 @@ fn tuned() -> TuneReport {
         chosen: Some(0),
         tuned: pipeline(),
         rounds: 9,
-        kernel_shares: Some(shares),
-        kernel_advice: Some(KernelAdvice {
-            in_use: "selected".to_owned(),
-            fastest: "selected".to_owned(),
-            time_ratio: Figure::exact("ratio", 1.0, Tier::Sw, "by hand"),
-            stage: "verify".to_owned(),
-            stage_kpps: kpps(11_300.0),
-            stage_fastest_kpps: kpps(11_300.0),
-            path_kpps: kpps(1323.0),
-            path_fastest_kpps: kpps(1323.0),
-            worth_trying: false,
-            sentence: "`selected` (checksum avx512vnni, copy avx2) is as fast as any variant for \
-                       the calls of this path"
-                .to_owned(),
-        }),
+        kernel_shares: Some(kernel_shares()),
+        kernel_advice: Some(kernel_advice()),
     }
 }
 

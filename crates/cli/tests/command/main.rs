@@ -14,3 +14,4 @@ mod placement;
 mod records;
 mod rig;
 mod status;
+mod variants;

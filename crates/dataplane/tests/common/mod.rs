@@ -6,7 +6,7 @@ use linerate_dataplane::{
     BuildError, Burst, Job, Outcome, RunError, Stage, StageKind, StageLedger, Steer, Verdict,
     Watch, generator::Generator, run, stage,
 };
-use linerate_kernels::Kernels;
+use linerate_kernels::{Kernels, Sum};
 use linerate_path::model::{
     FullRing, Mapping, Params, Path, Rate, RunLength, RunOptions, Segment, Sink, Source, StageUse,
     Value,
@@ -116,6 +116,30 @@ impl Stage for Grow {
     }
 }
 
+/// Sums its own `octets` octets `calls` times per packet, none waiting for another, and copies them
+/// once into a buffer of its own; then spends 20 rounds of arithmetic.
+struct Call {
+    calls: i64,
+    from: Vec<u8>,
+    to: Vec<u8>,
+}
+
+impl Stage for Call {
+    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
+        burst.sift(ledger, |packet, ledger| {
+            for _ in 0..self.calls {
+                black_box(ledger.kernels.checksum(&self.from, Sum::ZERO));
+            }
+            ledger.kernels.copy(&mut self.to, &self.from);
+            let mut x = packet.meta().position;
+            for _ in 0..20 {
+                x = black_box(x.wrapping_mul(3) ^ 1);
+            }
+            Verdict::Pass
+        });
+    }
+}
+
 /// Fails at position `position`.
 struct Fail {
     position: i64,
@@ -169,6 +193,10 @@ pub(crate) fn kinds() -> Vec<StageKind> {
         kind("slow to make", |params, _| {
             std::thread::sleep(Duration::from_millis(number(params, "ms") as u64));
             Ok(Box::new(Trim))
+        }),
+        kind("call", |params, _| {
+            let octets = vec![0xa5; number(params, "octets") as usize];
+            Ok(Box::new(Call { calls: number(params, "calls"), to: octets.clone(), from: octets }))
         }),
         kind("fail early", |params, _| {
             Ok(Box::new(FailEarly { bursts: number(params, "bursts") }))

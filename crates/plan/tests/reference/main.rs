@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Diagnosis, prediction and advice against a simulator of queues and against full enumeration.
+//! Diagnosis, prediction, advice and kernels against a simulator of queues and against full enumeration.
 
 mod advice;
 mod diagnosis;
+mod kernels;
 mod prediction;
 mod sim;

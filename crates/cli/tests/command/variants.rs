@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The kernels of a path: every variant makes the same packets, an unknown one is refused, and what
+//! is said of their share.
+
+use crate::rig::{EDGE_PACKETS, EDGE_STAGES, EDGE_STRANDS, EDGE_TIME, Folder, answered, edge};
+use crate::rig::{linerate_alone, record, refused, report, strands};
+use linerate_kernels::variants;
+use linerate_record::Body;
+use linerate_record::kernels::Kernel;
+use linerate_record::run::{RunReport, StageReport};
+use std::fs;
+
+const NAME: &str = "name = \"edge\"";
+
+#[test]
+fn every_variant_makes_the_same_packets_under_every_mapping() {
+    let folder = Folder::new();
+    let out = folder.file("out.pcap");
+    let sink = format!("[sink]\nkind = \"capture\"\nfile = {out:?}\n\n[run]");
+    let packets = format!("packets = {EDGE_PACKETS}");
+    for segments in [&[(7, 1)][..], &[(2, 1), (5, 1)], &[(7, 2)]] {
+        let strands = strands(&EDGE_STAGES, segments);
+        let mut expected: Option<Vec<u8>> = None;
+        for variant in variants().filter(|variant| variant.is_supported()) {
+            let name = variant.name();
+            let kernels = format!("{NAME}\nkernels = {name:?}");
+            let text = edge(&[
+                (NAME, &kernels),
+                (EDGE_STRANDS, &strands),
+                (EDGE_TIME, &packets),
+                ("[run]", &sink),
+            ]);
+            let file = folder.write("path.toml", text);
+            let run = report(&["run", &file, "--json", "--oversubscribe", "--audit"]);
+            assert_eq!(run.kernels.as_deref(), Some(name));
+            let made = fs::read(&out).expect("the sink writes");
+            assert!(made.len() > 1_000_000, "{name}: {} octets", made.len());
+            let first = expected.get_or_insert_with(|| made.clone());
+            assert!(*first == made, "{segments:?}: {name} makes other packets than the first");
+        }
+    }
+}
+
+#[test]
+fn a_variant_that_cannot_be_used_is_refused_and_those_that_can_are_named() {
+    let folder = Folder::new();
+    let file = folder.write("path.toml", edge(&[]));
+    let named = edge(&[(NAME, "name = \"edge\"\nkernels = \"fastest\"")]);
+    let named = folder.write("named.toml", named);
+    for command in ["run", "tune"] {
+        let said = refused(&[command, &file, "--kernels", "fastest"]);
+        assert!(said.contains("--kernels: ") && said.contains("`fastest`"), "{said}");
+        assert!(said.contains("portable") && said.contains("or selected"), "{said}");
+        let said = refused(&[command, &named]);
+        assert!(said.contains(&format!("{named}:8:11: ")), "{said}");
+        assert!(said.contains("portable") && said.contains("or selected"), "{said}");
+    }
+    // The command line takes the place of the key.
+    answered(0, &["run", &named, "--kernels", "portable", "--check"]);
+    for variant in variants().filter(|variant| !variant.is_supported()) {
+        let said = refused(&["run", &file, "--kernels", variant.name()]);
+        assert!(said.contains(variant.name()) && said.contains("portable"), "{said}");
+    }
+}
+
+fn stage<'r>(report: &'r RunReport, name: &str) -> &'r StageReport {
+    report.strands[0].stages.iter().find(|stage| stage.name == name).expect("a stage of the path")
+}
+
+#[test]
+fn a_run_tells_the_share_of_the_kernels_in_each_stage() {
+    let folder = Folder::new();
+    let file = folder.write("path.toml", edge(&[]));
+    let json = answered(0, &["run", &file, "--time", "300ms", "--json"]);
+    let Body::Run(report) = record(&json).body else { panic!("{json}") };
+    assert_eq!(report.kernels.as_deref(), Some("selected"));
+    let called = |name| -> Vec<Kernel> {
+        let uses = stage(&report, name).kernels.as_ref().expect("calls were logged");
+        uses.iter().map(|one| one.kernel).collect()
+    };
+    assert_eq!((called("source"), called("verify")), (vec![Kernel::Copy], vec![Kernel::Checksum]));
+    for name in ["parse", "filter", "nat44", "forward", "gre_encap", "count", "sink"] {
+        assert_eq!(called(name), [], "{name}");
+    }
+    let copy = &stage(&report, "source").kernels.as_ref().expect("logged")[0];
+    assert_eq!(copy.calls_per_packet, 1.0);
+    let source = &stage(&report, "source").ledger.output;
+    let mean = source.octets as f64 / source.packets as f64;
+    assert!((copy.octets_per_call / mean - 1.0).abs() < 0.1, "{copy:?}, mean {mean}");
+    let text = answered(0, &["run", &file, "--time", "300ms"]);
+    assert!(text.contains("kernels of  strand  kernel") && text.contains("checksum"), "{text}");
+    assert!(text.lines().last().is_some_and(|line| line.contains("calls of this path")), "{text}");
+}
+
+/// What a tuning of the edge router whose file forces a variant comes to: other kernels are only
+/// kept where they were tried, and the file says what is kept.
+#[test]
+fn a_tuning_that_keeps_other_kernels_has_tried_them() {
+    let folder = Folder::new();
+    let given = edge(&[(NAME, "name = \"edge\" # the site's\nkernels = \"portable\" # for now")]);
+    let file = folder.write("path.toml", given);
+    let out = folder.file("tuned.toml");
+    let done = linerate_alone(&["tune", &file, "--time", "500ms", "--json", "--out", &out]);
+    assert_eq!(done.status, Some(0), "{done:?}");
+    let Body::Tune(report) = record(&done.stdout).body else { panic!("{}", done.stdout) };
+    let advice = report.kernel_advice.as_ref().expect("there are calls");
+    assert_eq!(advice.in_use, "portable");
+    assert_eq!(report.baseline.kernels.as_deref(), Some("portable"));
+    let tried = if advice.worth_trying { &advice.fastest } else { &advice.in_use };
+    assert!(report.candidates.iter().all(|c| c.kernels.as_ref() == Some(tried)), "{report:?}");
+    let alone = |name: &str| name.starts_with("kernels ");
+    let only = report.candidates.iter().find(|candidate| alone(&candidate.name));
+    assert_eq!(only.is_some_and(|only| only.measured_kpps.is_some()), advice.worth_trying);
+    let kept = match report.chosen {
+        Some(index) => report.candidates[index as usize].kernels.clone(),
+        None => report.baseline.kernels.clone(),
+    };
+    assert_eq!(report.tuned.kernels, kept);
+    let shares = report.kernel_shares.as_ref().expect("calls were logged");
+    let stages = EDGE_STAGES.len() + 2;
+    assert_eq!(shares.len(), 2 * stages);
+    let written = fs::read_to_string(&out).expect("the file is written");
+    let line = format!("kernels = {:?} # for now", kept.expect("it is said"));
+    assert!(written.contains(&line), "{line} not in {written}");
+    answered(0, &["run", &out, "--check"]);
+}
