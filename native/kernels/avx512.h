@@ -70,6 +70,10 @@ ALWAYS_INLINE vec vec_join(vec a, vec b)
 	return _mm512_add_epi32(a, b);
 }
 
+struct constants {
+	vec flip, ones;
+};
+
 /* A lane repeated by a load: compilers make it in a general register, at several times the cost. */
 ALWAYS_INLINE vec vec_repeat(const uint32_t *lane)
 {
@@ -78,16 +82,15 @@ ALWAYS_INLINE vec vec_repeat(const uint32_t *lane)
 	return v;
 }
 
-static const uint32_t flip = 0x80008000, ones = 0x00010001;
-
-ALWAYS_INLINE vec vec_flip(vec v)
+ALWAYS_INLINE struct constants constants(void)
 {
-	return _mm512_xor_si512(v, vec_repeat(&flip));
+	static const uint32_t flip = 0x80008000, ones = 0x00010001;
+	return (struct constants){ vec_repeat(&flip), vec_repeat(&ones) };
 }
 
-ALWAYS_INLINE vec vec_pairs(vec v)
+ALWAYS_INLINE vec vec_pairs(vec v, struct constants k)
 {
-	return _mm512_madd_epi16(vec_flip(v), vec_repeat(&ones));
+	return _mm512_madd_epi16(_mm512_xor_si512(v, k.flip), k.ones);
 }
 
 /* Halves are joined until two lanes stand in one word. */
@@ -100,6 +103,20 @@ ALWAYS_INLINE uint32_t vec_total(vec lanes)
 	const __m128i two = _mm_add_epi32(four, _mm_unpackhi_epi64(four, four));
 	const uint64_t word = (uint64_t)_mm_cvtsi128_si64(two);
 	return (uint32_t)word + (uint32_t)(word >> 32);
+}
+
+/*
+ * The sum of the 32-bit words of one vector. Needs no constants from memory, which vec_pairs does: 7
+ * cycles for 8 where that is all there is to do (Zen 5, 20 to 64 octets).
+ */
+ALWAYS_INLINE uint64_t vec_words(vec v)
+{
+	const vec words = _mm512_add_epi64(_mm512_srli_epi64(v, 32), _mm512_maskz_mov_epi32(0x5555, v));
+	const __m256i upper = _mm512_extracti64x4_epi64(words, 1);
+	const __m256i four = _mm256_add_epi64(_mm512_castsi512_si256(words), upper);
+	const __m128i high = _mm256_extracti128_si256(four, 1);
+	const __m128i two = _mm_add_epi64(_mm256_castsi256_si128(four), high);
+	return (uint64_t)_mm_cvtsi128_si64(_mm_add_epi64(two, _mm_unpackhi_epi64(two, two)));
 }
 
 ALWAYS_INLINE __mmask64 first_octets(size_t octets)

@@ -21,10 +21,13 @@
  *
  * What to define: VEC, octets in a vector; vec; vec_load, vec_store, vec_stream (aligned, past the
  * caches, with vec_stream_fence behind the last), vec_opaque (hides where a vector came from: the
- * compiler would load it twice), vec_join (32-bit lanes), vec_zero, vec_set; vec_pairs (the lanes of one vector),
+ * compiler would load it twice), vec_join (32-bit lanes), vec_zero, vec_set; constants, which
+ * vec_pairs and vec_accumulate are handed; vec_pairs (the lanes of one vector),
  * vec_accumulate (lanes plus those of a vector), vec_total (all lanes, modulo 2^32); and the ends:
  *
- *	sum_below_block	the sum of fewer than BLOCK octets
+ *	sum_few		the sum of at most FEW octets, as 64 bits
+ *	sum_some	the sum of more than that, but fewer than BLOCK octets
+ *	sum_middle	the sum of BLOCK to LONG octets
  *	sum_head	the sum of fewer than VEC octets, with VEC octets to be read behind src
  *	sum_tail	adds fewer than BLOCK octets that end a message of BLOCK octets and more
  *	copy_below_vec	copies fewer than VEC octets;	fill_below_vec	fills them
@@ -61,11 +64,20 @@ enum {
 #define LR_STREAM_OCTETS ((size_t)8 << 20)
 #endif
 
-/* Lanes in four, because an addition to lanes takes several cycles, and the vectors added. */
+/*
+ * Lanes in four, because an addition to lanes takes several cycles; the vectors added; and an octet
+ * that no vector holds.
+ */
 struct lanes {
 	vec a, b, c, d;
-	uint32_t vectors;
+	uint32_t vectors, last;
+	struct constants k;
 };
+
+ALWAYS_INLINE struct lanes no_lanes(struct constants k)
+{
+	return (struct lanes){ vec_zero(), vec_zero(), vec_zero(), vec_zero(), 0, 0, k };
+}
 
 ALWAYS_INLINE size_t least(size_t a, size_t b)
 {
@@ -101,8 +113,6 @@ ALWAYS_INLINE void copy_last_block(uint8_t *dst, const uint8_t *src, size_t octe
 	vec_store(to + 3 * VEC, d);
 }
 
-#include ENDS
-
 ALWAYS_INLINE vec take(uint8_t *dst, const uint8_t *src, const int copy)
 {
 	const vec v = copy ? vec_opaque(vec_load(src)) : vec_load(src);
@@ -116,40 +126,25 @@ ALWAYS_INLINE vec take(uint8_t *dst, const uint8_t *src, const int copy)
 ALWAYS_INLINE uint32_t total(const struct lanes *s)
 {
 	const vec all = vec_join(vec_join(s->a, s->b), vec_join(s->c, s->d));
-	return vec_total(all) + s->vectors * FLIPPED_PER_VECTOR;
+	return vec_total(all) + s->vectors * FLIPPED_PER_VECTOR + s->last;
 }
 
 ALWAYS_INLINE void add_block(struct lanes *s, uint8_t *dst, const uint8_t *src, const int copy)
 {
-	s->a = vec_accumulate(s->a, take(dst, src, copy));
-	s->b = vec_accumulate(s->b, take(dst + VEC, src + VEC, copy));
-	s->c = vec_accumulate(s->c, take(dst + 2 * VEC, src + 2 * VEC, copy));
-	s->d = vec_accumulate(s->d, take(dst + 3 * VEC, src + 3 * VEC, copy));
+	s->a = vec_accumulate(s->a, take(dst, src, copy), s->k);
+	s->b = vec_accumulate(s->b, take(dst + VEC, src + VEC, copy), s->k);
+	s->c = vec_accumulate(s->c, take(dst + 2 * VEC, src + 2 * VEC, copy), s->k);
+	s->d = vec_accumulate(s->d, take(dst + 3 * VEC, src + 3 * VEC, copy), s->k);
 }
 
-/* BLOCK to LONG octets. The first block begins the lanes, which saves clearing them. */
-ALWAYS_INLINE uint32_t sum_blocks(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
-{
-	const uint8_t *const tail = src + octets / BLOCK * BLOCK;
-	struct lanes s = {
-		.a = vec_pairs(take(dst, src, copy)),
-		.b = vec_pairs(take(dst + VEC, src + VEC, copy)),
-		.c = vec_pairs(take(dst + 2 * VEC, src + 2 * VEC, copy)),
-		.d = vec_pairs(take(dst + 3 * VEC, src + 3 * VEC, copy)),
-		.vectors = (uint32_t)(octets / BLOCK * 4),
-	};
-	while ((src += BLOCK, dst += copy ? BLOCK : 0, src) != tail)
-		add_block(&s, dst, src, copy);
-	sum_tail(&s, dst, src, octets % BLOCK, copy);
-	return total(&s);
-}
+#include ENDS
 
 /* A multiple of two blocks, at most CHUNK octets: eight lanes, for the longest latencies. */
 ALWAYS_INLINE void add_chunk(struct lanes *s, uint8_t *dst, const uint8_t *src, size_t octets,
 			     const int copy)
 {
 	const uint8_t *const end = src + octets;
-	struct lanes t = { vec_zero(), vec_zero(), vec_zero(), vec_zero(), 0 };
+	struct lanes t = no_lanes(s->k);
 	for (; src != end; src += 2 * BLOCK, dst += copy ? 2 * BLOCK : 0) {
 		add_block(s, dst, src, copy);
 		add_block(&t, dst + BLOCK, src + BLOCK, copy);
@@ -165,9 +160,9 @@ ALWAYS_INLINE void add_chunk(struct lanes *s, uint8_t *dst, const uint8_t *src, 
 ALWAYS_INLINE uint32_t sum_aligned(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
 {
 	const size_t head = -(copy ? (uintptr_t)dst : (uintptr_t)src) % VEC;
-	const uint32_t before = sum_head(dst, src, head, copy);
+	const uint32_t before = head ? sum_head(dst, src, head, copy) : 0;
 	uint64_t sum = 0;
-	struct lanes s = { vec_zero(), vec_zero(), vec_zero(), vec_zero(), 0 };
+	struct lanes s = no_lanes(constants());
 
 	src += head;
 	dst += copy ? head : 0;
@@ -175,7 +170,7 @@ ALWAYS_INLINE uint32_t sum_aligned(uint8_t *dst, const uint8_t *src, size_t octe
 	for (; octets > CHUNK; octets -= CHUNK, src += CHUNK, dst += copy ? CHUNK : 0) {
 		add_chunk(&s, dst, src, CHUNK, copy);
 		sum += total(&s);
-		s = (struct lanes){ vec_zero(), vec_zero(), vec_zero(), vec_zero(), 0 };
+		s = no_lanes(s.k);
 	}
 	const size_t pairs = octets / (2 * BLOCK) * (2 * BLOCK);
 	add_chunk(&s, dst, src, pairs, copy);
@@ -213,21 +208,25 @@ static __attribute__((noinline)) uint32_t copy_sum_long(uint8_t *dst, const uint
 
 uint32_t FUNCTION(csum_partial, VARIANT)(const void *src, size_t octets, uint32_t seed)
 {
+	if (octets <= FEW)
+		return fold64(add_carry(sum_few(0, src, octets, SUM), seed));
 	if (octets < BLOCK)
-		return lr_csum_add(sum_below_block(0, src, octets, SUM), seed);
+		return lr_csum_add(sum_some(0, src, octets, SUM), seed);
 	if (UNLIKELY(octets >= LONG))
 		return sum_long(src, octets, seed);
-	return lr_csum_add(sum_blocks(0, src, octets, SUM), seed);
+	return lr_csum_add(sum_middle(0, src, octets, SUM), seed);
 }
 
 uint32_t FUNCTION(copy_csum_partial, VARIANT)(void *dst, const void *src, size_t octets,
 					      uint32_t seed)
 {
+	if (octets <= FEW)
+		return fold64(add_carry(sum_few(dst, src, octets, COPY), seed));
 	if (octets < BLOCK)
-		return lr_csum_add(sum_below_block(dst, src, octets, COPY), seed);
+		return lr_csum_add(sum_some(dst, src, octets, COPY), seed);
 	if (UNLIKELY(octets >= LONG))
 		return copy_sum_long(dst, src, octets, seed);
-	return lr_csum_add(sum_blocks(dst, src, octets, COPY), seed);
+	return lr_csum_add(sum_middle(dst, src, octets, COPY), seed);
 }
 
 /* More than LONG octets: whole blocks from the first aligned vector of dst on. */

@@ -11,35 +11,71 @@
  * vec_load_counted (octets of the vector at 0, 1, 2 or 3 that are below a count of 0 to BLOCK - 1).
  */
 
-ALWAYS_INLINE uint32_t sum_one(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
+#define FEW VEC
+
+ALWAYS_INLINE uint64_t sum_few(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
 {
 	const vec v = vec_load_first(src, octets);
 	if (copy)
 		vec_store_first(dst, v, octets);
-	return vec_total(vec_pairs(v)) + FLIPPED_PER_VECTOR;
+	return vec_words(v);
 }
 
-ALWAYS_INLINE uint32_t sum_below_block(uint8_t *dst, const uint8_t *src, size_t octets,
+ALWAYS_INLINE uint32_t sum_some(uint8_t *dst, const uint8_t *src, size_t octets,
 				       const int copy)
 {
-	if (octets <= VEC)
-		return sum_one(dst, src, octets, copy);
-
+	const struct constants k = constants();
 	const vec_count count = vec_counts(octets);
 	if (copy)
 		copy_below_block(dst, src, octets);
-	const vec a = vec_pairs(vec_load(src));
-	const vec b = vec_pairs(vec_load_counted(src + VEC, count, 1));
-	const vec c = vec_pairs(vec_load_counted(src + 2 * VEC, count, 2));
-	const vec d = vec_pairs(vec_load_counted(src + 3 * VEC, count, 3));
+	const vec a = vec_pairs(vec_load(src), k);
+	const vec b = vec_pairs(vec_load_counted(src + VEC, count, 1), k);
+	const vec c = vec_pairs(vec_load_counted(src + 2 * VEC, count, 2), k);
+	const vec d = vec_pairs(vec_load_counted(src + 3 * VEC, count, 3), k);
 	return vec_total(vec_join(vec_join(a, b), vec_join(c, d))) + 4 * FLIPPED_PER_VECTOR;
+}
+
+/*
+ * One jump to where as many vectors are left as there are, then straight on. Against a loop over
+ * blocks and four vectors under masks, on Zen 5: 18 cycles for 20 at 1460 octets, 53 for 49 where
+ * lengths of 20 to 1500 cannot be foreseen.
+ */
+ALWAYS_INLINE uint32_t sum_middle(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
+{
+	const size_t whole = octets / VEC * VEC;
+	struct lanes s = no_lanes(constants());
+
+	src += whole;
+	dst += copy ? whole : 0;
+#define LEFT(n, lane)                                                                              \
+	case n:                                                                                    \
+		s.lane = vec_accumulate(s.lane, take(dst - n * VEC, src - n * VEC, copy), s.k);    \
+		__attribute__((fallthrough));
+#define LEFT_4(n) LEFT(n, a) LEFT((n - 1), b) LEFT((n - 2), c) LEFT((n - 3), d)
+	switch (octets / VEC) {
+		LEFT_4(32)
+		LEFT_4(28)
+		LEFT_4(24)
+		LEFT_4(20)
+		LEFT_4(16)
+		LEFT_4(12)
+		LEFT_4(8)
+		LEFT_4(4)
+	default:
+		break;
+	}
+	s.a = vec_accumulate(s.a, vec_load_first(src, octets % VEC), s.k);
+	s.vectors = (uint32_t)(octets / VEC) + 1;
+	if (copy)
+		vec_store(dst + octets % VEC - VEC, vec_load(src + octets % VEC - VEC));
+	return total(&s);
 }
 
 ALWAYS_INLINE uint32_t sum_head(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
 {
 	if (copy)
 		vec_store(dst, vec_load(src));
-	return sum_one(0, src, octets, SUM);
+	return fold64(sum_few(0, src, octets, SUM));
 }
 
 /*
@@ -50,17 +86,17 @@ ALWAYS_INLINE void sum_tail(struct lanes *s, uint8_t *dst, const uint8_t *src, s
 			    const int copy)
 {
 	if (octets <= VEC) {
-		s->a = vec_accumulate(s->a, vec_load_first(src, octets));
+		s->a = vec_accumulate(s->a, vec_load_first(src, octets), s->k);
 		s->vectors += 1;
 		if (copy)
 			vec_store(dst + octets - VEC, vec_load(src + octets - VEC));
 		return;
 	}
 	const vec_count count = vec_counts(octets);
-	s->a = vec_accumulate(s->a, vec_load(src));
-	s->b = vec_accumulate(s->b, vec_load_counted(src + VEC, count, 1));
-	s->c = vec_accumulate(s->c, vec_load_counted(src + 2 * VEC, count, 2));
-	s->d = vec_accumulate(s->d, vec_load_counted(src + 3 * VEC, count, 3));
+	s->a = vec_accumulate(s->a, vec_load(src), s->k);
+	s->b = vec_accumulate(s->b, vec_load_counted(src + VEC, count, 1), s->k);
+	s->c = vec_accumulate(s->c, vec_load_counted(src + 2 * VEC, count, 2), s->k);
+	s->d = vec_accumulate(s->d, vec_load_counted(src + 3 * VEC, count, 3), s->k);
 	s->vectors += 4;
 	if (copy)
 		copy_last_block(dst, src, octets);

@@ -19,10 +19,20 @@ static const uint8_t keep_last[2 * BLOCK] __attribute__((aligned(VEC))) = {
 #endif
 };
 
-ALWAYS_INLINE uint32_t sum_below_block(uint8_t *dst, const uint8_t *src, size_t octets,
-				       const int copy)
+/*
+ * By words: on Zen 5 adc and AVX2 take 18 and 17 cycles for 256 octets, 12 and 13 for 128.
+ */
+#define FEW (BLOCK - 1)
+
+ALWAYS_INLINE uint64_t sum_few(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
 {
-	return fold64(sum_short(dst, src, octets, copy));
+	return sum_short(dst, src, octets, copy);
+}
+
+/* There is nothing between FEW and BLOCK. */
+ALWAYS_INLINE uint32_t sum_some(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
+{
+	return fold64(sum_few(dst, src, octets, copy));
 }
 
 ALWAYS_INLINE uint32_t sum_head(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
@@ -32,29 +42,50 @@ ALWAYS_INLINE uint32_t sum_head(uint8_t *dst, const uint8_t *src, size_t octets,
 	return fold64(sum_short(0, src, octets, SUM));
 }
 
+/* A vector of the last block, of which what keep has is kept. */
+ALWAYS_INLINE vec tail_vector(uint8_t *dst, const uint8_t *src, const uint8_t *keep, const int copy)
+{
+	const vec v = copy ? vec_opaque(vec_load(src)) : vec_load(src);
+	if (copy)
+		vec_store(dst, v);
+	return vec_and(v, vec_load(keep));
+}
+
 ALWAYS_INLINE void sum_tail(struct lanes *s, uint8_t *dst, const uint8_t *src, size_t octets,
 			    const int copy)
 {
 	const size_t even = octets & ~(size_t)1;
 	const uint8_t *const from = src + even - BLOCK, *const keep = keep_last + even;
-	vec v[4];
+	uint8_t *const to = copy ? dst + even - BLOCK : 0;
+	const uint32_t last = src[octets - 1];
 
-	for (unsigned i = 0; i < 4; i++)
-		v[i] = copy ? vec_opaque(vec_load(from + i * VEC)) : vec_load(from + i * VEC);
-	if (copy) {
-		for (unsigned i = 0; i < 4; i++)
-			vec_store(dst + even - BLOCK + i * VEC, v[i]);
-		dst[octets - 1] = src[octets - 1];
-	}
-	for (unsigned i = 0; i < 4; i++)
-		v[i] = vec_and(v[i], vec_load(keep + i * VEC));
-	v[0] = vec_pairs(v[0]);
-	v[0] = vec_join(v[0], vec_last(octets & 1 ? src[octets - 1] : 0));
-	s->a = vec_join(s->a, v[0]);
-	s->b = vec_accumulate(s->b, v[1]);
-	s->c = vec_accumulate(s->c, v[2]);
-	s->d = vec_accumulate(s->d, v[3]);
+	s->a = vec_accumulate(s->a, tail_vector(to, from, keep, copy), s->k);
+	s->b = vec_accumulate(s->b, tail_vector(to + VEC, from + VEC, keep + VEC, copy), s->k);
+	s->c = vec_accumulate(s->c, tail_vector(to + 2 * VEC, from + 2 * VEC, keep + 2 * VEC, copy), s->k);
+	s->d = vec_accumulate(s->d, tail_vector(to + 3 * VEC, from + 3 * VEC, keep + 3 * VEC, copy), s->k);
 	s->vectors += 4;
+	s->last = last & -(uint32_t)(octets & 1);
+	if (copy)
+		dst[octets - 1] = (uint8_t)last;
+}
+
+/* The first block begins the lanes, which saves clearing them. */
+ALWAYS_INLINE uint32_t sum_middle(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
+{
+	const uint8_t *const tail = src + octets / BLOCK * BLOCK;
+	const struct constants k = constants();
+	struct lanes s = {
+		.k = k,
+		.a = vec_pairs(take(dst, src, copy), k),
+		.b = vec_pairs(take(dst + VEC, src + VEC, copy), k),
+		.c = vec_pairs(take(dst + 2 * VEC, src + 2 * VEC, copy), k),
+		.d = vec_pairs(take(dst + 3 * VEC, src + 3 * VEC, copy), k),
+		.vectors = (uint32_t)(octets / BLOCK * 4),
+	};
+	while ((src += BLOCK, dst += copy ? BLOCK : 0, src) != tail)
+		add_block(&s, dst, src, copy);
+	sum_tail(&s, dst, src, octets % BLOCK, copy);
+	return total(&s);
 }
 
 /* Fewer octets than a vector: the first and the last 16, 8, 4 or 2 of them, which may overlap. */

@@ -63,11 +63,6 @@ ALWAYS_INLINE vec vec_set(uint8_t value)
 	return _mm256_set1_epi8((char)value);
 }
 
-ALWAYS_INLINE vec vec_last(uint32_t value)
-{
-	return _mm256_zextsi128_si256(_mm_cvtsi32_si128((int)value));
-}
-
 ALWAYS_INLINE vec vec_and(vec a, vec b)
 {
 	return _mm256_and_si256(a, b);
@@ -78,15 +73,23 @@ ALWAYS_INLINE vec vec_join(vec a, vec b)
 	return _mm256_add_epi32(a, b);
 }
 
-ALWAYS_INLINE vec vec_pairs(vec v)
+struct constants {
+	vec flip, ones;
+};
+
+ALWAYS_INLINE struct constants constants(void)
 {
-	const vec flipped = _mm256_xor_si256(v, _mm256_set1_epi16((short)0x8000));
-	return _mm256_madd_epi16(flipped, _mm256_set1_epi16(1));
+	return (struct constants){ _mm256_set1_epi16((short)0x8000), _mm256_set1_epi16(1) };
 }
 
-ALWAYS_INLINE vec vec_accumulate(vec lanes, vec v)
+ALWAYS_INLINE vec vec_pairs(vec v, struct constants k)
 {
-	return vec_join(lanes, vec_pairs(v));
+	return _mm256_madd_epi16(_mm256_xor_si256(v, k.flip), k.ones);
+}
+
+ALWAYS_INLINE vec vec_accumulate(vec lanes, vec v, struct constants k)
+{
+	return vec_join(lanes, vec_pairs(v, k));
 }
 
 ALWAYS_INLINE uint32_t vec_total(vec lanes)

@@ -20,9 +20,9 @@ static int supported(void)
 	return avx512_supported(0);
 }
 
-ALWAYS_INLINE vec vec_accumulate(vec lanes, vec v)
+ALWAYS_INLINE vec vec_accumulate(vec lanes, vec v, struct constants k)
 {
-	return vec_join(lanes, vec_pairs(v));
+	return vec_join(lanes, vec_pairs(v, k));
 }
 
 #include "../body.h"

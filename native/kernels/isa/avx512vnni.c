@@ -24,10 +24,10 @@ static int supported(void)
  * One instruction multiplies, adds neighbours and adds to the lanes. As an intrinsic gcc 12 copies
  * the lanes around it: 38 cycles against 34 for 1460 octets on Zen 4.
  */
-ALWAYS_INLINE vec vec_accumulate(vec lanes, vec v)
+ALWAYS_INLINE vec vec_accumulate(vec lanes, vec v, struct constants k)
 {
-	const vec flipped = vec_flip(v);
-	__asm__("vpdpwssd %2, %1, %0" : "+v"(lanes) : "v"(flipped), "v"(vec_repeat(&ones)));
+	const vec flipped = _mm512_xor_si512(v, k.flip);
+	__asm__("vpdpwssd %2, %1, %0" : "+v"(lanes) : "v"(flipped), "v"(k.ones));
 	return lanes;
 }
 
