@@ -85,32 +85,44 @@ ALWAYS_INLINE size_t least(size_t a, size_t b)
 }
 
 /*
- * VEC to BLOCK octets: four vectors at 0, VEC, 2 VEC and where the last ends the message, none
- * further than that. No branch depends on the length.
+ * VEC to BLOCK octets: two or four vectors, from the ends inwards. Four whatever the length, the
+ * inner ones where the outer ones are, would spare the branch, but stores to one place wait for each
+ * other: 21 cycles for 10 at 128 octets on Zen 5.
  */
 ALWAYS_INLINE void copy_below_block(uint8_t *dst, const uint8_t *src, size_t octets)
 {
-	const size_t last = octets - VEC;
-	const size_t second = least(VEC, last), third = least(2 * VEC, last);
-	const vec a = vec_load(src), b = vec_load(src + second);
-	const vec c = vec_load(src + third), d = vec_load(src + last);
+	const vec a = vec_load(src), d = vec_load(src + octets - VEC);
+	if (octets > 2 * VEC) {
+		const vec b = vec_load(src + VEC), c = vec_load(src + octets - 2 * VEC);
+		vec_store(dst + VEC, b);
+		vec_store(dst + octets - 2 * VEC, c);
+	}
 	vec_store(dst, a);
-	vec_store(dst + second, b);
-	vec_store(dst + third, c);
-	vec_store(dst + last, d);
+	vec_store(dst + octets - VEC, d);
 }
 
-/* The last BLOCK octets of a longer message, whatever of them was copied before. */
-ALWAYS_INLINE void copy_last_block(uint8_t *dst, const uint8_t *src, size_t octets)
+/*
+ * The last BLOCK octets of a longer message, whatever of them is copied otherwise. They are loaded
+ * before that: behind the stores a load from the same place in another page, as packets are often
+ * copied, waits for the store (an address is compared by its lower 12 bits first).
+ */
+struct block {
+	vec a, b, c, d;
+};
+
+ALWAYS_INLINE struct block load_block(const uint8_t *src)
 {
-	const uint8_t *const from = src + octets - BLOCK;
-	uint8_t *const to = dst + octets - BLOCK;
-	const vec a = vec_load(from), b = vec_load(from + VEC);
-	const vec c = vec_load(from + 2 * VEC), d = vec_load(from + 3 * VEC);
-	vec_store(to, a);
-	vec_store(to + VEC, b);
-	vec_store(to + 2 * VEC, c);
-	vec_store(to + 3 * VEC, d);
+	return (struct block){ vec_opaque(vec_load(src)), vec_opaque(vec_load(src + VEC)),
+			       vec_opaque(vec_load(src + 2 * VEC)),
+			       vec_opaque(vec_load(src + 3 * VEC)) };
+}
+
+ALWAYS_INLINE void store_block(uint8_t *dst, struct block v)
+{
+	vec_store(dst, v.a);
+	vec_store(dst + VEC, v.b);
+	vec_store(dst + 2 * VEC, v.c);
+	vec_store(dst + 3 * VEC, v.d);
 }
 
 ALWAYS_INLINE vec take(uint8_t *dst, const uint8_t *src, const int copy)
@@ -229,35 +241,39 @@ uint32_t FUNCTION(copy_csum_partial, VARIANT)(void *dst, const void *src, size_t
 	return lr_csum_add(sum_middle(dst, src, octets, COPY), seed);
 }
 
-/* More than LONG octets: whole blocks from the first aligned vector of dst on. */
-ALWAYS_INLINE void copy_aligned(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
+ALWAYS_INLINE void stream_block(uint8_t *dst, struct block v)
 {
-	const size_t head = -(uintptr_t)dst % VEC;
-	vec_store(dst, vec_load(src));
-	for (size_t at = head; at + BLOCK <= octets; at += BLOCK) {
-		const vec a = vec_load(src + at), b = vec_load(src + at + VEC);
-		const vec c = vec_load(src + at + 2 * VEC), d = vec_load(src + at + 3 * VEC);
-		if (copy == STREAM) {
-			vec_stream(dst + at, a);
-			vec_stream(dst + at + VEC, b);
-			vec_stream(dst + at + 2 * VEC, c);
-			vec_stream(dst + at + 3 * VEC, d);
-		} else {
-			vec_store(dst + at, a);
-			vec_store(dst + at + VEC, b);
-			vec_store(dst + at + 2 * VEC, c);
-			vec_store(dst + at + 3 * VEC, d);
-		}
+	vec_stream(dst, v.a);
+	vec_stream(dst + VEC, v.b);
+	vec_stream(dst + 2 * VEC, v.c);
+	vec_stream(dst + 3 * VEC, v.d);
+}
+
+/* More than BLOCK octets: whole blocks from the octet at head on; dst + head is aligned to stream. */
+ALWAYS_INLINE void copy_blocks(uint8_t *dst, const uint8_t *src, size_t octets, size_t head,
+			       const int copy)
+{
+	const vec first = vec_opaque(vec_load(src));
+	const size_t last = octets - BLOCK;
+	const struct block end = load_block(src + last);
+
+	vec_store(dst, first);
+	for (size_t at = head; at < last; at += BLOCK) {
+		const struct block v = load_block(src + at);
+		if (copy == STREAM)
+			stream_block(dst + at, v);
+		else
+			store_block(dst + at, v);
 	}
-	copy_last_block(dst, src, octets);
+	store_block(dst + last, end);
 }
 
 static __attribute__((noinline)) void copy_long(uint8_t *dst, const uint8_t *src, size_t octets)
 {
 	if (octets < LR_STREAM_OCTETS) {
-		copy_aligned(dst, src, octets, COPY);
+		copy_blocks(dst, src, octets, -(uintptr_t)dst % VEC, COPY);
 	} else {
-		copy_aligned(dst, src, octets, STREAM);
+		copy_blocks(dst, src, octets, -(uintptr_t)dst % VEC, STREAM);
 		vec_stream_fence();
 	}
 }
@@ -271,19 +287,7 @@ void *FUNCTION(copy, VARIANT)(void *dst, const void *src, size_t octets)
 	} else if (UNLIKELY(octets >= LONG)) {
 		copy_long(dst, src, octets);
 	} else {
-		const uint8_t *from = src;
-		uint8_t *to = dst;
-		for (size_t left = octets; left > BLOCK; left -= BLOCK) {
-			const vec a = vec_load(from), b = vec_load(from + VEC);
-			const vec c = vec_load(from + 2 * VEC), d = vec_load(from + 3 * VEC);
-			vec_store(to, a);
-			vec_store(to + VEC, b);
-			vec_store(to + 2 * VEC, c);
-			vec_store(to + 3 * VEC, d);
-			from += BLOCK;
-			to += BLOCK;
-		}
-		copy_last_block(dst, src, octets);
+		copy_blocks(dst, src, octets, 0, COPY);
 	}
 	return dst;
 }

@@ -26,13 +26,16 @@ ALWAYS_INLINE uint32_t sum_some(uint8_t *dst, const uint8_t *src, size_t octets,
 {
 	const struct constants k = constants();
 	const vec_count count = vec_counts(octets);
+	const vec a = vec_opaque(vec_load(src));
+	const vec b = vec_opaque(vec_load_counted(src + VEC, count, 1));
+	const vec c = vec_opaque(vec_load_counted(src + 2 * VEC, count, 2));
+	const vec d = vec_opaque(vec_load_counted(src + 3 * VEC, count, 3));
+
 	if (copy)
 		copy_below_block(dst, src, octets);
-	const vec a = vec_pairs(vec_load(src), k);
-	const vec b = vec_pairs(vec_load_counted(src + VEC, count, 1), k);
-	const vec c = vec_pairs(vec_load_counted(src + 2 * VEC, count, 2), k);
-	const vec d = vec_pairs(vec_load_counted(src + 3 * VEC, count, 3), k);
-	return vec_total(vec_join(vec_join(a, b), vec_join(c, d))) + 4 * FLIPPED_PER_VECTOR;
+	const vec ab = vec_join(vec_pairs(a, k), vec_pairs(b, k));
+	const vec cd = vec_join(vec_pairs(c, k), vec_pairs(d, k));
+	return vec_total(vec_join(ab, cd)) + 4 * FLIPPED_PER_VECTOR;
 }
 
 /*
@@ -44,6 +47,7 @@ ALWAYS_INLINE uint32_t sum_middle(uint8_t *dst, const uint8_t *src, size_t octet
 {
 	const size_t whole = octets / VEC * VEC;
 	struct lanes s = no_lanes(constants());
+	const vec last = copy ? vec_opaque(vec_load(src + octets - VEC)) : s.a;
 
 	src += whole;
 	dst += copy ? whole : 0;
@@ -67,7 +71,7 @@ ALWAYS_INLINE uint32_t sum_middle(uint8_t *dst, const uint8_t *src, size_t octet
 	s.a = vec_accumulate(s.a, vec_load_first(src, octets % VEC), s.k);
 	s.vectors = (uint32_t)(octets / VEC) + 1;
 	if (copy)
-		vec_store(dst + octets % VEC - VEC, vec_load(src + octets % VEC - VEC));
+		vec_store(dst + octets % VEC - VEC, last);
 	return total(&s);
 }
 
@@ -99,7 +103,7 @@ ALWAYS_INLINE void sum_tail(struct lanes *s, uint8_t *dst, const uint8_t *src, s
 	s->d = vec_accumulate(s->d, vec_load_counted(src + 3 * VEC, count, 3), s->k);
 	s->vectors += 4;
 	if (copy)
-		copy_last_block(dst, src, octets);
+		store_block(dst + octets - BLOCK, load_block(src + octets - BLOCK));
 }
 
 ALWAYS_INLINE void copy_below_vec(uint8_t *dst, const uint8_t *src, size_t octets)

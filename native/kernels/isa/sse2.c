@@ -15,7 +15,7 @@
 
 #define VARIANT sse2
 #define ISA "SSE2"
-#define PREFERRED LR_ALL
+#define PREFERRED (LR_COPY | LR_FILL)
 #define VEC 16
 #define ENDS "ends_overlap.h"
 
