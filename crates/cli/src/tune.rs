@@ -314,8 +314,8 @@ impl<'a> Tuning<'a> {
         }
     }
 
-    /// Rates of the baseline (first) and, on the bench `trial`, the contenders, by round; `None` where
-    /// no window was clean.
+    /// Rates of the baseline (first) and, on the bench `trial`, the contenders, by round; `None`
+    /// where no window was clean.
     fn rounds(
         &self,
         contenders: &[Tried<'_>],
@@ -352,8 +352,8 @@ struct Tried<'a> {
     proposal: &'a Proposal,
 }
 
-/// The proposals to try: the best, and the best of each other mapping; `baseline` with other kernels
-/// always, if it is there, since it alone shows what they do.
+/// The proposals to try: the best, and the best of each other mapping; `baseline` with other
+/// kernels always, if it is there, since it alone shows what they do.
 fn contenders<'p>(proposals: &'p [Proposal], baseline: &Mapping) -> Vec<Tried<'p>> {
     let mut tried: Vec<Tried<'_>> = Vec::new();
     for (index, proposal) in proposals.iter().enumerate() {

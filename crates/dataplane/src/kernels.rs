@@ -10,8 +10,8 @@
 
 use linerate_kernels::{Kernel, Kernels, Sum};
 
-/// Calls a log holds: more than the packets of a short capture, so that making them over and over is
-/// no easier to learn for a branch predictor than the run itself was. 128 KiB.
+/// Calls a log holds: more than the packets of a short capture, so that making them over and over
+/// is no easier to learn for a branch predictor than the run itself was. 128 KiB.
 const LOGGED: usize = 1 << 14;
 
 /// One call.

@@ -7,8 +7,8 @@ use linerate_record::run::Tally;
 /// Drop causes a stage may have.
 pub const MAX_CAUSES: usize = 16;
 
-/// What a stage made, used up and dropped, and the kernels it calls. What went in and out is counted
-/// by the strand.
+/// What a stage made, used up and dropped, and the kernels it calls. What went in and out is
+/// counted by the strand.
 #[derive(Clone, Debug, Default)]
 pub struct StageLedger {
     /// Packets and octets that came from nowhere.

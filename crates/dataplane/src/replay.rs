@@ -11,9 +11,9 @@
 //! ```
 //!
 //! Lengths and offsets are those of the run, in its order, so branches are as hard to predict. The
-//! data are not: as many buffers as a burst has packets, used in turn, stay in the cache. Calls that
-//! waited for memory in the run are therefore cheaper here, and calls whose time was hidden behind
-//! other work of the stage are dearer.
+//! data are not: as many buffers as a burst has packets, used in turn, stay in the cache. Calls
+//! that waited for memory in the run are therefore cheaper here, and calls whose time was hidden
+//! behind other work of the stage are dearer.
 //!
 //! Left out: what the calls cost in the caches of others, and inline sums of headers.
 
@@ -27,8 +27,8 @@ use std::hint::black_box;
 /// Rounds. Each takes half a millisecond where variants move 10 to 50 octets per tick.
 const ROUNDS: usize = 40;
 
-/// Calls of a stretch, at most. Tens of microseconds: the granularity of the counter does not count,
-/// and a round is short against what disturbs it.
+/// Calls of a stretch, at most. Tens of microseconds: the granularity of the counter does not
+/// count, and a round is short against what disturbs it.
 const STRETCH_CALLS: usize = 2_048;
 
 /// Octets of a stretch, about, at most.

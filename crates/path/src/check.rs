@@ -60,9 +60,9 @@ impl Described {
         self.places.problem(&addresses, message)
     }
 
-    /// A problem with a key of a section that is not repeated, such as `file` of `source`, or, in the
-    /// section without a name, at the top of the file. Stands at the section when the file leaves
-    /// the key to its default.
+    /// A problem with a key of a section that is not repeated, such as `file` of `source`, or, in
+    /// the section without a name, at the top of the file. Stands at the section when the file
+    /// leaves the key to its default.
     pub fn problem_at_key(&self, section: &str, key: &str, message: &str) -> Problem {
         self.places.problem(&[join(section, key), section.to_owned()], message)
     }

@@ -265,7 +265,8 @@ pub static FILE: Section = Section {
             "kernels",
             Kind::Name,
             text(SELECTED),
-            "Variant of checksum and copy to call, such as \"avx2\"; \"selected\" is the best of each.",
+            "Variant of checksum and copy to call, such as \"avx2\"; \
+             \"selected\" is the best of each.",
             "",
         ),
         key("line", Kind::Table(&LINE), Omitted::Means("no line to keep up with"), "", ""),

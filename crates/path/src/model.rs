@@ -15,8 +15,8 @@ pub const SELECTED: &str = "selected";
 pub struct Path {
     /// The name of the path.
     pub name: String,
-    /// The variant of checksum and copy that strands call, by name; [`SELECTED`] leaves the choice to
-    /// the program. Whether there is such a variant is not checked here.
+    /// The variant of checksum and copy that strands call, by name; [`SELECTED`] leaves the choice
+    /// to the program. Whether there is such a variant is not checked here.
     pub kernels: String,
     /// The line the path is meant to keep up with.
     pub line: Option<Line>,

@@ -7,8 +7,8 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
 /// The file `text`, which describes `path`, with `mapping` and `burst` in place of its own, the
 /// kernels of `path`, and the capture where `path` has it: a file in another folder names it
-/// otherwise. Everything else stays as it is: comments, order, spacing, line ends. Comments within the list of strands go with the
-/// list.
+/// otherwise. Everything else stays as it is: comments, order, spacing, line ends. Comments within
+/// the list of strands go with the list.
 ///
 /// # Errors
 /// When `text` is no TOML or holds something else than a section at `mapping`, `run` or `source`;

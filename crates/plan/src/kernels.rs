@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What part of the work is checksum and copy, and whether another variant would do it faster.
 //!
-//! A choice is a variant by name, or `selected`: for each kernel the variant that is selected on the
-//! machine of the run. Over the calls that every strand logged and made again:
+//! A choice is a variant by name, or `selected`: for each kernel the variant that is selected on
+//! the machine of the run. Over the calls that every strand logged and made again:
 //!
 //! ```text
 //! ticks(stage, c) = sum over its kernels of  ticks per packet in use x time ratio of c's variant
 //! total(c)        = sum over the strands' stages of  ticks(stage, c) x share of the path's packets
-//! fastest         = the choice with the least total; the one in use unless the interval of
-//!                   total(c) / total(in use) lies below 1
+//! faster          = choices for which the interval of total(c) / total(in use) lies below 1
+//! fastest         = the one in use if none is faster; else `selected`, which fits other machines
+//!                   too, if it is faster and no interval lies below its own; else the least
 //! load(strand, c) = load(strand) - what its stages save under c
 //! path kpps(c)    = ticks per second / largest load(strand, c)
 //! ```
@@ -258,12 +259,13 @@ pub fn advise(run: &RunReport) -> Option<KernelAdvice> {
     let in_use = run.kernels.as_deref().unwrap_or(SELECTED);
     let total = calls.in_use(|_| true);
     let ratio = |choice: &str| calls.ticks(choice, |_| true).over(total);
-    let faster = calls
-        .choices()
-        .into_iter()
-        .map(|choice| (choice, ratio(choice)))
-        .filter(|(choice, ratio)| *choice != in_use && ratio.high < 1.0)
-        .min_by(|a, b| a.1.value.total_cmp(&b.1.value));
+    let rated = calls.choices().into_iter().map(|choice| (choice, ratio(choice)));
+    let faster: Vec<(&str, Estimate)> =
+        rated.filter(|(choice, ratio)| *choice != in_use && ratio.high < 1.0).collect();
+    let least = faster.iter().min_by(|a, b| a.1.value.total_cmp(&b.1.value));
+    let selected = faster.iter().find(|(choice, _)| *choice == SELECTED);
+    let as_good = selected.filter(|(_, ratio)| least.is_none_or(|l| l.1.high >= ratio.low));
+    let faster = as_good.or(least).copied();
     let stage = largest(&calls);
     let (path_kpps, stage_kpps) = (calls.path_kpps(None), calls.stage_kpps(stage, None));
     let with = |end| (calls.path_kpps(end), calls.stage_kpps(stage, end));
@@ -327,8 +329,9 @@ fn sentence(advice: &KernelAdvice, calls: &Calls<'_>) -> String {
         format!(" ({} to {})", three_digits(low), three_digits(high))
     });
     format!(
-        "`{fastest}` takes {}{ends} of the time of {} for the calls of this path: `{}` on a strand of \
-         its own would get through {} instead of {}, the path {} instead of {}{worth} (tier model)",
+        "`{fastest}` takes {}{ends} of the time of {} for the calls of this path: `{}` on a strand \
+         of its own would get through {} instead of {}, the path {} instead of {}{worth} (tier \
+         model)",
         three_digits(number(ratio)),
         called(in_use, calls),
         advice.stage,

@@ -67,7 +67,8 @@ fn reasons(shares: &[&Figure], style: &Style) -> String {
     reasons.into_iter().map(|reason| labelled("", Paint::Head, &note(reason), style)).collect()
 }
 
-/// The share of kernels in each stage before and after a tuning, and whether others would do better.
+/// The share of kernels in each stage before and after a tuning, and whether others would do
+/// better.
 pub(crate) fn of_tune(report: &TuneReport, style: &Style) -> String {
     let shares = report.kernel_shares.as_deref().unwrap_or_default();
     let mut kernels: Vec<Kernel> = Vec::new();

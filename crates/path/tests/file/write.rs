@@ -67,7 +67,8 @@ burst = 16  # small
 
 #[test]
 fn kernels_are_named_where_the_path_names_them() {
-    let text = "# Edge.\nname = 'edge' # c-name\n[source]\nkind = 'generator'\n[[stage]]\nkind = 'parse'\n";
+    let text = "# Edge.\nname = 'edge' # c-name\n[source]\nkind = 'generator'\n\
+                [[stage]]\nkind = 'parse'\n";
     let mut path = read(text, STEM, KINDS).expect("the file is valid").path;
     assert_eq!(path.kernels, "selected");
     let selected = with_mapping(text, &path, &path.mapping, 32).expect("it is TOML");

@@ -15,8 +15,8 @@ fn figure(value: f64, spread: f64) -> Figure {
     Figure::number("", estimate, Tier::Sw, "by hand")
 }
 
-/// A kernel that takes `share` of the stage's time, and the time ratio of each variant; the first is
-/// in use, the second is selected.
+/// A kernel that takes `share` of the stage's time, and the time ratio of each variant; the first
+/// is in use, the second is selected.
 fn used(stage: &StageReport, kernel: Kernel, share: f64, times: &[(&str, f64)]) -> KernelUse {
     let ticks = stage.ticks_per_packet.as_number().expect("simulated") * share;
     let variants = times.iter().enumerate().map(|(index, &(variant, ratio))| VariantTime {
@@ -132,6 +132,16 @@ fn a_variant_by_name_wins_where_the_selected_one_is_slower() {
     let times = [("avx512", 1.0), ("avx512", 1.0), ("avx2", 0.6)];
     let advice = advise(&called(&mapping(&[(3, 1)]), "selected", &times)).expect("calls");
     assert_eq!((advice.fastest.as_str(), advice.worth_trying), ("avx2", true));
+}
+
+#[test]
+fn selected_is_taken_where_another_is_as_fast() {
+    let merged = mapping(&[(3, 1)]);
+    for (other, expected) in [(0.49, "selected"), (0.4, "sse2")] {
+        let times = [("portable", 1.0), ("avx2", 0.5), ("sse2", other)];
+        let advice = advise(&called(&merged, "portable", &times)).expect("there are calls");
+        assert_eq!(advice.fastest, expected);
+    }
 }
 
 #[test]

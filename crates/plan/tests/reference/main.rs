@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Diagnosis, prediction, advice and kernels against a simulator of queues and against full enumeration.
+//! Diagnosis, prediction, advice and kernels against a simulator of queues and against full
+//! enumeration.
 
 mod advice;
 mod diagnosis;
