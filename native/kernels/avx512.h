@@ -12,23 +12,6 @@
 
 typedef __m512i vec;
 
-/*
- * Processors before VBMI2 (Skylake-X, Cascade Lake) run all of their core slower for a while after
- * wide vectors: a loss to everything around short calls. There the variant runs only by name.
- */
-static inline int avx512_supported(unsigned ecx)
-{
-	const struct x86_features f = x86_features();
-	const unsigned ebx = CPUID7_EBX_BMI2 | CPUID7_EBX_AVX512F | CPUID7_EBX_AVX512BW |
-			     CPUID7_EBX_AVX512VL;
-
-	if ((f.ebx & ebx) != ebx || (f.ecx & ecx) != ecx)
-		return 0;
-	if ((f.xcr0 & XCR0_AVX512) != XCR0_AVX512)
-		return 0;
-	return f.ecx & CPUID7_ECX_AVX512_VBMI2 ? LR_RUNS_WELL : LR_RUNS;
-}
-
 ALWAYS_INLINE vec vec_load(const uint8_t *at)
 {
 	return _mm512_loadu_si512(at);

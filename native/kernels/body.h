@@ -202,7 +202,7 @@ ALWAYS_INLINE uint32_t sum_aligned(uint8_t *dst, const uint8_t *src, size_t octe
 
 static __attribute__((noinline)) uint32_t sum_long(const uint8_t *src, size_t octets, uint32_t seed)
 {
-	return lr_csum_add(sum_aligned(0, src, octets, SUM), seed);
+	return lr_csum_add(sum_aligned(unused(src), src, octets, SUM), seed);
 }
 
 static __attribute__((noinline)) uint32_t copy_sum_long(uint8_t *dst, const uint8_t *src,
@@ -221,12 +221,12 @@ static __attribute__((noinline)) uint32_t copy_sum_long(uint8_t *dst, const uint
 uint32_t FUNCTION(csum_partial, VARIANT)(const void *src, size_t octets, uint32_t seed)
 {
 	if (octets <= FEW)
-		return fold64(add_carry(sum_few(0, src, octets, SUM), seed));
+		return fold64(add_carry(sum_few(unused(src), src, octets, SUM), seed));
 	if (octets < BLOCK)
-		return lr_csum_add(sum_some(0, src, octets, SUM), seed);
+		return lr_csum_add(sum_some(unused(src), src, octets, SUM), seed);
 	if (UNLIKELY(octets >= LONG))
 		return sum_long(src, octets, seed);
-	return lr_csum_add(sum_middle(0, src, octets, SUM), seed);
+	return lr_csum_add(sum_middle(unused(src), src, octets, SUM), seed);
 }
 
 uint32_t FUNCTION(copy_csum_partial, VARIANT)(void *dst, const void *src, size_t octets,
@@ -333,7 +333,7 @@ const struct lr_variant VARIANT_ROW(VARIANT) = {
 	.isa = ISA,
 	.vector = 1,
 	.compiled = 1,
-	.supported = supported,
+	.supported = SUPPORTED,
 	.preferred = PREFERRED,
 	.csum_partial = FUNCTION(csum_partial, VARIANT),
 	.copy_csum_partial = FUNCTION(copy_csum_partial, VARIANT),

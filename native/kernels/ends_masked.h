@@ -79,7 +79,7 @@ ALWAYS_INLINE uint32_t sum_head(uint8_t *dst, const uint8_t *src, size_t octets,
 {
 	if (copy)
 		vec_store(dst, vec_load(src));
-	return fold64(sum_few(0, src, octets, SUM));
+	return fold64(sum_few(unused(src), src, octets, SUM));
 }
 
 /*

@@ -39,7 +39,7 @@ ALWAYS_INLINE uint32_t sum_head(uint8_t *dst, const uint8_t *src, size_t octets,
 {
 	if (copy)
 		vec_store(dst, vec_load(src));
-	return fold64(sum_short(0, src, octets, SUM));
+	return fold64(sum_short(unused(src), src, octets, SUM));
 }
 
 /* A vector of the last block, of which what keep has is kept. */
@@ -56,8 +56,8 @@ ALWAYS_INLINE void sum_tail(struct lanes *s, uint8_t *dst, const uint8_t *src, s
 {
 	const size_t even = octets & ~(size_t)1;
 	const uint8_t *const from = src + even - BLOCK, *const keep = keep_last + even;
-	uint8_t *const to = copy ? dst + even - BLOCK : 0;
-	const uint32_t last = src[octets - 1];
+	uint8_t *const to = dst + even - BLOCK;
+	const uint32_t last = (src + octets)[-1];
 
 	s->a = vec_accumulate(s->a, tail_vector(to, from, keep, copy), s->k);
 	s->b = vec_accumulate(s->b, tail_vector(to + VEC, from + VEC, keep + VEC, copy), s->k);
@@ -66,7 +66,7 @@ ALWAYS_INLINE void sum_tail(struct lanes *s, uint8_t *dst, const uint8_t *src, s
 	s->vectors += 4;
 	s->last = last & -(uint32_t)(octets & 1);
 	if (copy)
-		dst[octets - 1] = (uint8_t)last;
+		(dst + octets)[-1] = (uint8_t)last;
 }
 
 /* The first block begins the lanes, which saves clearing them. */

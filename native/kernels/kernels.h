@@ -40,6 +40,15 @@ ALWAYS_INLINE void store16(uint8_t *at, uint16_t word)
 	__builtin_memcpy(at, &word, sizeof word);
 }
 
+/*
+ * A destination for a body that does not copy: it is stepped along and never written. Stepping a
+ * null pointer is undefined.
+ */
+ALWAYS_INLINE uint8_t *unused(const void *src)
+{
+	return (uint8_t *)(uintptr_t)src;
+}
+
 /* Ones' complement addition in 64 bits: 0 only if both are 0. */
 ALWAYS_INLINE uint64_t add_carry(uint64_t a, uint64_t b)
 {

@@ -1,44 +1,18 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What the x86-64 variants share: which processor this is, and additions with carry. */
+/* What the x86-64 variants share: what this processor has, and additions with carry. */
 #ifndef LINERATE_X86_64_H
 #define LINERATE_X86_64_H
 
 #include "words.h"
 
-#include <cpuid.h>
-
-/* Bits of CPUID leaf 7, subleaf 0, and of XCR0 (Intel SDM volume 1, 13.3; AMD64 APM volume 3, E). */
-#define CPUID7_EBX_AVX2 (1u << 5)
-#define CPUID7_EBX_BMI2 (1u << 8)
-#define CPUID7_EBX_AVX512F (1u << 16)
-#define CPUID7_EBX_AVX512BW (1u << 30)
-#define CPUID7_EBX_AVX512VL (1u << 31)
-#define CPUID7_ECX_AVX512_VBMI2 (1u << 6)
-#define CPUID7_ECX_AVX512_VNNI (1u << 11)
-#define CPUID1_ECX_OSXSAVE (1u << 27)
-#define XCR0_AVX 0x06u
-#define XCR0_AVX512 0xe6u
-
-struct x86_features {
-	/* Of CPUID leaf 7. */
-	unsigned ebx, ecx;
-	/* What the operating system saves and restores; 0 if it does not say. */
-	unsigned xcr0;
-};
-
-static inline struct x86_features x86_features(void)
-{
-	struct x86_features f = { 0, 0, 0 };
-	unsigned a, b, c, d;
-
-	if (__get_cpuid(1, &a, &b, &c, &d) && c & CPUID1_ECX_OSXSAVE)
-		__asm__("xgetbv" : "=a"(f.xcr0), "=d"(d) : "c"(0));
-	if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
-		f.ebx = b;
-		f.ecx = c;
-	}
-	return f;
-}
+/*
+ * Whether this processor and its operating system can run what the variants are made of; answers of
+ * supported(). They stand in a file of their own that asks for no instruction set: whoever asks may
+ * not have it.
+ */
+int lr_x86_has_avx2(void);
+int lr_x86_has_avx512(void);
+int lr_x86_has_avx512_vnni(void);
 
 /* Moves one word per register where they are copied as well; adds from memory where not. */
 ALWAYS_INLINE uint64_t add_16(uint64_t sum, uint8_t *dst, const uint8_t *src, const int copy)
@@ -50,14 +24,14 @@ ALWAYS_INLINE uint64_t add_16(uint64_t sum, uint8_t *dst, const uint8_t *src, co
 		__asm__("addq %1, %0\n\t"
 			"adcq %2, %0\n\t"
 			"adcq $0, %0"
-			: "+r"(sum)
+			: "+&r"(sum)
 			: "r"(a), "r"(b)
 			: "cc");
 	} else {
 		__asm__("addq 0(%1), %0\n\t"
 			"adcq 8(%1), %0\n\t"
 			"adcq $0, %0"
-			: "+r"(sum)
+			: "+&r"(sum)
 			: "r"(src), "m"(*(const uint8_t(*)[16])src)
 			: "cc");
 	}
@@ -78,7 +52,7 @@ ALWAYS_INLINE uint64_t add_32(uint64_t sum, uint8_t *dst, const uint8_t *src, co
 			"adcq %3, %0\n\t"
 			"adcq %4, %0\n\t"
 			"adcq $0, %0"
-			: "+r"(sum)
+			: "+&r"(sum)
 			: "r"(a), "r"(b), "r"(c), "r"(d)
 			: "cc");
 	} else {
@@ -87,7 +61,7 @@ ALWAYS_INLINE uint64_t add_32(uint64_t sum, uint8_t *dst, const uint8_t *src, co
 			"adcq 16(%1), %0\n\t"
 			"adcq 24(%1), %0\n\t"
 			"adcq $0, %0"
-			: "+r"(sum)
+			: "+&r"(sum)
 			: "r"(src), "m"(*(const uint8_t(*)[32])src)
 			: "cc");
 	}

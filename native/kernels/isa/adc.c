@@ -42,7 +42,7 @@ ALWAYS_INLINE uint32_t sum(uint8_t *dst, const uint8_t *src, size_t octets, uint
 
 uint32_t lr_csum_partial_adc(const void *src, size_t octets, uint32_t seed)
 {
-	return sum(0, src, octets, seed, 0);
+	return sum(unused(src), src, octets, seed, 0);
 }
 
 uint32_t lr_copy_csum_partial_adc(void *dst, const void *src, size_t octets, uint32_t seed)

@@ -15,17 +15,12 @@
 
 #define VARIANT avx2
 #define ISA "AVX2"
+#define SUPPORTED lr_x86_has_avx2
 #define PREFERRED LR_ALL
 #define VEC 32
 #define ENDS "ends_overlap.h"
 
 typedef __m256i vec;
-
-static int supported(void)
-{
-	const struct x86_features f = x86_features();
-	return f.ebx & CPUID7_EBX_AVX2 && (f.xcr0 & XCR0_AVX) == XCR0_AVX ? LR_RUNS_WELL : 0;
-}
 
 ALWAYS_INLINE vec vec_load(const uint8_t *at)
 {

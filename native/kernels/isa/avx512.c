@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* x86-64 with AVX-512 as of Skylake-X: 64 octets in a vector, masks for parts of it. */
 #if defined(__clang__) && defined(__x86_64__)
-#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512vl,bmi2"))), apply_to = function)
+#pragma clang attribute push(                                                     \
+	__attribute__((target("avx512f,avx512bw,avx512vl,bmi2"))), apply_to = function)
 #elif defined(__x86_64__)
 #pragma GCC target("avx512f,avx512bw,avx512vl,bmi2")
 #endif
@@ -13,12 +14,8 @@
 
 #define VARIANT avx512
 #define ISA "AVX-512 F, BW, VL; BMI2"
+#define SUPPORTED lr_x86_has_avx512
 #define PREFERRED LR_ALL
-
-static int supported(void)
-{
-	return avx512_supported(0);
-}
 
 ALWAYS_INLINE vec vec_accumulate(vec lanes, vec v, struct constants k)
 {

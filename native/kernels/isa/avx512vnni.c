@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* x86-64 with AVX-512 and its dot products, as of Ice Lake and Zen 4. */
 #if defined(__clang__) && defined(__x86_64__)
-#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni,bmi2"))), apply_to = function)
+#pragma clang attribute push(                                                     \
+	__attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni,bmi2"))), apply_to = function)
 #elif defined(__x86_64__)
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512vnni,bmi2")
 #endif
@@ -13,12 +14,8 @@
 
 #define VARIANT avx512vnni
 #define ISA "AVX-512 F, BW, VL, VNNI; BMI2"
+#define SUPPORTED lr_x86_has_avx512_vnni
 #define PREFERRED LR_CSUM | LR_COPY_CSUM
-
-static int supported(void)
-{
-	return avx512_supported(CPUID7_ECX_AVX512_VNNI);
-}
 
 /*
  * One instruction multiplies, adds neighbours and adds to the lanes. As an intrinsic gcc 12 copies

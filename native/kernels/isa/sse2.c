@@ -15,6 +15,7 @@
 
 #define VARIANT sse2
 #define ISA "SSE2"
+#define SUPPORTED supported
 #define PREFERRED (LR_COPY | LR_FILL)
 #define VEC 16
 #define ENDS "ends_overlap.h"
