@@ -13,23 +13,49 @@
 
 #define FEW VEC
 
+/*
+ * Lines that masked loads are about to need. A masked load of a line that is not in the cache is not
+ * begun ahead of its turn, so that it waits for memory alone; a prefetch is. Of 60 octets in every
+ * 2048 of 96 MiB the sum takes 44 cycles with it and 102 without (Zen 5).
+ */
+ALWAYS_INLINE void expect(const uint8_t *line)
+{
+	__builtin_prefetch(line);
+}
+
+ALWAYS_INLINE vec load_few(const uint8_t *src, size_t octets)
+{
+	expect(src);
+	expect(src + octets - 1);
+	return vec_load_first(src, octets);
+}
+
 ALWAYS_INLINE uint64_t sum_few(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
 {
-	const vec v = vec_load_first(src, octets);
+	const vec v = load_few(src, octets);
 	if (copy)
 		vec_store_first(dst, v, octets);
 	return vec_words(v);
 }
 
-ALWAYS_INLINE uint32_t sum_some(uint8_t *dst, const uint8_t *src, size_t octets,
-				       const int copy)
+/*
+ * A vector of which nothing is wanted is loaded from the first one's place, under its empty mask: the
+ * line behind the message would have to come from memory, or be missing altogether.
+ */
+ALWAYS_INLINE uint32_t sum_some(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
 {
+	const uint8_t *const third = src + (2 * VEC & -(size_t)(octets > 2 * VEC));
+	const uint8_t *const fourth = src + (3 * VEC & -(size_t)(octets > 3 * VEC));
+
+	expect(src + VEC);
+	expect(third);
+	expect(src + octets - 1);
 	const struct constants k = constants();
 	const vec_count count = vec_counts(octets);
 	const vec a = vec_opaque(vec_load(src));
 	const vec b = vec_opaque(vec_load_counted(src + VEC, count, 1));
-	const vec c = vec_opaque(vec_load_counted(src + 2 * VEC, count, 2));
-	const vec d = vec_opaque(vec_load_counted(src + 3 * VEC, count, 3));
+	const vec c = vec_opaque(vec_load_counted(third, count, 2));
+	const vec d = vec_opaque(vec_load_counted(fourth, count, 3));
 
 	if (copy)
 		copy_below_block(dst, src, octets);
@@ -45,7 +71,10 @@ ALWAYS_INLINE uint32_t sum_some(uint8_t *dst, const uint8_t *src, size_t octets,
  */
 ALWAYS_INLINE uint32_t sum_middle(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
 {
-	const size_t whole = octets / VEC * VEC;
+	const size_t whole = octets / VEC * VEC, rest = octets % VEC;
+	const uint8_t *const tail = src + (whole & -(size_t)(rest != 0));
+
+	expect(src + octets - 1);
 	struct lanes s = no_lanes(constants());
 	const vec last = copy ? vec_opaque(vec_load(src + octets - VEC)) : s.a;
 
@@ -68,10 +97,10 @@ ALWAYS_INLINE uint32_t sum_middle(uint8_t *dst, const uint8_t *src, size_t octet
 	default:
 		break;
 	}
-	s.a = vec_accumulate(s.a, vec_load_first(src, octets % VEC), s.k);
+	s.a = vec_accumulate(s.a, vec_load_first(tail, rest), s.k);
 	s.vectors = (uint32_t)(octets / VEC) + 1;
 	if (copy)
-		vec_store(dst + octets % VEC - VEC, last);
+		vec_store(dst + rest - VEC, last);
 	return total(&s);
 }
 
@@ -79,7 +108,7 @@ ALWAYS_INLINE uint32_t sum_head(uint8_t *dst, const uint8_t *src, size_t octets,
 {
 	if (copy)
 		vec_store(dst, vec_load(src));
-	return fold64(sum_few(unused(src), src, octets, SUM));
+	return fold64(vec_words(vec_load_first(src, octets)));
 }
 
 /*
@@ -108,7 +137,7 @@ ALWAYS_INLINE void sum_tail(struct lanes *s, uint8_t *dst, const uint8_t *src, s
 
 ALWAYS_INLINE void copy_below_vec(uint8_t *dst, const uint8_t *src, size_t octets)
 {
-	vec_store_first(dst, vec_load_first(src, octets), octets);
+	vec_store_first(dst, load_few(src, octets), octets);
 }
 
 ALWAYS_INLINE void fill_below_vec(uint8_t *dst, uint8_t value, size_t octets)
