@@ -5,7 +5,7 @@
 //! ROUNDS times:
 //!     stretch <- calls of one kernel as they came, from a random place in the log
 //!     in random order: the variant in use, every other variant, and a loop that calls nothing
-//!         make the calls of the stretch on warm buffers; ticks of each
+//!         make the first calls of the stretch, untimed; then all, on warm buffers; ticks of these
 //!     ticks per call   <- (ticks - ticks of the empty loop) / calls
 //!     ratio of variant <- (its ticks - empty) / (ticks of the one in use - empty)
 //! ```
@@ -34,6 +34,10 @@ const STRETCH_CALLS: usize = 2_048;
 /// Octets of a stretch, about, at most.
 const STRETCH_OCTETS: u64 = 1 << 20;
 
+/// So large a part of a stretch goes before it untimed: some processors take 10 us or so to bring
+/// wide vector units up to speed, which a path that uses them all the time does not pay.
+const WARM_PART: usize = 4;
+
 /// Fewest calls that are worth timing.
 const CALLS_MIN: usize = 32;
 
@@ -54,7 +58,7 @@ pub(crate) struct Replayed {
     pub(crate) octets_per_call: f64,
     /// Of the variant in use; why not, where it is not known.
     pub(crate) ticks_per_call: Result<Estimate, String>,
-    /// Time over that of the variant in use, of each variant.
+    /// Time over that of the variant in use, of each variant that can run here.
     pub(crate) ratios: Vec<(&'static str, Estimate)>,
 }
 
@@ -87,11 +91,23 @@ pub(crate) fn replay(stage: &StageKernels, burst: usize) -> Option<Vec<Replayed>
     Some(replayed.collect())
 }
 
+/// One routine for a kernel, and the variant it is from.
+type Routine = (&'static str, Kernels);
+
+/// The routines for a kernel that this processor can run: the one in use first, each once where
+/// several variants share it.
+fn routines(stage: &StageKernels, kernel: Kernel) -> Vec<Routine> {
+    let in_use = stage.kernels().origin(kernel);
+    let supported = variants().filter_map(|v| Some((v.name(), v.kernels().ok()?)));
+    let others =
+        supported.filter(|(name, kernels)| *name != in_use && kernels.origin(kernel) == *name);
+    std::iter::once((in_use, *stage.kernels())).chain(others).collect()
+}
+
 /// Net ticks of each routine in each round.
 struct Rounds {
-    names: Vec<&'static str>,
-    /// Index of the routine in use.
-    in_use: usize,
+    kernel: Kernel,
+    routines: Vec<Routine>,
     /// By routine, then round: ticks less those of the empty loop.
     net: Vec<Vec<f64>>,
     /// Calls of each round.
@@ -100,14 +116,19 @@ struct Rounds {
 
 impl Rounds {
     fn ticks_per_call(&self) -> Estimate {
-        let all: Vec<f64> = self.net[self.in_use].iter().map(|ticks| ticks / self.calls).collect();
+        let all: Vec<f64> = self.net[0].iter().map(|ticks| ticks / self.calls).collect();
         median_interval(&all, CONFIDENCE)
     }
 
+    /// Time over that of the routine in use, of every variant that can run here.
     fn ratios(&self) -> Vec<(&'static str, Estimate)> {
-        let in_use = &self.net[self.in_use];
-        let all = self.names.iter().zip(&self.net);
-        all.map(|(name, net)| (*name, paired_ratio(in_use, net, CONFIDENCE))).collect()
+        let supported = variants().filter_map(|v| Some((v.name(), v.kernels().ok()?)));
+        let timed = supported.filter_map(|(name, kernels)| {
+            let origin = kernels.origin(self.kernel);
+            let index = self.routines.iter().position(|(routine, _)| *routine == origin)?;
+            Some((name, paired_ratio(&self.net[0], &self.net[index], CONFIDENCE)))
+        });
+        timed.collect()
     }
 }
 
@@ -123,17 +144,9 @@ fn timed(
     }
     let stretch = (STRETCH_OCTETS as f64 / octets_per_call.max(1.0)) as usize;
     let stretch = stretch.clamp(CALLS_MIN, STRETCH_CALLS).min(calls.len());
-    let mut routines = vec![(stage.kernels().origin(kernel), *stage.kernels())];
-    let others = variants().filter(|variant| variant.name() != routines[0].0);
-    let others: Vec<_> = others.filter_map(|v| Some((v.name(), v.kernels().ok()?))).collect();
-    routines.extend(others);
+    let routines = routines(stage, kernel);
     let mut scratch = Scratch::new(&calls, burst);
-    let mut rounds = Rounds {
-        names: routines.iter().map(|(name, _)| *name).collect(),
-        in_use: 0,
-        net: vec![Vec::new(); routines.len()],
-        calls: stretch as f64,
-    };
+    let mut net = vec![Vec::new(); routines.len()];
     let mut random = Random(ticks() | 1);
     let mut order: Vec<usize> = (0..=routines.len()).collect();
     for _ in 0..ROUNDS {
@@ -146,20 +159,22 @@ fn timed(
         let mut spent = vec![0.0; order.len()];
         for &index in &order {
             spent[index] = match routines.get(index) {
-                Some((_, kernels)) => scratch.made(kernel, kernels, calls),
+                Some((_, kernels)) => {
+                    scratch.made(kernel, kernels, &calls[..stretch / WARM_PART]);
+                    scratch.made(kernel, kernels, calls)
+                }
                 None => scratch.empty(calls),
             };
         }
         let empty = spent[routines.len()];
         let is_whole = spent[..routines.len()].iter().all(|ticks| *ticks > empty);
         if is_whole && linux::involuntary_switches() == switches {
-            let net = spent.iter().map(|ticks| ticks - empty);
-            rounds.net.iter_mut().zip(net).for_each(|(all, net)| all.push(net));
+            net.iter_mut().zip(&spent).for_each(|(all, ticks)| all.push(ticks - empty));
         }
     }
-    match rounds.net[0].len() {
+    match net[0].len() {
         0 => Err("no round of the replay was free of preemption".to_owned()),
-        _ => Ok(rounds),
+        _ => Ok(Rounds { kernel, routines, net, calls: stretch as f64 }),
     }
 }
 
