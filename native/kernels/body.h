@@ -57,11 +57,12 @@ enum {
 #define LONG 2048u
 
 /*
- * From how many octets on copies go past the caches: what is longer will not be read back from them,
- * and lines need not be fetched before they are overwritten.
+ * From how many octets on copies go past the caches, so that lines need not be fetched before they
+ * are overwritten: where what is copied would not stay in the last cache anyway. On Zen 5 with 32 MiB
+ * of it streams take 1.15 times as long for 8 MiB, 0.7 times for 16.
  */
 #ifndef LR_STREAM_OCTETS
-#define LR_STREAM_OCTETS ((size_t)8 << 20)
+#define LR_STREAM_OCTETS ((size_t)12 << 20)
 #endif
 
 /*

@@ -104,14 +104,18 @@ impl Routine {
         Some(Self { name: variant.name(), role, function })
     }
 
-    /// What the functions of this crate call.
+    /// What was selected, called as every other routine is and as [`Kernels`](crate::Kernels) does
+    /// it: by its own address. The free functions of this crate jump there from a function of
+    /// their own.
     pub fn selected(kernel: Kernel) -> Self {
+        let v = ffi::current();
         let function = match kernel {
-            Kernel::Checksum => Function::Checksum(ffi::lr_csum_partial),
-            Kernel::Copy => Function::Copy(ffi::lr_copy),
-            Kernel::CopyChecksum => Function::CopyChecksum(ffi::lr_copy_csum_partial),
-            Kernel::Fill => Function::Fill(ffi::lr_fill),
+            Kernel::Checksum => v.csum_partial.map(Function::Checksum),
+            Kernel::Copy => v.copy.map(Function::Copy),
+            Kernel::CopyChecksum => v.copy_csum_partial.map(Function::CopyChecksum),
+            Kernel::Fill => v.fill.map(Function::Fill),
         };
+        let function = function.expect("all functions are selected from what is compiled");
         Self { name: "selected", role: Role::Selected, function }
     }
 
