@@ -42,7 +42,9 @@ pub(crate) fn kernels(args: &KernelsArgs) -> Result<Answer, Failure> {
         progress.step(case);
         progress.at(share);
     };
-    let others = figures::others(&[cpu]);
+    // All of them: whoever uses another processor may share its core, and surely its caches.
+    let allowed = linerate_linux::allowed_cpus().map_err(Failure::new)?;
+    let others = figures::others(&allowed);
     let outcome = sweep(&request, &Watch { stop: &stop, progress: &show });
     progress.clear();
     let report = outcome.map_err(Failure::new)?.report;

@@ -102,3 +102,14 @@ fn a_tuning_prints_what_it_has_and_says_that_it_is_not_done() {
     assert_conserved(&report.baseline);
     assert!(!std::fs::exists(&out).expect("the folder can be read"), "nothing was tuned");
 }
+
+#[test]
+fn a_sweep_of_the_kernels_prints_the_cases_it_has() {
+    for work in [Duration::ZERO, Duration::from_millis(1500)] {
+        let done = interrupted(&["kernels", "--json"], work);
+        assert_eq!(done.status, Some(2), "{}", done.stderr);
+        assert!(done.stderr.contains("linerate: interrupted"), "{}", done.stderr);
+        let Body::Kernels(report) = record(&done.stdout).body else { panic!("{}", done.stdout) };
+        assert!(report.interrupted, "{report:?}");
+    }
+}

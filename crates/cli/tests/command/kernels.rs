@@ -89,7 +89,8 @@ fn a_quick_run_tells_scripts_everything() {
 
 #[test]
 fn the_summary_is_read_off_the_rows() {
-    let (record, json) = measured(&["--quick", "--seed", "7"]);
+    let sizes = ["--size", "1460,4096", "--state", "warm", "--kernel", "checksum,copy_checksum"];
+    let (record, json) = measured(&[&sizes[..], &["--quick", "--seed", "7"]].concat());
     let report = report(&record);
     assert_eq!(report.seed, 7);
     let row = |kernel: Kernel, size: u64| {
