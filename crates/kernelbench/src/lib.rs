@@ -16,6 +16,8 @@
 //! Left out: printing and files, which are `cli`'s; the effect of wide vectors on the clock of what
 //! runs beside or after them; other processors than the one at hand.
 
+#![deny(unsafe_code)]
+
 mod bout;
 pub mod cases;
 mod check;
@@ -23,6 +25,7 @@ mod error;
 mod lineup;
 mod memory;
 mod mixes;
+#[expect(unsafe_code, reason = "calls functions of others, in C and through pointers")]
 mod peers;
 pub mod rounds;
 pub mod summary;
