@@ -274,7 +274,7 @@ mod tests {
         assert!(seen.iter().all(|(calls, _)| *calls == 5));
     }
 
-    /// A call takes 1000 steps; the first window of each length also waits a thousand times as long.
+    /// A call takes 1000 steps; the first window of each length waits a thousand times as long.
     #[test]
     fn a_disturbed_window_does_not_pass_for_a_long_call() {
         struct Disturbed(HashSet<u32>);
