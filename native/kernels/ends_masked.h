@@ -39,11 +39,30 @@ ALWAYS_INLINE uint64_t sum_few(uint8_t *dst, const uint8_t *src, size_t octets, 
 }
 
 /*
+ * VEC to 2 VEC octets, copied. Copies branch on that anyhow, so sums beside them may: two vectors
+ * instead of four.
+ */
+ALWAYS_INLINE uint32_t copy_sum_two(uint8_t *dst, const uint8_t *src, size_t octets)
+{
+	const struct constants k = constants();
+	const vec a = vec_opaque(vec_load(src));
+	const vec end = vec_opaque(vec_load(src + octets - VEC));
+	const vec b = vec_opaque(vec_load_first(src + VEC, octets - VEC));
+
+	vec_store(dst, a);
+	vec_store(dst + octets - VEC, end);
+	return vec_total(vec_join(vec_pairs(a, k), vec_pairs(b, k))) + 2 * FLIPPED_PER_VECTOR;
+}
+
+/*
  * A vector of which nothing is wanted is loaded from the first one's place, under its empty mask: the
  * line behind the message would have to come from memory, or be missing altogether.
  */
 ALWAYS_INLINE uint32_t sum_some(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
 {
+	if (copy && octets <= 2 * VEC)
+		return copy_sum_two(dst, src, octets);
+
 	const uint8_t *const third = src + (2 * VEC & -(size_t)(octets > 2 * VEC));
 	const uint8_t *const fourth = src + (3 * VEC & -(size_t)(octets > 3 * VEC));
 
