@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The body of a `kernels` record: how fast every variant of every kernel is, beside its bound.
 //!
-//! One [`Row`] is one routine in one case: a size or a mix of sizes, offsets, a state of the caches,
-//! and what was timed. All routines of a case ran in the same rounds, in random order.
+//! One [`Row`] is one routine in one case: a size or a mix of sizes, offsets, a state of the
+//! caches, and what was timed. All routines of a case ran in the same rounds, in random order.
 
 use crate::figure::Figure;
 use crate::run::WindowCount;
@@ -156,8 +156,8 @@ pub struct Row {
     /// Octets per call on average: the size, or the mean of the mix as drawn.
     #[serde(serialize_with = "crate::finite")]
     pub mean_octets: f64,
-    /// How far behind a multiple of 64 the source begins, in octets, 0 to 63; `null` where there is
-    /// no source, or `offsets` has them.
+    /// How far behind a multiple of 64 the source begins, in octets, 0 to 63; `null` where there
+    /// is no source, or `offsets` has them.
     pub src_offset: Option<u32>,
     /// The same of the destination; `null` where there is none.
     pub dst_offset: Option<u32>,
@@ -185,8 +185,8 @@ pub struct Row {
     pub bytes_per_cycle: Option<f64>,
     /// The bound that was fastest in this case; `null` when none was timed.
     pub bound: Option<String>,
-    /// The speed as a share of the bound's in the same rounds: the bound's time over this time. May
-    /// exceed 1 where the bound is only the best routine known.
+    /// The speed as a share of the bound's in the same rounds: the bound's time over this time.
+    /// May exceed 1 where the bound is only the best routine known.
     pub of_bound: Option<f64>,
     /// Lower end of the 90 % interval of `of_bound`.
     pub of_bound_low: Option<f64>,

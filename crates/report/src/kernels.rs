@@ -102,8 +102,8 @@ pub(crate) fn rounds(report: &KernelsReport) -> String {
     }
 }
 
-/// How far the 90 % intervals of the times reach: `90 % intervals: half within 0.8 %, all within 6.1
-/// %`. `None` without intervals.
+/// How far the 90 % intervals of the times reach: `90 % intervals: half within 0.8 %, all within
+/// 6.1 %`. `None` without intervals.
 pub(crate) fn spread(report: &KernelsReport, unit: Unit) -> Option<String> {
     let reach = |row| {
         let (low, high) = unit.interval(row)?;

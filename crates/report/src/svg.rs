@@ -2,8 +2,8 @@
 //! Plots of records, each one self-contained SVG file.
 //!
 //! A plot can be read without its colours: every line has a marker of its own, the legend stands in
-//! the order of the lines and names their values, and `<desc>` repeats them. Colours change with the
-//! reader's scheme; the background is painted, so that a plot is legible wherever it is shown.
+//! the order of the lines and names their values, and `<desc>` repeats them. Colours change with
+//! the reader's scheme; the background is painted, so that a plot is legible wherever it is shown.
 //!
 //! Left out: everything the plots of this program do not need, such as other scales and formats.
 

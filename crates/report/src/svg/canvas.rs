@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The elements a plot is drawn with, and how they look.
 //!
-//! Lengths are in user units, which are pixels where a plot is shown at its own size; x grows to the
-//! right, y downwards.
+//! Lengths are in user units, which are pixels where a plot is shown at its own size; x grows to
+//! the right, y downwards.
 
 use std::fmt::Write;
 

@@ -37,8 +37,8 @@ const AIR: f64 = 0.3;
 /// A line in the legend.
 const SAMPLE: f64 = 30.0;
 
-/// The area of the points, and the octaves that it stands for. Equal distances are equal factors, in
-/// both directions.
+/// The area of the points, and the octaves that it stands for. Equal distances are equal factors,
+/// in both directions.
 struct Frame {
     top: f64,
     height: f64,
