@@ -266,7 +266,7 @@ pub fn advise(run: &RunReport) -> Option<KernelAdvice> {
     let selected = faster.iter().find(|(choice, _)| *choice == SELECTED);
     let as_good = selected.filter(|(_, ratio)| least.is_none_or(|l| l.1.high >= ratio.low));
     let faster = as_good.or(least).copied();
-    let stage = largest(&calls);
+    let stage = most_changed(&calls, faster.map(|(choice, _)| choice));
     let (path_kpps, stage_kpps) = (calls.path_kpps(None), calls.stage_kpps(stage, None));
     let with = |end| (calls.path_kpps(end), calls.stage_kpps(stage, end));
     let (path_fastest, stage_fastest) = match faster {
@@ -297,9 +297,12 @@ pub fn advise(run: &RunReport) -> Option<KernelAdvice> {
     Some(advice)
 }
 
-/// The stage whose calls take the most time.
-fn largest<'a>(calls: &Calls<'a>) -> &'a str {
-    let ticks = |name: &str| calls.in_use(|one| one.stage == name);
+/// The stage that saves most with `choice`; without one, that whose calls take the most time.
+fn most_changed<'a>(calls: &Calls<'a>, choice: Option<&str>) -> &'a str {
+    let ticks = |name: &str| match choice {
+        Some(choice) => -calls.change(Some((choice, End::Value)), |one| one.stage == name),
+        None => calls.in_use(|one| one.stage == name),
+    };
     let all = calls.uses.iter().map(|one| one.stage);
     all.max_by(|a, b| ticks(a).total_cmp(&ticks(b))).unwrap_or("source")
 }
@@ -314,31 +317,33 @@ fn model(kpps: f64, ends: Option<[f64; 2]>) -> Figure {
 }
 
 fn sentence(advice: &KernelAdvice, calls: &Calls<'_>) -> String {
-    let KernelAdvice { in_use, fastest, .. } = advice;
-    if fastest == in_use {
-        return format!(
-            "{} is as fast as any variant for the calls of this path",
-            called(in_use, calls)
-        );
+    let KernelAdvice { fastest, stage, time_ratio, .. } = advice;
+    let in_use = called(&advice.in_use, calls);
+    if *fastest == advice.in_use {
+        return format!("{in_use} is as fast as any variant for the calls of this path");
     }
     let number = |figure: &Figure| figure.as_number().unwrap_or(f64::NAN);
     let rate = |figure: &Figure| Kpps(number(figure)).to_string();
-    let worth = if advice.worth_trying { "" } else { ", too little to be told apart from nothing" };
-    let ratio = &advice.time_ratio;
-    let ends = ratio.low.zip(ratio.high).map_or(String::new(), |(low, high)| {
+    let ends = time_ratio.low.zip(time_ratio.high).map_or(String::new(), |(low, high)| {
         format!(" ({} to {})", three_digits(low), three_digits(high))
     });
+    let ratio = three_digits(number(time_ratio)) + &ends;
+    let (now, then) = (&advice.path_kpps, &advice.path_fastest_kpps);
+    if !advice.worth_trying {
+        let gain = 100.0 * (number(then) / number(now) - 1.0);
+        return format!(
+            "{in_use} will do: `{fastest}` takes {ratio} of its time for the calls of this path, \
+             which would make the path {gain:.1} % faster (tier model)"
+        );
+    }
     format!(
-        "`{fastest}` takes {}{ends} of the time of {} for the calls of this path: `{}` on a strand \
-         of its own would get through {} instead of {}, the path {} instead of {}{worth} (tier \
-         model)",
-        three_digits(number(ratio)),
-        called(in_use, calls),
-        advice.stage,
+        "`{fastest}` takes {ratio} of the time of {in_use} for the calls of this path: `{stage}` \
+         on a strand of its own would get through {} instead of {}, the path {} instead of {} \
+         (tier model)",
         rate(&advice.stage_fastest_kpps),
         rate(&advice.stage_kpps),
-        rate(&advice.path_fastest_kpps),
-        rate(&advice.path_kpps),
+        rate(then),
+        rate(now),
     )
 }
 

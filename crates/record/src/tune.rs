@@ -89,7 +89,8 @@ pub struct KernelAdvice {
     pub fastest: String,
     /// Time of all calls with the fastest over the time with those in use.
     pub time_ratio: Figure,
-    /// The stage with the most calls to make, by their time.
+    /// The stage that saves most with the fastest; where they are in use, the one whose calls take
+    /// the most time.
     pub stage: String,
     /// What a strand that ran only this stage would get through, thousand packets per second.
     pub stage_kpps: Figure,
