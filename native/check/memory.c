@@ -88,12 +88,15 @@ static void report_fault(int signal, siginfo_t *info, void *context)
 {
 	(void)context;
 	char text[128] = "";
-	const char *name = signal == SIGILL ? "illegal instruction" : "memory fault";
 	const intptr_t fault = (intptr_t)info->si_addr;
+	const char *name = signal == SIGILL ? "illegal instruction" :
+			   fault	    ? "memory fault" :
+					      "memory fault at null or for want of alignment";
 	const intptr_t from_src = fault - (intptr_t)now.src, from_dst = fault - (intptr_t)now.dst;
 	const int is_src = !now.dst || labs(from_src) < labs(from_dst);
 
-	if (signal == SIGILL || !now.kernel)
+	/* Processors do not say which address it was if it was not aligned as the instruction asks. */
+	if (signal == SIGILL || !now.kernel || !fault)
 		snprintf(text, sizeof text, "FAIL %s ", name);
 	else
 		snprintf(text, sizeof text, "FAIL %s at %s%+ld, ", name,

@@ -176,10 +176,13 @@ static void every_pair(const struct extent *extent)
 	}
 }
 
-/* Beyond a page, around 64 KiB where counts and lanes of 16 bits wrap, and twice that. */
+/*
+ * Beyond a page; around 64 KiB, where counts and lanes of 16 bits wrap; around twice that, where the
+ * sum of ones no longer fits into 32 bits.
+ */
 static const size_t long_lengths[] = {
 	4031, 4095, 4096, 4097, 4223, 8000, 8191, 8192, 8193, 9000, 16383, 16385, 32767, 32769,
-	65471, 65535, 65536, 65537, 65601, 131071, 131072, 131073,
+	65471, 65535, 65536, 65537, 65601, 131071, 131072, 131073, 131583,
 };
 
 static void long_ones(const struct extent *extent)
@@ -215,6 +218,6 @@ void check_sweep(struct subject *subjects, size_t count, const struct extent *ex
 	all_count = count;
 	with_room_for(extent->every_length_to, every_length, extent);
 	with_room_for(2049, every_pair, extent);
-	with_room_for(least(extent->longest, 131073), long_ones, extent);
+	with_room_for(least(extent->longest, 131583), long_ones, extent);
 	with_room_for(least(extent->longest, ((size_t)1 << 24) + 33), megabyte_ones, extent);
 }
