@@ -26,7 +26,7 @@ ALWAYS_INLINE void expect(const uint8_t *line)
 ALWAYS_INLINE vec load_few(const uint8_t *src, size_t octets)
 {
 	expect(src);
-	expect(src + octets - 1);
+	expect((const uint8_t *)((uintptr_t)src + octets - 1));
 	return vec_load_first(src, octets);
 }
 
