@@ -34,7 +34,7 @@ pub(crate) struct CallTotal {
 
 /// The kernels a stage calls. One per stage and strand.
 ///
-/// Without [`StageKernels::logging`] it never logs and takes no memory.
+/// Only those a run has asked to be logged take memory for a log.
 #[derive(Clone, Debug)]
 pub struct StageKernels {
     kernels: Kernels,
