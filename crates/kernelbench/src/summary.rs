@@ -22,6 +22,7 @@ pub fn figures(report: &KernelsReport) -> BTreeMap<String, Figure> {
             ("copy_1460_of_memcpy", of_memcpy(Kernel::Copy)),
             ("selected", selected(report)),
             ("cycles_per_tick", report.cycles_per_tick.clone()),
+            ("additions_per_cycle", report.additions_per_cycle.clone()),
             ("cpu", cpu(report)),
         ]
         .map(|(name, figure)| (name.to_owned(), figure)),

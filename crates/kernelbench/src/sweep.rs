@@ -12,7 +12,7 @@ use crate::memory::{Footprint, Memory};
 use crate::rounds::{CONFIDENCE, Rules, Times, race};
 use linerate_kernels::bench::Routine;
 use linerate_linux::pin_current_thread;
-use linerate_machine::core_clock::core_cycles_per_tick;
+use linerate_machine::core_clock::{additions_per_cycle, core_cycles_per_tick};
 use linerate_machine::ticks::ticks_per_second;
 use linerate_record::kernels::{
     ColdState, Kernel, KernelsReport, Role, Row, Skipped, State, WrongResult,
@@ -135,6 +135,8 @@ pub fn sweep(request: &Request, watch: &Watch<'_>) -> Result<Outcome, Error> {
         cpu: request.cpu,
         ticks_per_second: ticks_per_second(),
         cycles_per_tick: clock.figure(),
+        additions_per_cycle: clock.width(),
+        additions_per_cycle_range: clock.width_range(),
         cold: cold(&measured, footprint),
         variants: variant_reports(),
         peers: peer_reports(),
@@ -218,11 +220,13 @@ fn measure(
 struct Clock {
     last: Result<f64, String>,
     all: Vec<f64>,
+    /// Independent additions per cycle, or why they could not be had.
+    widths: Result<Vec<f64>, String>,
 }
 
 impl Clock {
     fn start() -> Self {
-        let mut clock = Self { last: Err(String::new()), all: Vec::new() };
+        let mut clock = Self { last: Err(String::new()), all: Vec::new(), widths: Ok(Vec::new()) };
         clock.look();
         clock
     }
@@ -230,6 +234,11 @@ impl Clock {
     fn look(&mut self) {
         self.last = core_cycles_per_tick().map(|clock| clock.value).map_err(|e| e.to_string());
         self.all.extend(self.last.as_ref().ok());
+        match (additions_per_cycle(), &mut self.widths) {
+            (Ok(width), Ok(widths)) => widths.push(width),
+            (Err(error), widths) => *widths = Err(error.to_string()),
+            (Ok(_), Err(_)) => {}
+        }
     }
 
     /// Core cycles per tick since the last look, if the clock stood still.
@@ -258,6 +267,25 @@ impl Clock {
                 METHOD,
             ),
         }
+    }
+
+    fn width(&self) -> Figure {
+        const METHOD: &str = "additions in eight chains against one, between the cases";
+        match &self.widths {
+            Err(reason) => Figure::absent("additions/cycle", Tier::Sw, METHOD, reason),
+            Ok(widths) => Figure::number(
+                "additions/cycle",
+                median_interval(widths, CONFIDENCE),
+                Tier::Sw,
+                METHOD,
+            ),
+        }
+    }
+
+    fn width_range(&self) -> Option<[f64; 2]> {
+        let widths = self.widths.as_ref().ok().filter(|widths| !widths.is_empty())?;
+        let least = widths.iter().copied().fold(f64::INFINITY, f64::min);
+        Some([least, widths.iter().copied().fold(0.0, f64::max)])
     }
 }
 

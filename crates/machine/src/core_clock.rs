@@ -22,6 +22,15 @@ const TURNS: u32 = 256;
 
 const WINDOWS: usize = 20;
 
+/// Chains that run at once when the width of the core is asked for: more than any core of today adds
+/// in a cycle (six to eight), as few as leave registers over.
+const SIDE_BY_SIDE: u32 = 8;
+
+const PAIRS: usize = 9;
+
+/// Turns in each window of a pair: 9 us at 3.7 GHz.
+const WIDTH_TURNS: u32 = 64;
+
 /// Core cycles per tick of the calling thread's CPU: the value from the fastest of 20 windows. Pin
 /// the thread first. Keeps the CPU busy for 1 to 3 ms.
 ///
@@ -40,6 +49,30 @@ pub fn core_cycles_per_tick() -> Result<Estimate, Error> {
         *window = time_chain(TURNS)? as f64;
     }
     from_windows(f64::from(TURNS * ADDS_PER_TURN), &windows, shortest(empty_window))
+}
+
+/// How many independent additions the calling thread's core does per cycle now: as many as it has
+/// units for, fewer while another hardware thread uses them. Pin the thread first. Takes 1 ms.
+///
+/// The median, over [`PAIRS`] pairs of windows, of the time of a chain to that of as many additions
+/// in [`SIDE_BY_SIDE`] chains at once. The two windows of a pair follow each other, so a clock that
+/// moves meets both.
+///
+/// # Errors
+/// There is no chain for this processor, or the counter is too coarse for it.
+pub fn additions_per_cycle() -> Result<f64, Error> {
+    let mut ratios = [0.0; PAIRS];
+    for ratio in &mut ratios {
+        let chain = time_chain(WIDTH_TURNS)?;
+        let start = ticks_in_order();
+        run_side_by_side(WIDTH_TURNS.into())?;
+        *ratio = chain as f64 / (ticks_in_order() - start) as f64;
+    }
+    median(&ratios).filter(|width| width.is_finite()).ok_or_else(|| Error::CannotTell {
+        what: "how many additions the core does per cycle",
+        reason: "the additions took no tick".to_owned(),
+        advice: "do without: the timestamp counter is too coarse here",
+    })
 }
 
 /// What two readings of the counter show with nothing between them, in ticks.
@@ -138,10 +171,93 @@ fn run_chain(mut turns: u64) -> Result<u64, Error> {
     Ok(sum)
 }
 
+/// Makes [`ADDS_PER_TURN`] additions per turn in [`SIDE_BY_SIDE`] chains; `turns` is not 0.
+#[cfg(target_arch = "x86_64")]
+fn run_side_by_side(mut turns: u64) -> Result<u64, Error> {
+    let mut sums = [0u64; SIDE_BY_SIDE as usize];
+    let [a, b, c, d, e, f, g, h] = &mut sums;
+    // SAFETY: registers only; ends after `turns` turns, and callers pass at least 1.
+    unsafe {
+        std::arch::asm!(
+            "2:",
+            ".rept {adds}",
+            "add {a}, {one}",
+            "add {b}, {one}",
+            "add {c}, {one}",
+            "add {d}, {one}",
+            "add {e}, {one}",
+            "add {f}, {one}",
+            "add {g}, {one}",
+            "add {h}, {one}",
+            ".endr",
+            "dec {turns}",
+            "jnz 2b",
+            adds = const ADDS_PER_TURN / SIDE_BY_SIDE,
+            a = inout(reg) *a,
+            b = inout(reg) *b,
+            c = inout(reg) *c,
+            d = inout(reg) *d,
+            e = inout(reg) *e,
+            f = inout(reg) *f,
+            g = inout(reg) *g,
+            h = inout(reg) *h,
+            one = in(reg) 1u64,
+            turns = inout(reg) turns,
+            options(nomem, nostack)
+        );
+    }
+    debug_assert_eq!(turns, 0);
+    Ok(sums.iter().sum())
+}
+
+/// Makes [`ADDS_PER_TURN`] additions per turn in [`SIDE_BY_SIDE`] chains; `turns` is not 0.
+#[cfg(target_arch = "aarch64")]
+fn run_side_by_side(mut turns: u64) -> Result<u64, Error> {
+    let mut sums = [0u64; SIDE_BY_SIDE as usize];
+    let [a, b, c, d, e, f, g, h] = &mut sums;
+    // SAFETY: registers only; ends after `turns` turns, and callers pass at least 1.
+    unsafe {
+        std::arch::asm!(
+            "2:",
+            ".rept {adds}",
+            "add {a}, {a}, {one}",
+            "add {b}, {b}, {one}",
+            "add {c}, {c}, {one}",
+            "add {d}, {d}, {one}",
+            "add {e}, {e}, {one}",
+            "add {f}, {f}, {one}",
+            "add {g}, {g}, {one}",
+            "add {h}, {h}, {one}",
+            ".endr",
+            "subs {turns}, {turns}, #1",
+            "b.ne 2b",
+            adds = const ADDS_PER_TURN / SIDE_BY_SIDE,
+            a = inout(reg) *a,
+            b = inout(reg) *b,
+            c = inout(reg) *c,
+            d = inout(reg) *d,
+            e = inout(reg) *e,
+            f = inout(reg) *f,
+            g = inout(reg) *g,
+            h = inout(reg) *h,
+            one = in(reg) 1u64,
+            turns = inout(reg) turns,
+            options(nomem, nostack)
+        );
+    }
+    debug_assert_eq!(turns, 0);
+    Ok(sums.iter().sum())
+}
+
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn run_chain(_turns: u64) -> Result<u64, Error> {
     let architecture = std::env::consts::ARCH;
     Err(Error::Unsupported { what: "a chain of additions of known length", architecture })
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn run_side_by_side(turns: u64) -> Result<u64, Error> {
+    run_chain(turns)
 }
 
 #[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64")))]
@@ -155,6 +271,22 @@ mod tests {
         for turns in [1, 2, 1000] {
             assert_eq!(run_chain(turns), Ok(turns * u64::from(ADDS_PER_TURN)));
         }
+    }
+
+    #[test]
+    fn as_many_additions_are_made_side_by_side() {
+        for turns in [1, 2, 1000] {
+            assert_eq!(run_side_by_side(turns), Ok(turns * u64::from(ADDS_PER_TURN)));
+        }
+    }
+
+    /// No core adds less than once per cycle, which is what a chain does, or more often than there
+    /// are chains. A neighbour on the same core takes part of it, so the most of several counts.
+    #[test]
+    fn the_width_of_this_core_is_one_that_processors_have() {
+        let widths: Vec<f64> = (0..20).map(|_| additions_per_cycle().unwrap()).collect();
+        let most = widths.iter().copied().fold(0.0, f64::max);
+        assert!((1.5..=8.4).contains(&most), "{widths:?}");
     }
 
     /// The known truth: twice the chain, twice the time. Short and long windows alternate, so that

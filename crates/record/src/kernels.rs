@@ -277,6 +277,12 @@ pub struct KernelsReport {
     pub ticks_per_second: f64,
     /// Core cycles per tick, the median of the calibrations taken between the rounds.
     pub cycles_per_tick: Figure,
+    /// Independent additions the core did per cycle, the median over the looks taken between the
+    /// cases: fewer than it has units for while another hardware thread uses them. Shares of a bound
+    /// depend on it, for a bound needs fewer units than what it bounds.
+    pub additions_per_cycle: Figure,
+    /// The least and the most of those looks; `null` if there is none.
+    pub additions_per_cycle_range: Option<[f64; 2]>,
     /// What `cold` means; `null` when nothing cold was timed.
     pub cold: Option<ColdState>,
     /// The variants, from the plainest up, those that cannot run here included.
@@ -339,6 +345,8 @@ mod tests {
             cpu: 0,
             ticks_per_second: 1e9,
             cycles_per_tick: Figure::exact("cycles/tick", 1.0, Tier::Sw, "by hand"),
+            additions_per_cycle: Figure::exact("additions/cycle", 6.0, Tier::Sw, "by hand"),
+            additions_per_cycle_range: Some([5.9, 6.0]),
             cold: None,
             variants: selected.iter().map(variant).collect(),
             peers: Vec::new(),

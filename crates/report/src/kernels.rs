@@ -41,11 +41,16 @@ fn head(report: &KernelsReport, style: &Style) -> String {
         lines += &line("selected", &selected, style);
     }
     lines += &line("clock", &clock(report), style);
+    lines += &line("core", &core(report), style);
     if let Some(cold) = &report.cold {
         lines += &line("cold", &cold_text(cold), style);
     }
     lines + &line("measured", &measured(report), style)
 }
+
+/// Looks at the width of a core differ by a few hundredths while nobody else uses it; a neighbour
+/// takes a fifth to a half.
+const CORE_SHARED_BELOW: f64 = 0.85;
 
 /// Ticks to cycles, and so the rate of the core.
 fn clock(report: &KernelsReport) -> String {
@@ -60,6 +65,20 @@ fn clock(report: &KernelsReport) -> String {
             format!("{ticks}, cycles per tick {}", quoted(&report.cycles_per_tick, three_digits))
         }
     }
+}
+
+/// How much of the core there was.
+fn core(report: &KernelsReport) -> String {
+    let width = quoted(&report.additions_per_cycle, |width| format!("{width:.1}"));
+    let Some([least, most]) = report.additions_per_cycle_range else {
+        return format!("independent additions per cycle {width}");
+    };
+    let mut text = format!("{width} independent additions per cycle, {least:.1} to {most:.1}");
+    if least < CORE_SHARED_BELOW * most {
+        text += ": at times another hardware thread used the core's units, of which a bound needs \
+                 fewer than what it bounds";
+    }
+    text
 }
 
 /// What `cold` means.

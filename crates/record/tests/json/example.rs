@@ -249,6 +249,8 @@ pub(crate) fn kernels() -> Record {
         cpu: 1,
         ticks_per_second: 2.4e9,
         cycles_per_tick: figure("cycles/tick", 1.42),
+        additions_per_cycle: figure("additions/cycle", 5.8),
+        additions_per_cycle_range: Some([3.1, 5.9]),
         cold: Some(ColdState {
             footprint_octets: 1 << 28,
             stride_octets: 2048,

@@ -191,6 +191,8 @@ pub(crate) fn report() -> KernelsReport {
         cpu: 1,
         ticks_per_second: 2.6e9,
         cycles_per_tick: Figure::number("cycles/tick", clock, Tier::Sw, "by hand"),
+        additions_per_cycle: Figure::exact("additions/cycle", 5.8, Tier::Sw, "by hand"),
+        additions_per_cycle_range: Some([3.1, 5.9]),
         cold: Some(ColdState {
             footprint_octets: 64 << 20,
             stride_octets: 2048,
