@@ -30,6 +30,7 @@
  *	sum_middle	the sum of BLOCK to LONG octets
  *	sum_head	the sum of fewer than VEC octets, with VEC octets to be read behind src
  *	sum_tail	adds fewer than BLOCK octets that end a message of BLOCK octets and more
+ *	copy_middle	copies BLOCK to LONG octets
  *	copy_below_vec	copies fewer than VEC octets;	fill_below_vec	fills them
  *
  * Each with copy one of:
@@ -250,7 +251,7 @@ ALWAYS_INLINE void stream_block(uint8_t *dst, struct block v)
 	vec_stream(dst + 3 * VEC, v.d);
 }
 
-/* More than BLOCK octets: whole blocks from the octet at head on; dst + head is aligned to stream. */
+/* LONG octets and more: whole blocks from the octet at head on, where dst is aligned. */
 ALWAYS_INLINE void copy_blocks(uint8_t *dst, const uint8_t *src, size_t octets, size_t head,
 			       const int copy)
 {
@@ -288,7 +289,7 @@ void *FUNCTION(copy, VARIANT)(void *dst, const void *src, size_t octets)
 	} else if (UNLIKELY(octets >= LONG)) {
 		copy_long(dst, src, octets);
 	} else {
-		copy_blocks(dst, src, octets, 0, COPY);
+		copy_middle(dst, src, octets);
 	}
 	return dst;
 }

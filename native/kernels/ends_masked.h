@@ -156,6 +156,37 @@ ALWAYS_INLINE void sum_tail(struct lanes *s, uint8_t *dst, const uint8_t *src, s
 		store_block(dst + octets - BLOCK, load_block(src + octets - BLOCK));
 }
 
+/* As sum_middle: every vector is stored once, where a loop over blocks would end with four more. */
+ALWAYS_INLINE void copy_middle(uint8_t *dst, const uint8_t *src, size_t octets)
+{
+	const size_t vectors = (octets - 1) / VEC, whole = vectors * VEC;
+	const vec last = vec_opaque(vec_load(src + octets - VEC));
+	uint8_t *const end = dst + octets - VEC;
+
+	src += whole;
+	dst += whole;
+#define MOVE(n)                                                                                    \
+	case n:                                                                                    \
+		vec_store(dst - n * VEC, vec_load(src - n * VEC));                                 \
+		__attribute__((fallthrough));
+#define MOVE_4(n) MOVE(n) MOVE((n - 1)) MOVE((n - 2)) MOVE((n - 3))
+	switch (vectors) {
+		MOVE(31)
+		MOVE(30)
+		MOVE(29)
+		MOVE_4(28)
+		MOVE_4(24)
+		MOVE_4(20)
+		MOVE_4(16)
+		MOVE_4(12)
+		MOVE_4(8)
+		MOVE_4(4)
+	default:
+		break;
+	}
+	vec_store(end, last);
+}
+
 ALWAYS_INLINE void copy_below_vec(uint8_t *dst, const uint8_t *src, size_t octets)
 {
 	vec_store_first(dst, load_few(src, octets), octets);

@@ -88,6 +88,16 @@ ALWAYS_INLINE uint32_t sum_middle(uint8_t *dst, const uint8_t *src, size_t octet
 	return total(&s);
 }
 
+ALWAYS_INLINE void copy_middle(uint8_t *dst, const uint8_t *src, size_t octets)
+{
+	const size_t last = octets - BLOCK;
+	const struct block end = load_block(src + last);
+
+	for (size_t at = 0; at < last; at += BLOCK)
+		store_block(dst + at, load_block(src + at));
+	store_block(dst + last, end);
+}
+
 /* Fewer octets than a vector: the first and the last 16, 8, 4 or 2 of them, which may overlap. */
 ALWAYS_INLINE void copy_below_vec(uint8_t *dst, const uint8_t *src, size_t octets)
 {
