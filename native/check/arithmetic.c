@@ -140,6 +140,16 @@ static void updates(struct tally *tally)
 	}
 }
 
+/* The numbers of RFC 1624, section 4, as UDP sends them. */
+static void udp_updates(struct tally *tally)
+{
+	const uint16_t rest = network(0xcd7a), last = network(0x5555), other = network(0x3285);
+	const uint16_t checksum = lr_csum_finish_udp((uint32_t)rest + last);
+	expect(tally, lr_csum_update_udp(checksum, last, other) == 0xffff, "UDP, 0 after a change");
+	expect(tally, lr_csum_update_udp(0xffff, other, last) == checksum, "UDP, and back");
+	expect(tally, lr_csum_update_udp(0, last, other) == 0, "UDP, no checksum");
+}
+
 /* UDP: a checksum of 0 is sent as 0xffff, and a datagram that carries 0xffff still sums to it. */
 static void udp_zero(struct tally *tally)
 {
@@ -223,6 +233,7 @@ void check_arithmetic(struct tally *tally)
 	rfc1624(tally);
 	updates(tally);
 	udp_zero(tally);
+	udp_updates(tally);
 	headers(tally);
 	pseudo_headers(tally);
 }

@@ -2,6 +2,7 @@
 /* The table, what is selected from it, and what forcing a variant does and refuses to do. */
 #include "check.h"
 
+#include <pthread.h>
 #include <string.h>
 
 struct lr_variant dispatching(void)
@@ -39,8 +40,33 @@ static int first_call(int which)
 	}
 }
 
+static void *first_sum(void *unused)
+{
+	(void)unused;
+	return lr_csum_partial(message, sizeof message, 0) ? 0 : (void *)message;
+}
+
+/* Whether a variant forced while another thread makes the first call stays forced. */
+static int forced_during_first_call(int delay)
+{
+	pthread_t other;
+	void *failed = 0;
+
+	if (pthread_create(&other, 0, first_sum, 0))
+		return 0;
+	for (volatile int i = 0; i < delay; i++)
+		continue;
+	const int answer = lr_variant_force("portable");
+	return !pthread_join(other, &failed) && !failed && answer == 0 &&
+	       !strcmp(lr_variant_current().name, "portable");
+}
+
 void check_first_calls(struct tally *tally)
 {
+	for (int delay = 0; delay < 100000; delay += 500)
+		expect(tally, in_a_process(forced_during_first_call, delay),
+		       "portable is forced %d turns after another thread began the first call",
+		       delay);
 	for (int which = LR_CSUM; which <= LR_FILL; which *= 2)
 		expect(tally, in_a_process(first_call, which),
 		       "the first call of a process, function %d of enum LR_CSUM ...", which);

@@ -5,7 +5,8 @@
 #   symbols.sh BUILD NAME...
 #
 # BUILD/liblr.a may export lr_ names only and must need nothing from outside, not even memcpy.
-# The objects of the variants NAME, those that belong to no variant, and in all others the function
+# The objects of the variants NAME, those that belong to no variant, BUILD/check/inline.o, which is
+# made of inline functions, and in all other objects the function
 # that asks whether the processor can run them may not name a vector or floating-point register.
 set -eu
 
@@ -32,7 +33,7 @@ for symbol in $needed; do
 	echo "$exported" | grep -qx "$symbol" || fail "needs $symbol from outside"
 done
 
-objects=$(echo "$build"/kernels/*.o)
+objects="$(echo "$build"/kernels/*.o) $build/check/inline.o"
 for name; do
 	objects="$objects $build/kernels/isa/$name.o"
 done

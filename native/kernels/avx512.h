@@ -5,7 +5,7 @@
 
 #include "x86_64.h"
 
-#include <immintrin.h>
+#include "intrinsics.h"
 
 #define VEC 64
 #define ENDS "ends_masked.h"

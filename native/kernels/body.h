@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The vector kernels, once. A file of isa/ defines the vectors, includes one of ends_masked.h and
- * ends_overlap.h, which differ in what a machine can do with a part of a vector, then this.
+ * The vector kernels, once. A file of isa/ defines the vectors, names one of ends_masked.h and
+ * ends_overlap.h, which differ in what a machine can do with a part of a vector, and includes this.
  *
  * The sum. Words of 16 bits go in pairs into lanes of 32, by one instruction that multiplies signed
  * words and adds neighbours, the other factor being 1. Flipping the top bit of a word makes of an
@@ -52,15 +52,20 @@ enum {
 #define CHUNK ((size_t)1 << 16)
 
 /*
- * From how many octets on vectors are aligned. Below, the fraction of loads that straddle two lines
- * costs less than beginning in two steps.
+ * From how many octets on vectors are aligned. Below, the loads that straddle two lines cost less
+ * than beginning in two steps: on Zen 5 with vectors of 64 octets, where straddling costs most.
  */
 #define LONG 2048u
 
+_Static_assert(BLOCK + VEC <= LONG, "an aligned sum has a block behind its head");
+_Static_assert(CHUNK % (2 * BLOCK) == 0, "a chunk is whole pairs of blocks");
+_Static_assert(CHUNK + VEC + 3 * BLOCK <= 1 << 17, "the sum of a chunk is below 2^32");
+
 /*
  * From how many octets on copies go past the caches, so that lines need not be fetched before they
- * are overwritten: where what is copied would not stay in the last cache anyway. On Zen 5 with 32 MiB
- * of it streams take 1.15 times as long for 8 MiB, 0.7 times for 16.
+ * are overwritten. Source and destination together must be about to leave the last cache for that to
+ * pay: on Zen 5 with 32 MiB of it, streams take 1.15 times as long for 8 MiB and 0.7 times for 16.
+ * For another cache define it as three eighths of that.
  */
 #ifndef LR_STREAM_OCTETS
 #define LR_STREAM_OCTETS ((size_t)12 << 20)
@@ -159,7 +164,7 @@ ALWAYS_INLINE void add_chunk(struct lanes *s, uint8_t *dst, const uint8_t *src, 
 {
 	const uint8_t *const end = src + octets;
 	struct lanes t = no_lanes(s->k);
-	for (; src != end; src += 2 * BLOCK, dst += copy ? 2 * BLOCK : 0) {
+	for (; src != end; src += 2 * BLOCK, dst += 2 * BLOCK) {
 		add_block(s, dst, src, copy);
 		add_block(&t, dst + BLOCK, src + BLOCK, copy);
 	}
@@ -179,9 +184,9 @@ ALWAYS_INLINE uint32_t sum_aligned(uint8_t *dst, const uint8_t *src, size_t octe
 	struct lanes s = no_lanes(constants());
 
 	src += head;
-	dst += copy ? head : 0;
+	dst += head;
 	octets -= head;
-	for (; octets > CHUNK; octets -= CHUNK, src += CHUNK, dst += copy ? CHUNK : 0) {
+	for (; octets > CHUNK; octets -= CHUNK, src += CHUNK, dst += CHUNK) {
 		add_chunk(&s, dst, src, CHUNK, copy);
 		sum += total(&s);
 		s = no_lanes(s.k);
@@ -189,13 +194,13 @@ ALWAYS_INLINE uint32_t sum_aligned(uint8_t *dst, const uint8_t *src, size_t octe
 	const size_t pairs = octets / (2 * BLOCK) * (2 * BLOCK);
 	add_chunk(&s, dst, src, pairs, copy);
 	src += pairs;
-	dst += copy ? pairs : 0;
+	dst += pairs;
 	octets -= pairs;
 	if (octets >= BLOCK) {
 		add_block(&s, dst, src, copy);
 		s.vectors += 4;
 		src += BLOCK;
-		dst += copy ? BLOCK : 0;
+		dst += BLOCK;
 		octets -= BLOCK;
 	}
 	sum_tail(&s, dst, src, octets, copy);

@@ -82,7 +82,7 @@ ALWAYS_INLINE uint32_t sum_middle(uint8_t *dst, const uint8_t *src, size_t octet
 		.d = vec_pairs(take(dst + 3 * VEC, src + 3 * VEC, copy), k),
 		.vectors = (uint32_t)(octets / BLOCK * 4),
 	};
-	while ((src += BLOCK, dst += copy ? BLOCK : 0, src) != tail)
+	while ((src += BLOCK, dst += BLOCK, src) != tail)
 		add_block(&s, dst, src, copy);
 	sum_tail(&s, dst, src, octets % BLOCK, copy);
 	return total(&s);

@@ -8,7 +8,6 @@
 #include <linerate/variant.h>
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
-#define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 ALWAYS_INLINE uint64_t load64(const uint8_t *at)
@@ -35,14 +34,9 @@ ALWAYS_INLINE void store32(uint8_t *at, uint32_t word)
 	__builtin_memcpy(at, &word, sizeof word);
 }
 
-ALWAYS_INLINE void store16(uint8_t *at, uint16_t word)
-{
-	__builtin_memcpy(at, &word, sizeof word);
-}
-
 /*
- * A destination for a body that does not copy: it is stepped along and never written. Stepping a
- * null pointer is undefined.
+ * A destination for a body that does not copy: it is stepped along, so it must point somewhere, and
+ * never written.
  */
 ALWAYS_INLINE uint8_t *unused(const void *src)
 {

@@ -41,133 +41,148 @@ static uint32_t first_copy_csum_partial(void *dst, const void *src, size_t octet
 static void *first_copy(void *dst, const void *src, size_t octets);
 static void *first_fill(void *dst, uint8_t value, size_t octets);
 
-/*
- * What is called. Members are read and written one by one: any mixture of two variants is right, and
- * no other memory is published through them, so calls read with relaxed accesses. csum_partial is
- * written last, with release, so that whoever sees it chosen (with acquire) sees all chosen.
- */
-static struct lr_variant current = {
+/* What every call goes through until one of them has looked at the processor. */
+static const struct lr_variant first = {
 	.name = "selected",
-	.compiled = 1,
 	.csum_partial = first_csum_partial,
 	.copy_csum_partial = first_copy_csum_partial,
 	.copy = first_copy,
 	.fill = first_fill,
 };
 
-#define GET(member) __atomic_load_n(&current.member, __ATOMIC_RELAXED)
-#define SET(member, value) __atomic_store_n(&current.member, value, __ATOMIC_RELAXED)
+/* The best of each, once selected() has filled it in. */
+static struct lr_variant best;
 
-static void use(const struct lr_variant *v)
-{
-	SET(name, v->name);
-	SET(isa, v->isa);
-	SET(vector, v->vector);
-	SET(supported, v->supported);
-	SET(preferred, v->preferred);
-	SET(copy_csum_partial, v->copy_csum_partial);
-	SET(copy, v->copy);
-	SET(fill, v->fill);
-	__atomic_store_n(&current.csum_partial, v->csum_partial, __ATOMIC_RELEASE);
-}
+/*
+ * What is called. Whoever stores here has first written what it points to, hence release and, on
+ * loading, acquire.
+ */
+static const struct lr_variant *current = &first;
 
-/* Each variant that the processor runs well replaces what it is preferred for. */
-static void select_best(void)
+#define SET(member, value) __atomic_store_n(&best.member, value, __ATOMIC_RELAXED)
+
+/*
+ * Fills in the best of each: every variant that the processor runs well replaces what it is
+ * preferred for. Threads that do so at once write the same, member by member.
+ */
+static const struct lr_variant *selected(void)
 {
-	struct lr_variant best = { .name = "selected", .isa = "", .compiled = 1 };
+	struct lr_variant b = { .vector = 0 };
 
 	for (size_t i = 0; i < lr_variant_count; i++) {
 		const struct lr_variant *v = lr_variants[i];
 		if (!v->compiled || v->supported() < LR_RUNS_WELL)
 			continue;
-		best.vector |= v->preferred && v->vector;
-		best.supported = v->supported;
-		best.preferred |= v->preferred;
+		b.vector |= v->preferred && v->vector;
+		b.supported = v->supported;
+		b.preferred |= v->preferred;
 		if (v->preferred & LR_CSUM)
-			best.csum_partial = v->csum_partial;
+			b.csum_partial = v->csum_partial;
 		if (v->preferred & LR_COPY_CSUM)
-			best.copy_csum_partial = v->copy_csum_partial;
+			b.copy_csum_partial = v->copy_csum_partial;
 		if (v->preferred & LR_COPY)
-			best.copy = v->copy;
+			b.copy = v->copy;
 		if (v->preferred & LR_FILL)
-			best.fill = v->fill;
+			b.fill = v->fill;
 	}
-	use(&best);
+	SET(name, "selected");
+	SET(isa, "");
+	SET(vector, b.vector);
+	SET(compiled, 1);
+	SET(supported, b.supported);
+	SET(preferred, b.preferred);
+	SET(csum_partial, b.csum_partial);
+	SET(copy_csum_partial, b.copy_csum_partial);
+	SET(copy, b.copy);
+	SET(fill, b.fill);
+	return &best;
+}
+
+/* What is called, selected now if nothing has been selected or forced. */
+static const struct lr_variant *settled(void)
+{
+	const struct lr_variant *v = __atomic_load_n(&current, __ATOMIC_ACQUIRE);
+	if (v != &first)
+		return v;
+	/* If another thread has forced a variant meanwhile, that stands. */
+	const struct lr_variant *const mine = selected();
+	if (__atomic_compare_exchange_n(&current, &v, mine, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return mine;
+	return v;
 }
 
 int lr_variant_force(const char *name)
 {
-	if (!name) {
-		select_best();
-		return 0;
-	}
-	const struct lr_variant *v = lr_variant_find(name);
+	const struct lr_variant *v = name ? lr_variant_find(name) : selected();
 	if (!v)
 		return LR_UNKNOWN;
 	if (!v->compiled)
 		return LR_NOT_COMPILED;
 	if (!v->supported())
 		return LR_NOT_SUPPORTED;
-	use(v);
+	__atomic_store_n(&current, v, __ATOMIC_RELEASE);
 	return 0;
 }
 
+#define GET(v, member) __atomic_load_n(&(v)->member, __ATOMIC_RELAXED)
+
 struct lr_variant lr_variant_current(void)
 {
-	if (__atomic_load_n(&current.csum_partial, __ATOMIC_ACQUIRE) == first_csum_partial)
-		select_best();
+	const struct lr_variant *const v = settled();
 	return (struct lr_variant){
-		.name = GET(name),
-		.isa = GET(isa),
-		.vector = GET(vector),
-		.compiled = 1,
-		.supported = GET(supported),
-		.preferred = GET(preferred),
-		.csum_partial = GET(csum_partial),
-		.copy_csum_partial = GET(copy_csum_partial),
-		.copy = GET(copy),
-		.fill = GET(fill),
+		.name = GET(v, name),
+		.isa = GET(v, isa),
+		.vector = GET(v, vector),
+		.compiled = GET(v, compiled),
+		.supported = GET(v, supported),
+		.preferred = GET(v, preferred),
+		.csum_partial = GET(v, csum_partial),
+		.copy_csum_partial = GET(v, copy_csum_partial),
+		.copy = GET(v, copy),
+		.fill = GET(v, fill),
 	};
 }
 
 static uint32_t first_csum_partial(const void *src, size_t octets, uint32_t sum)
 {
-	return lr_variant_current().csum_partial(src, octets, sum);
+	return GET(settled(), csum_partial)(src, octets, sum);
 }
 
 static uint32_t first_copy_csum_partial(void *dst, const void *src, size_t octets, uint32_t sum)
 {
-	return lr_variant_current().copy_csum_partial(dst, src, octets, sum);
+	return GET(settled(), copy_csum_partial)(dst, src, octets, sum);
 }
 
 static void *first_copy(void *dst, const void *src, size_t octets)
 {
-	return lr_variant_current().copy(dst, src, octets);
+	return GET(settled(), copy)(dst, src, octets);
 }
 
 static void *first_fill(void *dst, uint8_t value, size_t octets)
 {
-	return lr_variant_current().fill(dst, value, octets);
+	return GET(settled(), fill)(dst, value, octets);
 }
+
+#define CALLED(member) GET(__atomic_load_n(&current, __ATOMIC_ACQUIRE), member)
 
 uint32_t lr_csum_partial(const void *src, size_t octets, uint32_t sum)
 {
-	return GET(csum_partial)(src, octets, sum);
+	return CALLED(csum_partial)(src, octets, sum);
 }
 
 uint32_t lr_copy_csum_partial(void *dst, const void *src, size_t octets, uint32_t sum)
 {
-	return GET(copy_csum_partial)(dst, src, octets, sum);
+	return CALLED(copy_csum_partial)(dst, src, octets, sum);
 }
 
 void *lr_copy(void *dst, const void *src, size_t octets)
 {
-	return GET(copy)(dst, src, octets);
+	return CALLED(copy)(dst, src, octets);
 }
 
 void *lr_fill(void *dst, uint8_t value, size_t octets)
 {
-	return GET(fill)(dst, value, octets);
+	return CALLED(fill)(dst, value, octets);
 }
 
 #if defined(__clang__) && defined(__x86_64__)

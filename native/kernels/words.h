@@ -25,10 +25,13 @@ ALWAYS_INLINE uint64_t sum_below_8(const uint8_t *src, size_t octets)
 	return sum;
 }
 
-/* Hides from the compiler where a word came from: it would call memcpy for a copying loop. */
+/*
+ * Hides from the compiler where a word came from: of a loop over words it would make one over vectors,
+ * of one that copies a call of memcpy.
+ */
 ALWAYS_INLINE uint64_t opaque(uint64_t word)
 {
-	__asm__("" : "+r"(word));
+	__asm__ volatile("" : "+r"(word));
 	return word;
 }
 
@@ -60,7 +63,7 @@ ALWAYS_INLINE void copy_words(uint8_t *dst, const uint8_t *src, size_t octets)
 		return;
 	}
 	const size_t last = octets - 16;
-	const uint64_t y = load64(src + last), z = load64(src + last + 8);
+	const uint64_t y = opaque(load64(src + last)), z = opaque(load64(src + last + 8));
 	for (size_t at = 0; at < last; at += 16) {
 		const uint64_t a = opaque(load64(src + at)), b = opaque(load64(src + at + 8));
 		store64(dst + at, a);
@@ -98,8 +101,8 @@ ALWAYS_INLINE void fill_words(uint8_t *dst, uint8_t value, size_t octets)
 		store64(dst + at, opaque(word));
 		store64(dst + at + 8, opaque(word));
 	}
-	store64(dst + last, word);
-	store64(dst + last + 8, word);
+	store64(dst + last, opaque(word));
+	store64(dst + last + 8, opaque(word));
 }
 
 #endif

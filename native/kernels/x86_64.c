@@ -31,7 +31,8 @@ static int has(unsigned xcr0, unsigned ebx, unsigned ecx)
 
 	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & ECX1_OSXSAVE))
 		return 0;
-	__asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+	/* Volatile: not to be done before it is known that the processor has it. */
+	__asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
 	if ((low & xcr0) != xcr0 || !__get_cpuid_count(7, 0, &a, &b, &c, &d))
 		return 0;
 	return (b & ebx) == ebx && (c & ecx) == ecx;

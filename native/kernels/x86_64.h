@@ -86,23 +86,23 @@ ALWAYS_INLINE uint64_t sum_short(uint8_t *dst, const uint8_t *src, size_t octets
 		sum = add_32(sum, dst + 64, src + 64, copy);
 		sum = add_32(sum, dst + 96, src + 96, copy);
 		src += 128;
-		dst += copy ? 128 : 0;
+		dst += 128;
 	}
 	if (octets & 64) {
 		sum = add_32(sum, dst, src, copy);
 		sum = add_32(sum, dst + 32, src + 32, copy);
 		src += 64;
-		dst += copy ? 64 : 0;
+		dst += 64;
 	}
 	if (octets & 32) {
 		sum = add_32(sum, dst, src, copy);
 		src += 32;
-		dst += copy ? 32 : 0;
+		dst += 32;
 	}
 	if (octets & 16) {
 		sum = add_16(sum, dst, src, copy);
 		src += 16;
-		dst += copy ? 16 : 0;
+		dst += 16;
 	}
 	if (octets & 8) {
 		const uint64_t word = load64(src);

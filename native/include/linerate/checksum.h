@@ -104,14 +104,27 @@ static inline uint16_t lr_csum_finish_udp(uint32_t sum)
 
 /*
  * The checksum field after a 16-bit word that it covers changed (RFC 1624, equation 3). All three
- * as they stand in the packet, loaded without swapping. Do not use it on a UDP checksum of 0.
+ * as they stand in the packet, loaded without swapping. The result may be 0, which
+ * UDP must not send.
  */
 static inline uint16_t lr_csum_update(uint16_t checksum, uint16_t before, uint16_t after)
 {
 	return lr_csum_finish((uint32_t)(uint16_t)~checksum + (uint16_t)~before + after);
 }
 
-/* The same for a 32-bit word at an even offset, such as an IPv4 address. */
+/*
+ * The same for UDP: a field of 0, no checksum, stays 0, and a checksum of 0 becomes 0xffff (see
+ * lr_csum_finish_udp), which lr_csum_update and lr_csum_update32 leave to the caller.
+ */
+static inline uint16_t lr_csum_update_udp(uint16_t checksum, uint16_t before, uint16_t after)
+{
+	const uint16_t updated = lr_csum_update(checksum, before, after);
+	if (!checksum)
+		return 0;
+	return updated ? updated : 0xffff;
+}
+
+/* lr_csum_update for a 32-bit word at an even offset, such as an IPv4 address. */
 static inline uint16_t lr_csum_update32(uint16_t checksum, uint32_t before, uint32_t after)
 {
 	return lr_csum_finish(lr_csum_add(lr_csum_add((uint16_t)~checksum, ~before), after));
@@ -144,8 +157,12 @@ static inline uint32_t lr_csum_header(const void *src, size_t words, uint32_t su
 {
 	const unsigned char *at = (const unsigned char *)src;
 	uint64_t total = sum;
-	for (size_t i = 0; i < words; i++)
-		total += lr_load32(at + 4 * i);
+	for (size_t i = 0; i < words; i++) {
+		uint32_t word = lr_load32(at + 4 * i);
+		/* Compilers would join these loads to one of a vector. */
+		__asm__("" : "+r"(word));
+		total += word;
+	}
 	total = (total >> 32) + (total & 0xffffffff);
 	return (uint32_t)((total >> 32) + (total & 0xffffffff));
 }

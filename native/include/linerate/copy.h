@@ -5,8 +5,8 @@
  * Lengths are in octets and may be anything a size_t holds, 0 included; no alignment is required,
  * and pointers may be null if the length is 0. Exactly the named octets are read and written, some
  * of them perhaps twice. Any number of threads may call at once. The memory must be ordinary
- * cacheable memory: variants use vector and, for lengths far beyond a packet, non-temporal stores
- * (ordered before the return by a store fence).
+ * cacheable memory: variants use vector stores, and copies of many megabytes non-temporal ones, ordered
+ * before the return by a store fence.
  */
 #ifndef LINERATE_COPY_H
 #define LINERATE_COPY_H

@@ -30,7 +30,8 @@ struct lr_variant {
 	int vector;
 	/*
 	 * Whether this build holds the functions. Without, they are null and supported() is 0: a
-	 * variant for another architecture, or one the compiler could not make.
+	 * variant for another architecture, one whose intrinsics the compiler does not have, or a
+	 * vector variant in a build that forbids vector registers (as -mno-sse does).
 	 */
 	int compiled;
 	/*

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* x86-64 with AVX2: 32 octets in a vector. */
-#if defined(__clang__) && defined(__x86_64__)
+#if defined(__x86_64__) && defined(__SSE2__) && __has_include(<avx2intrin.h>)
+#define COMPILED
+#endif
+
+#if defined(__clang__) && defined(COMPILED)
 #pragma clang attribute push(__attribute__((target("avx2"))), apply_to = function)
-#elif defined(__x86_64__)
+#elif defined(COMPILED)
 #pragma GCC target("avx2")
 #endif
 
 #include "../kernels.h"
 
-#ifdef __x86_64__
+#ifdef COMPILED
 #include "../x86_64.h"
 
-#include <immintrin.h>
+#include "../intrinsics.h"
 
 #define VARIANT avx2
 #define ISA "AVX2"
@@ -106,6 +110,6 @@ const struct lr_variant lr_variant_avx2 = {
 };
 #endif
 
-#if defined(__clang__) && defined(__x86_64__)
+#if defined(__clang__) && defined(COMPILED)
 #pragma clang attribute pop
 #endif

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* x86-64 with AVX-512 as of Skylake-X: 64 octets in a vector, masks for parts of it. */
-#if defined(__clang__) && defined(__x86_64__)
+#if defined(__x86_64__) && defined(__SSE2__) && __has_include(<avx512bwintrin.h>)
+#define COMPILED
+#endif
+
+#if defined(__clang__) && defined(COMPILED)
 #pragma clang attribute push(                                                     \
 	__attribute__((target("avx512f,avx512bw,avx512vl,bmi2"))), apply_to = function)
-#elif defined(__x86_64__)
+#elif defined(COMPILED)
 #pragma GCC target("avx512f,avx512bw,avx512vl,bmi2")
 #endif
 
 #include "../kernels.h"
 
-#ifdef __x86_64__
+#ifdef COMPILED
 #include "../avx512.h"
 
 #define VARIANT avx512
@@ -32,6 +36,6 @@ const struct lr_variant lr_variant_avx512 = {
 };
 #endif
 
-#if defined(__clang__) && defined(__x86_64__)
+#if defined(__clang__) && defined(COMPILED)
 #pragma clang attribute pop
 #endif

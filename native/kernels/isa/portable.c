@@ -22,9 +22,9 @@ static int supported(void)
 ALWAYS_INLINE uint64_t sum_chunk(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
 {
 	uint64_t low[2] = { 0, 0 }, high[2] = { 0, 0 };
-	for (; octets >= 16; octets -= 16, src += 16, dst += copy ? 16 : 0) {
+	for (; octets >= 16; octets -= 16, src += 16, dst += 16) {
 		for (unsigned i = 0; i < 2; i++) {
-			const uint64_t word = load64(src + 8 * i);
+			const uint64_t word = opaque(load64(src + 8 * i));
 			if (copy)
 				store64(dst + 8 * i, word);
 			low[i] += (uint32_t)word;
@@ -46,7 +46,7 @@ ALWAYS_INLINE uint32_t sum(uint8_t *dst, const uint8_t *src, size_t octets, uint
 			   const int copy)
 {
 	uint64_t total = seed;
-	for (; UNLIKELY(octets > CHUNK); octets -= CHUNK, src += CHUNK, dst += copy ? CHUNK : 0)
+	for (; UNLIKELY(octets > CHUNK); octets -= CHUNK, src += CHUNK, dst += CHUNK)
 		total = add_carry(total, sum_chunk(dst, src, CHUNK, copy));
 	return fold64(add_carry(total, sum_chunk(dst, src, octets, copy)));
 }

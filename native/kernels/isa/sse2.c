@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* x86-64 as every one is: 16 octets in a vector. */
-#if defined(__clang__) && defined(__x86_64__)
+#if defined(__x86_64__) && defined(__SSE2__) && __has_include(<emmintrin.h>)
+#define COMPILED
+#endif
+
+#if defined(__clang__) && defined(COMPILED)
 #pragma clang attribute push(__attribute__((target("sse2"))), apply_to = function)
-#elif defined(__x86_64__)
+#elif defined(COMPILED)
 #pragma GCC target("sse2")
 #endif
 
 #include "../kernels.h"
 
-#ifdef __x86_64__
+#ifdef COMPILED
 #include "../x86_64.h"
 
-#include <immintrin.h>
+#include "../intrinsics.h"
 
 #define VARIANT sse2
 #define ISA "SSE2"
@@ -113,6 +117,6 @@ const struct lr_variant lr_variant_sse2 = {
 };
 #endif
 
-#if defined(__clang__) && defined(__x86_64__)
+#if defined(__clang__) && defined(COMPILED)
 #pragma clang attribute pop
 #endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What callers' code looks like where it uses the inline functions; symbols.sh looks at it. */
+#include <linerate/checksum.h>
+
+uint32_t lr_inline_header(const void *src);
+uint32_t lr_inline_header_with_options(const void *src);
+uint32_t lr_inline_pseudo_ipv4(const void *addresses, uint16_t octets);
+uint32_t lr_inline_pseudo_ipv6(const void *addresses, uint32_t octets);
+
+uint32_t lr_inline_header(const void *src)
+{
+	return lr_csum_header(src, 5, 0);
+}
+
+uint32_t lr_inline_header_with_options(const void *src)
+{
+	return lr_csum_header(src, 15, 0);
+}
+
+uint32_t lr_inline_pseudo_ipv4(const void *addresses, uint16_t octets)
+{
+	return lr_csum_pseudo_ipv4(addresses, 17, octets);
+}
+
+uint32_t lr_inline_pseudo_ipv6(const void *addresses, uint32_t octets)
+{
+	return lr_csum_pseudo_ipv6(addresses, 6, octets);
+}
