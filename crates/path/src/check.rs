@@ -381,11 +381,16 @@ fn meant(written: &str, known: &[&Key]) -> Option<String> {
     Some(format!("did you mean {}?", key.shown()))
 }
 
-/// Where a key belongs that stands in the wrong place: another variant, or another section.
+/// Where a key belongs that stands in the wrong place: another variant, the top of the file, or
+/// another section.
 fn belongs(written: &str, variants: &[Variant], kinds: &[StageSpec]) -> Option<String> {
     let has = |keys: &[Key]| keys.iter().any(|key| key.name == written);
     if let Some(variant) = variants.iter().find(|variant| has(&variant.keys)) {
         return Some(format!("it belongs to kind '{}'", variant.kind));
+    }
+    let is_section = |key: &Key| matches!(key.kind, Kind::Table(_) | Kind::Tables(_));
+    if FILE.keys.iter().any(|key| key.name == written && !is_section(key)) {
+        return Some("it belongs at the top of the file, before all sections".to_owned());
     }
     let sections = FILE.keys.iter().filter_map(|key| match key.kind {
         Kind::Table(section) | Kind::Tables(section) => Some(section),

@@ -103,6 +103,15 @@ const SECTIONS_AND_KEYS: &[(&str, &str)] = &[
     ("bust = 3\n", "4:1: unknown key 'bust' in [[stage]] of kind 'parse'; valid: 'kind', 'name'"),
     ("burst = 3\n", "4:1: unknown key 'burst' in [[stage]] of kind 'parse'; it belongs in [run]"),
     (
+        "[run]\nkernels = 'avx2'\n",
+        "5:1: unknown key 'kernels' in [run]; it belongs at the top of the file, before all sections",
+    ),
+    (
+        "[mapping]\nstrands = [{ stages = ['parse'] }]\nkernels = 'avx2'\n",
+        "6:1: unknown key 'kernels' in [mapping]; it belongs at the top of the file, before all \
+         sections",
+    ),
+    (
         "rules = []\n",
         "4:1: unknown key 'rules' in [[stage]] of kind 'parse'; it belongs to kind 'filter'",
     ),
