@@ -104,7 +104,8 @@ const SECTIONS_AND_KEYS: &[(&str, &str)] = &[
     ("burst = 3\n", "4:1: unknown key 'burst' in [[stage]] of kind 'parse'; it belongs in [run]"),
     (
         "[run]\nkernels = 'avx2'\n",
-        "5:1: unknown key 'kernels' in [run]; it belongs at the top of the file, before all sections",
+        "5:1: unknown key 'kernels' in [run]; it belongs at the top of the file, before all \
+         sections",
     ),
     (
         "[mapping]\nstrands = [{ stages = ['parse'] }]\nkernels = 'avx2'\n",
