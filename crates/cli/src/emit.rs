@@ -28,12 +28,34 @@ pub(crate) fn print(text: &str) -> Result<Answer, Failure> {
     }
 }
 
-/// How to print for whoever reads stdout.
-pub(crate) fn style() -> Style {
+/// The narrowest lines for tables that are broken into several: a name and two numbers.
+pub(crate) const NARROW: usize = 40;
+
+/// The narrowest lines for tables that stay in one piece: narrower ones break most of their cells,
+/// which is worse than lines that the terminal breaks.
+pub(crate) const WHOLE: usize = 80;
+
+/// The widest lines: sentences are hard to follow from the end of a longer one to the next.
+const WIDEST: usize = 120;
+
+/// Where there is no terminal.
+const WIDTH: usize = 100;
+
+/// How to print for whoever reads stdout: as wide as the terminal, but at least `narrowest`
+/// columns.
+pub(crate) fn style(narrowest: usize) -> Style {
     let terminal = std::io::stdout().is_terminal();
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-    Style { color: terminal && !no_color && !dumb, width: 100 }
+    let width = columns().unwrap_or(WIDTH).clamp(narrowest, WIDEST);
+    Style { color: terminal && !no_color && !dumb, width }
+}
+
+/// The columns asked for by `COLUMNS`, or those of the terminal on stdout.
+fn columns() -> Option<usize> {
+    let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let terminal = || terminal_size::terminal_size_of(std::io::stdout());
+    asked.or_else(|| terminal().map(|(width, _)| width.0.into())).filter(|columns| *columns > 0)
 }
 
 /// Whether these files can be written, asked before anything is measured for them.
@@ -81,7 +103,7 @@ pub(crate) fn emit<'a>(
     if !forms.quiet && !record.warnings.is_empty() {
         eprint!(
             "{}",
-            linerate_report::warnings(&record.warnings, &Style { color: false, ..style() })
+            linerate_report::warnings(&record.warnings, &Style { color: false, ..style(NARROW) })
         );
     }
     print(if forms.json { &json } else { text })

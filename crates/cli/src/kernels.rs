@@ -48,7 +48,7 @@ pub(crate) fn kernels(args: &KernelsArgs) -> Result<Answer, Failure> {
     let outcome = sweep(&request, &Watch { stop: &stop, progress: &show });
     progress.clear();
     let report = outcome.map_err(Failure::new)?.report;
-    let text = linerate_report::kernels(&report, &emit::style());
+    let text = linerate_report::kernels(&report, &emit::style(emit::NARROW));
     let (is_wrong, is_interrupted) = (!report.wrong.is_empty(), report.interrupted);
     if let Some(folder) = &args.svg {
         plot(&report, folder)?;

@@ -104,7 +104,11 @@ fn text_of(record: &Record) -> String {
     let Body::Run(report) = &record.body else { return String::new() };
     let finding = diagnose(report);
     let kernels = advise(report).map_or(String::new(), |advice| advice.sentence + "\n");
-    format!("{}\n{}\n{kernels}", linerate_report::run(report, &emit::style()), finding.sentence)
+    format!(
+        "{}\n{}\n{kernels}",
+        linerate_report::run(report, &emit::style(emit::WHOLE)),
+        finding.sentence
+    )
 }
 
 /// Prints the profile that a broken stage left behind, and says what broke.

@@ -96,7 +96,7 @@ pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
     let body = Body::Tune(Box::new(report));
     let record = Record { provenance, figures, warnings, body };
     let text = match &record.body {
-        Body::Tune(report) => linerate_report::tune(report, &emit::style()),
+        Body::Tune(report) => linerate_report::tune(report, &emit::style(emit::WHOLE)),
         Body::Run(_) | Body::Kernels(_) => String::new(),
     };
     if let Some(kept) = &kept {
