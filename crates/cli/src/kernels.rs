@@ -13,6 +13,7 @@ use linerate_kernelbench::summary;
 use linerate_kernelbench::{Filter, Request, Watch, peer_reports, sweep, variant_reports};
 use linerate_record::kernels::{Kernel, KernelsReport, State};
 use linerate_record::{Body, Provenance, Record, Warning};
+use linerate_report::Sizes;
 use serde_json::json;
 use std::fmt::Write;
 use std::fs;
@@ -48,7 +49,9 @@ pub(crate) fn kernels(args: &KernelsArgs) -> Result<Answer, Failure> {
     let outcome = sweep(&request, &Watch { stop: &stop, progress: &show });
     progress.clear();
     let report = outcome.map_err(Failure::new)?.report;
-    let text = linerate_report::kernels(&report, &emit::style(emit::NARROW));
+    // Somebody who names sizes wants to see them.
+    let sizes = if args.size.is_empty() { Sizes::Distinct } else { Sizes::All };
+    let text = linerate_report::kernels(&report, sizes, &emit::style(emit::NARROW));
     let (is_wrong, is_interrupted) = (!report.wrong.is_empty(), report.interrupted);
     if let Some(folder) = &args.svg {
         plot(&report, folder)?;

@@ -12,19 +12,29 @@ use crate::Style;
 use crate::layout::{Grid, Paint, labelled, stacked};
 use crate::value::{ABSENT, clean, count, quoted, tiers};
 use cases::{Block, Load, Section, Unit, blocks};
-use linerate_record::kernels::{Kernel, KernelsReport, VariantReport};
+use linerate_record::kernels::{Kernel, KernelsReport, PeerReport, Role, Row, VariantReport};
 use linerate_record::units::three_digits;
+use matrix::Page;
 use std::collections::BTreeSet;
 
+/// What becomes of sizes that a line has no room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sizes {
+    /// All are shown, in several tables if need be.
+    All,
+    /// Those close to another are left out, and named below the tables.
+    Distinct,
+}
+
 /// The report of `linerate kernels`.
-pub fn kernels(report: &KernelsReport, style: &Style) -> String {
+pub fn kernels(report: &KernelsReport, sizes: Sizes, style: &Style) -> String {
     let (unit, blocks) = (Unit::of(report), blocks(report));
-    let mut left_out = Vec::new();
+    let mut page = Page { unit, sizes, style, left_out: Vec::new() };
     let mut parts = vec![head(report, style), wrong(report, style)];
     for kernel in Kernel::ALL {
-        parts.extend(tables(kernel, &blocks, unit, style, &mut left_out));
+        parts.extend(tables(kernel, &blocks, &mut page));
     }
-    parts.push(notes(report, &blocks, &left_out, unit, style));
+    parts.push(notes(report, &blocks, &page));
     parts.push(not_timed(report, style));
     parts.push(verdict(report, &blocks, unit, style));
     stacked(&parts)
@@ -43,7 +53,7 @@ fn head(report: &KernelsReport, style: &Style) -> String {
     lines += &line("clock", &clock(report), style);
     lines += &line("core", &core(report), style);
     if let Some(cold) = &report.cold {
-        lines += &line("cold", &cold_text(cold), style);
+        lines += &line("cold", &cold.eviction, style);
     }
     lines + &line("measured", &measured(report), style)
 }
@@ -81,16 +91,6 @@ fn core(report: &KernelsReport) -> String {
     text
 }
 
-/// What `cold` means.
-pub(crate) fn cold_text(cold: &linerate_record::kernels::ColdState) -> String {
-    format!(
-        "buffers {} octets apart over {} MiB; {}",
-        count(cold.stride_octets),
-        three_digits(cold.footprint_octets as f64 / f64::from(1 << 20)),
-        cold.eviction
-    )
-}
-
 fn measured(report: &KernelsReport) -> String {
     let mut parts = vec![format!("median of {} rounds", rounds(report))];
     if report.windows.total > 0 {
@@ -121,20 +121,34 @@ pub(crate) fn rounds(report: &KernelsReport) -> String {
     }
 }
 
-/// How far the 90 % intervals of the times reach: `90 % intervals: half within 0.8 %, all within
-/// 6.1 %`. `None` without intervals.
-pub(crate) fn spread(report: &KernelsReport, unit: Unit) -> Option<String> {
-    let reach = |row| {
+/// How far the 90 % intervals of the times in `blocks` reach: `90 % intervals: half within 0.8 %,
+/// the widest 6.1 %: avx2 of copy, cold, aligned, at 20`; of one block the name and the load only.
+/// `None` without intervals.
+pub(crate) fn spread(blocks: &[Block], unit: Unit) -> Option<String> {
+    let reach = |row: &Row| {
         let (low, high) = unit.interval(row)?;
         let time = unit.time(row)?;
         Some((high - time).max(time - low) / time)
     };
-    let mut reaches: Vec<f64> = report.rows.iter().filter_map(reach).collect();
-    reaches.sort_by(f64::total_cmp);
-    let widest = reaches.last()?;
+    let mut reaches = Vec::new();
+    for block in blocks {
+        for series in &block.series {
+            let rows = series.rows.iter();
+            reaches.extend(rows.filter_map(|(load, row)| Some((reach(row)?, block, series, load))));
+        }
+    }
+    reaches.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (widest, block, series, load) = reaches.last()?;
     let percent = |share: f64| three_digits(share * 100.0);
-    let median = percent(reaches[reaches.len() / 2]);
-    Some(format!("90 % intervals: half within {median} %, all within {} %", percent(*widest)))
+    let (median, widest) = (percent(reaches[reaches.len() / 2].0), percent(*widest));
+    let of = match blocks {
+        [_] => String::new(),
+        _ => format!(" of {}, {},", block.kernel, block.case_text()),
+    };
+    let (name, load) = (series.name, load.text());
+    Some(format!(
+        "90 % intervals: half within {median} %, the widest {widest} %: {name}{of} at {load}"
+    ))
 }
 
 fn wrong(report: &KernelsReport, style: &Style) -> String {
@@ -147,47 +161,31 @@ fn wrong(report: &KernelsReport, style: &Style) -> String {
 }
 
 /// The tables of one kernel.
-fn tables(
-    kernel: Kernel,
-    blocks: &[Block],
-    unit: Unit,
-    style: &Style,
-    left_out: &mut Vec<Load>,
-) -> Vec<String> {
+fn tables(kernel: Kernel, blocks: &[Block], page: &mut Page) -> Vec<String> {
     let of = |section| {
         blocks.iter().filter(move |block| block.kernel == kernel && block.section == section)
     };
     let mut tables = Vec::new();
-    tables.extend(of(Section::Aligned).map(|block| matrix::table(block, unit, style, left_out)));
+    tables.extend(of(Section::Aligned).map(|block| matrix::table(block, page)));
     let misaligned: Vec<&Block> = of(Section::Misaligned).collect();
-    tables.push(matrix::placements(&misaligned, unit, style, left_out));
+    tables.push(matrix::placements(&misaligned, page));
     for section in [Section::Mixes, Section::Latency, Section::JustWritten, Section::Cold] {
-        tables.extend(of(section).map(|block| matrix::table(block, unit, style, left_out)));
+        tables.extend(of(section).map(|block| matrix::table(block, page)));
     }
     tables
 }
 
 /// What the marks of the tables mean, and what they leave out.
-fn notes(
-    report: &KernelsReport,
-    blocks: &[Block],
-    left_out: &[Load],
-    unit: Unit,
-    style: &Style,
-) -> String {
+fn notes(report: &KernelsReport, blocks: &[Block], page: &Page) -> String {
+    let (unit, style) = (page.unit, page.style);
     if blocks.is_empty() {
         return line("", "nothing was timed", style);
     }
-    let mark = format!(
-        "{} fastest variant, or within 1 % of it; % of the bound: its time over that of the \
-         selected routine, in the same rounds",
-        matrix::FASTEST
-    );
-    let mut notes = line("", &mark, style);
-    if let Some(spread) = spread(report, unit) {
+    let mut notes: String = marks(report).iter().map(|mark| line("", mark, style)).collect();
+    if let Some(spread) = spread(blocks, unit) {
         notes += &line("", &spread, style);
     }
-    let left_out: BTreeSet<Load> = left_out.iter().copied().collect();
+    let left_out: BTreeSet<Load> = page.left_out.iter().copied().collect();
     if !left_out.is_empty() {
         let sizes: Vec<String> = left_out.into_iter().map(Load::text).collect();
         let text = format!("not shown for want of width: {}", sizes.join(", "));
@@ -202,6 +200,34 @@ fn notes(
     notes
 }
 
+/// Shares of a bound differ by about this much from run to run.
+const ABOVE_BOUND: f64 = 1.02;
+
+/// The marks that the tables use.
+fn marks(report: &KernelsReport) -> Vec<String> {
+    let rows = |role| report.rows.iter().filter(move |row| row.role == role);
+    let (fastest, has_selected) = (matrix::FASTEST, rows(Role::Selected).next().is_some());
+    let mut marks = Vec::new();
+    if has_selected || rows(Role::Variant).next().is_some() {
+        let selected = if has_selected { "selected and " } else { "" };
+        marks.push(format!(
+            "{fastest} fastest of {selected}the variants timed, or within 1 % of it"
+        ));
+    }
+    let most = rows(Role::Selected).filter_map(|row| row.of_bound).reduce(f64::max);
+    if most.is_some() {
+        let text = "% of the bound: its time over that of selected, in the same rounds";
+        marks.push(text.to_owned());
+    }
+    if most.is_some_and(|most| most > ABOVE_BOUND) {
+        let text = "above 100 %: a bound is a plain loop or the C library's routine, and selected \
+                    avoids something that it does not: branches on the length, vectors that \
+                    straddle two lines, waits for lines written under a mask";
+        marks.push(text.to_owned());
+    }
+    marks
+}
+
 fn not_timed(report: &KernelsReport, style: &Style) -> String {
     let mut grid = Grid::new(&["not timed", "because"]);
     for variant in &report.variants {
@@ -209,7 +235,7 @@ fn not_timed(report: &KernelsReport, style: &Style) -> String {
             grid.row(vec![variant.name.clone(), why]);
         }
     }
-    for peer in report.peers.iter().filter(|peer| !peer.available) {
+    for peer in report.peers.iter().filter(|peer| !peer.available && is_wanted(peer, report)) {
         let why = peer.reason.as_deref().unwrap_or("no reason given");
         grid.row(vec![format!("{} ({})", peer.name, peer.source), why.to_owned()]);
     }
@@ -217,6 +243,13 @@ fn not_timed(report: &KernelsReport, style: &Style) -> String {
         grid.row(vec![skipped.what.clone(), skipped.reason.clone()]);
     }
     grid.render(style)
+}
+
+/// Whether the peer has a kernel that was asked for, as far as the record tells.
+fn is_wanted(peer: &PeerReport, report: &KernelsReport) -> bool {
+    let is_timed = |kernel: &Kernel| report.rows.iter().any(|row| row.kernel == *kernel);
+    let tells = !peer.kernels.is_empty() && !report.rows.is_empty() && !report.interrupted;
+    !tells || peer.kernels.iter().any(is_timed)
 }
 
 fn variant_reason(variant: &VariantReport) -> Option<String> {

@@ -18,7 +18,7 @@ pub mod svg;
 mod tune;
 mod value;
 
-pub use kernels::kernels;
+pub use kernels::{Sizes, kernels};
 use linerate_record::Warning;
 pub use run::run;
 pub use tune::tune;
@@ -28,7 +28,8 @@ pub use tune::tune;
 pub struct Style {
     /// Whether to colour, with ANSI escape sequences.
     pub color: bool,
-    /// Columns to stay within. Under about 80, long cells are broken over several lines.
+    /// Columns to stay within, at least 40. Under about 80, long cells are broken over several
+    /// lines.
     pub width: usize,
 }
 

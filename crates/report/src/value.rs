@@ -26,6 +26,11 @@ pub(crate) fn count(n: u64) -> String {
     grouped
 }
 
+/// `1 octet`, `1460 octets`.
+pub(crate) fn octets(n: u64) -> String {
+    if n == 1 { "1 octet".to_owned() } else { format!("{n} octets") }
+}
+
 /// A share as a percentage, to a tenth.
 pub(crate) fn percent(share: f64) -> String {
     let text = format!("{:.1}", share * 100.0);
@@ -123,6 +128,7 @@ mod tests {
         assert_eq!(count(999), "999");
         assert_eq!(count(1000), "1,000");
         assert_eq!(count(u64::MAX), "18,446,744,073,709,551,615");
+        assert_eq!((octets(0), octets(1)), ("0 octets".to_owned(), "1 octet".to_owned()));
         assert_eq!(percent(0.31249), "31.2");
         assert_eq!(percent(-0.0001), "0.0");
     }

@@ -212,6 +212,29 @@ impl<'a> Block<'a> {
         rows.filter_map(timed).min_by(|(_, a), (_, b)| a.total_cmp(b))
     }
 
+    /// What its calls have in common: `warm, aligned`, `cold, src+14 dst+2`, `warm, aligned,
+    /// latency`.
+    pub(crate) fn case_text(&self) -> String {
+        let (state, timing) = (self.state_text(), self.timing_text());
+        format!("{state}, {}{timing}", self.placement.text())
+    }
+
+    pub(crate) fn state_text(&self) -> &'static str {
+        match self.section {
+            Section::Aligned | Section::Misaligned | Section::Latency => "warm",
+            Section::Mixes => "warm, random sizes",
+            Section::JustWritten => "header just written",
+            Section::Cold => "cold",
+        }
+    }
+
+    pub(crate) fn timing_text(&self) -> &'static str {
+        match self.timing {
+            Timing::Throughput => "",
+            Timing::Latency => ", latency",
+        }
+    }
+
     /// What the bound is: one routine, or the fastest of several in each column.
     pub(crate) fn bound_text(&self) -> Option<String> {
         let names: Vec<&str> = self.of_role(Role::Bound).map(|series| series.name).collect();

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tables of one block: a column per size, a row per routine.
 //!
-//! A table that is too wide loses the sizes that are close to another; if that is not enough it is
-//! broken into several below each other, since cells that wrap cannot be compared.
+//! A table that is too wide loses the sizes that are close to another, unless all are wanted; if
+//! that is not enough it is broken into several below each other, since cells that wrap cannot be
+//! compared.
 
-use super::cases::{Block, Load, Section, Unit};
-use crate::Style;
+use super::cases::{Block, Load, Series, Unit};
 use crate::layout::{CHOSEN, Grid, Paint, painted};
 use crate::value::{ABSENT, clean};
-use linerate_record::kernels::{Role, Row, Timing};
+use crate::{Sizes, Style};
+use linerate_record::kernels::{Role, Row};
 use linerate_record::units::three_digits;
 
-/// What stands before the time of the fastest variant.
+/// What stands before the least time among `selected` and the variants.
 pub(super) const FASTEST: &str = "*";
 /// Times closer than this are the same: medians repeat no better.
 const TIE: f64 = 1.01;
@@ -29,42 +30,49 @@ struct Line {
     cells: Vec<String>,
 }
 
-/// The table of a block under its title. `left_out` collects the sizes that found no room.
-pub(super) fn table(block: &Block, unit: Unit, style: &Style, left_out: &mut Vec<Load>) -> String {
-    let loads = block.loads();
+/// How tables are laid out.
+pub(super) struct Page<'a> {
+    pub(super) unit: Unit,
+    pub(super) sizes: Sizes,
+    pub(super) style: &'a Style,
+    /// The sizes that found no room so far.
+    pub(super) left_out: Vec<Load>,
+}
+
+/// The table of a block under its title.
+pub(super) fn table(block: &Block, page: &mut Page) -> String {
+    let (loads, unit) = (block.loads(), page.unit);
     let mut lines = Vec::new();
     if block.of_role(Role::Bound).next().is_some() {
         lines.push(of_role(block, Role::Bound, "bound", &loads, unit));
     }
-    for series in block.of_role(Role::Selected) {
-        let cell = |load| time(series.rows.get(load).copied(), unit);
-        lines.push(line(true, series.name, loads.iter().map(cell)));
-        lines.extend(share_line(block, &loads));
-    }
     let best: Vec<f64> = loads.iter().map(|&load| best_time(block, load, unit)).collect();
-    for series in block.of_role(Role::Variant) {
+    let marked = |series: &Series| {
         let cell = |(load, best): (&Load, &f64)| {
             let row = series.rows.get(load).copied();
             let is_best = row.and_then(|r| unit.time(r)).is_some_and(|time| time <= best * TIE);
             format!("{}{}", if is_best { FASTEST } else { "" }, time(row, unit))
         };
-        lines.push(line(false, series.name, loads.iter().zip(&best).map(cell)));
+        let is_selected = series.role == Role::Selected;
+        line(is_selected, series.name, loads.iter().zip(&best).map(cell))
+    };
+    for series in block.of_role(Role::Selected) {
+        lines.push(marked(series));
+        lines.extend(share_line(block, &loads));
     }
+    lines.extend(block.of_role(Role::Variant).map(marked));
     for series in block.of_role(Role::Peer) {
         let cell = |load| time(series.rows.get(load).copied(), unit);
         lines.push(line(false, series.name, loads.iter().map(cell)));
     }
-    render(&title(block, unit), &loads, &lines, style, left_out)
+    let title = title(block, &block.case_text(), unit);
+    render(&title, &loads, &lines, page)
 }
 
 /// One table for all misaligned placements of a kernel: three or four lines each.
-pub(super) fn placements(
-    blocks: &[&Block],
-    unit: Unit,
-    style: &Style,
-    left_out: &mut Vec<Load>,
-) -> String {
+pub(super) fn placements(blocks: &[&Block], page: &mut Page) -> String {
     let Some(first) = blocks.first() else { return String::new() };
+    let unit = page.unit;
     let mut loads: Vec<Load> = blocks.iter().flat_map(|block| block.loads()).collect();
     loads.sort_unstable();
     loads.dedup();
@@ -83,7 +91,8 @@ pub(super) fn placements(
             lines.push(of_role(block, Role::Variant, "  fastest variant", &loads, unit));
         }
     }
-    render(&title(first, unit), &loads, &lines, style, left_out)
+    let case = format!("{}, misaligned{}", first.state_text(), first.timing_text());
+    render(&title(first, &case, unit), &loads, &lines, page)
 }
 
 fn line(is_selected: bool, label: &str, cells: impl Iterator<Item = String>) -> Line {
@@ -116,8 +125,10 @@ fn absent(has_row: bool) -> String {
     if has_row { ABSENT.to_owned() } else { String::new() }
 }
 
+/// The least time of `selected` and the variants; not a number if none was timed.
 fn best_time(block: &Block, load: Load, unit: Unit) -> f64 {
-    block.fastest(Role::Variant, load, unit).map_or(f64::NAN, |(_, time)| time)
+    let times = [Role::Selected, Role::Variant].map(|role| block.fastest(role, load, unit));
+    times.into_iter().flatten().map(|(_, time)| time).fold(f64::NAN, f64::min)
 }
 
 fn time(row: Option<&Row>, unit: Unit) -> String {
@@ -132,37 +143,18 @@ fn shortened(name: &str) -> String {
     name.chars().take(LONGEST_NAME - 1).chain(['…']).collect()
 }
 
-fn title(block: &Block, unit: Unit) -> String {
-    let placement = match (block.section, block.placement.is_aligned()) {
-        (Section::Misaligned, _) => "misaligned".to_owned(),
-        (_, true) => "aligned".to_owned(),
-        (_, false) => block.placement.text(),
-    };
-    let state = match block.section {
-        Section::Aligned | Section::Misaligned | Section::Latency => "warm",
-        Section::Mixes => "warm, random sizes",
-        Section::JustWritten => "header just written",
-        Section::Cold => "cold",
-    };
-    let timing = match block.timing {
-        Timing::Throughput => "",
-        Timing::Latency => ", latency",
-    };
-    let what = format!("{state}, {placement}{timing}");
+fn title(block: &Block, case: &str, unit: Unit) -> String {
     let bound = block.bound_text().map(|bound| format!("; bound: {bound}")).unwrap_or_default();
-    clean(&format!("{}, {what}: {} per call{bound}", block.kernel, unit.name()))
+    clean(&format!("{}, {case}: {} per call{bound}", block.kernel, unit.name()))
 }
 
-fn render(
-    title: &str,
-    loads: &[Load],
-    lines: &[Line],
-    style: &Style,
-    left_out: &mut Vec<Load>,
-) -> String {
+fn render(title: &str, loads: &[Load], lines: &[Line], page: &mut Page) -> String {
+    let style = page.style;
     let all: Vec<usize> = (0..loads.len()).collect();
-    let shown = if fits(&all, loads, lines, style) { all } else { distinct(loads) };
-    left_out.extend((0..loads.len()).filter(|i| !shown.contains(i)).map(|i| loads[i]));
+    let keeps_all = page.sizes == Sizes::All || fits(&all, loads, lines, style);
+    let shown = if keeps_all { all } else { distinct(loads) };
+    let left_out = (0..loads.len()).filter(|index| !shown.contains(index));
+    page.left_out.extend(left_out.map(|index| loads[index]));
     let mut text = painted(Paint::Head, &textwrap::fill(title, style.width), style) + "\n";
     let per_table = columns_per_table(&shown, loads, lines, style);
     for (index, columns) in shown.chunks(per_table.max(1)).enumerate() {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the tables say, in sentences: how far the selected routine is from the bound, and where a
-//! variant called by name is faster.
+//! What the tables say, in sentences: how far the selected routine is from the bound, where a
+//! variant called by name is faster, and where somebody else's routine is.
 
-use super::cases::{Block, Load, Section, Unit};
-use crate::value::percent;
+use super::cases::{Block, Load, Section, Series, Unit};
+use crate::value::{octets, percent};
 use linerate_record::kernels::{Kernel, KernelsReport, Role, Row};
 use linerate_record::units::three_digits;
 
@@ -12,6 +12,8 @@ const QUOTED: [u64; 2] = [1460, 4096];
 /// Faster by less is not worth a name in a caller's code: a few per cent come and go with the
 /// placement of code.
 const WORTH_IT: f64 = 1.05;
+/// Times closer than this are the same: medians repeat no better.
+const TIE: f64 = 1.01;
 
 /// One paragraph for `kernel`; `None` when nothing was selected or timed.
 pub(super) fn sentences(
@@ -32,10 +34,15 @@ pub(super) fn sentences(
         ["", cold] => format!("cold, {cold}."),
         [warm, cold] => format!("{warm}; cold, {cold}."),
     };
-    let sized = first(Section::Aligned).and_then(|block| gains(block, unit));
-    let mixed = first(Section::Mixes).and_then(|block| gains(block, unit));
-    let text = format!("{sentences} {}", by_name(sized.as_deref(), mixed.as_deref()));
-    let text = text.trim();
+    let others = |section| {
+        let is_other = |series: &Series| series.role == Role::Variant && series.name != selected;
+        first(section).and_then(|block| leads(block, unit, &is_other, WORTH_IT))
+    };
+    let (sized, mixed) = (others(Section::Aligned), others(Section::Mixes));
+    let by_name = by_name(sized.as_deref(), mixed.as_deref());
+    let peers = faster_peers(blocks.iter().filter(|block| block.kernel == kernel), unit);
+    let text = format!("{sentences} {by_name} {peers}");
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     (!text.is_empty()).then(|| format!("{kernel} ({selected}): {text}"))
 }
 
@@ -58,8 +65,8 @@ fn shares(block: &Block, sizes: &[u64]) -> String {
             bound if last_bound == Some(bound) => String::new(),
             bound => format!(" of the speed of {}", bound.unwrap_or("the bound")),
         };
-        let octets = if last_bound.is_none() { " octets" } else { "" };
-        texts.push(format!("{}{of} at {size}{octets}", share_text(row, share)));
+        let at = if last_bound.is_none() { octets(size) } else { size.to_string() };
+        texts.push(format!("{}{of} at {at}", share_text(row, share)));
         last_bound = Some(row.bound.as_deref());
     }
     texts.join(", ")
@@ -75,73 +82,127 @@ fn share_text(row: &Row, share: f64) -> String {
 }
 
 /// What a caller gains who names a variant. Empty when nothing can be compared.
-fn by_name(sized: Option<&[Gain]>, mixed: Option<&[Gain]>) -> String {
+fn by_name(sized: Option<&[Lead]>, mixed: Option<&[Lead]>) -> String {
     let least = three_digits((WORTH_IT - 1.0) * 100.0);
-    let has_gains = |gains: Option<&[Gain]>| gains.is_some_and(|gains| !gains.is_empty());
-    if !has_gains(sized) && !has_gains(mixed) {
+    let has_leads = |leads: Option<&[Lead]>| leads.is_some_and(|leads| !leads.is_empty());
+    if !has_leads(sized) && !has_leads(mixed) {
         return match sized.or(mixed) {
-            Some(_) => format!("No variant called by name is more than {least} % faster."),
+            Some(_) => format!(
+                "No other variant called by name is more than {least} % faster with its whole \
+                 interval."
+            ),
             None => String::new(),
         };
     }
-    let part = |when: &str, gains: Option<&[Gain]>| match gains {
+    let part = |when: &str, leads: Option<&[Lead]>| match leads {
         None => None,
         Some([]) => Some(format!("{when} none is more than {least} % faster.")),
-        Some(gains) => Some(format!("{when} call by name: {}.", gain_list(gains))),
+        Some(leads) => {
+            let text =
+                |lead: &Lead| format!("{} at {} ({} faster)", lead.name, lead.at(), lead.by());
+            let texts: Vec<String> = leads.iter().map(text).collect();
+            Some(format!("{when} call by name: {}.", texts.join("; ")))
+        }
     };
     let parts = [part("At a fixed size", sized), part("On random sizes", mixed)];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
-/// A variant and the loads in a row at which it is fastest, and by how much at most.
-struct Gain<'a> {
-    variant: &'a str,
+/// Where somebody else's routine is faster than the selected one, in all cases of a kernel: a
+/// sentence for each such routine.
+fn faster_peers<'b, 'a: 'b>(blocks: impl Iterator<Item = &'b Block<'a>>, unit: Unit) -> String {
+    let is_peer = |series: &Series| series.role == Role::Peer;
+    let mut sentences: Vec<(&str, String)> = Vec::new();
+    for block in blocks {
+        for lead in leads(block, unit, &is_peer, 1.0).unwrap_or_default() {
+            let case = format!("{}, at {} ({})", block.case_text(), lead.at(), lead.by());
+            match sentences.iter_mut().find(|(name, _)| *name == lead.name) {
+                Some((_, sentence)) => *sentence += &format!("; {case}"),
+                None => {
+                    let sentence = format!("{} is faster than selected: {case}", lead.name);
+                    sentences.push((lead.name, sentence));
+                }
+            }
+        }
+    }
+    sentences.into_iter().map(|(_, sentence)| sentence + ". ").collect()
+}
+
+/// A routine, the loads in a block at which it is the fastest of its kind and ahead of the selected
+/// routine, and the greatest quotient of speeds among them.
+struct Lead<'a> {
+    name: &'a str,
     loads: Vec<Load>,
     most: f64,
 }
 
-/// The gains worth it, in the order of loads; `None` without a selected routine beside a variant.
-fn gains<'a>(block: &Block<'a>, unit: Unit) -> Option<Vec<Gain<'a>>> {
-    let mut gains: Vec<Gain> = Vec::new();
-    let mut compared = false;
+impl Lead<'_> {
+    /// `20, 40 and 64`.
+    fn at(&self) -> String {
+        let loads: Vec<String> = self.loads.iter().map(|load| load.text()).collect();
+        match loads.as_slice() {
+            [rest @ .., last] if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+            one => one.concat(),
+        }
+    }
+
+    /// `up to 7.9 %`.
+    fn by(&self) -> String {
+        let up_to = if self.loads.len() > 1 { "up to " } else { "" };
+        format!("{up_to}{} %", percent(self.most - 1.0))
+    }
+}
+
+/// The routines of a kind that lead by more than `worth` with the whole interval, and by more than
+/// a tie, in the order of loads. `None` if there is none beside a selected routine.
+fn leads<'a>(
+    block: &Block<'a>,
+    unit: Unit,
+    is_wanted: &dyn Fn(&Series) -> bool,
+    worth: f64,
+) -> Option<Vec<Lead<'a>>> {
+    let mut leads: Vec<Lead> = Vec::new();
+    let mut is_compared = false;
     for load in block.loads() {
-        let selected = block.selected(load).and_then(|row| unit.time(row));
-        let (Some(selected), Some((row, best))) =
-            (selected, block.fastest(Role::Variant, load, unit))
-        else {
+        let Some(selected) = block.selected(load) else { continue };
+        let rows = block.series.iter().filter(|series| is_wanted(series));
+        let rows = rows.filter_map(|series| series.rows.get(&load).copied());
+        let ahead = rows.filter_map(|row| Some((row, ahead(row, selected, unit)?)));
+        let ahead: Vec<(&Row, Ahead)> = ahead.collect();
+        is_compared |= !ahead.is_empty();
+        let clear = ahead.into_iter().filter(|(_, by)| by.least > worth && by.median > TIE);
+        let Some((row, by)) = clear.max_by(|a, b| a.1.median.total_cmp(&b.1.median)) else {
             continue;
         };
-        compared = true;
-        let ratio = selected / best;
-        if ratio <= WORTH_IT {
-            continue;
-        }
-        match gains.iter_mut().find(|gain| gain.variant == row.variant) {
-            Some(gain) => {
-                gain.loads.push(load);
-                gain.most = gain.most.max(ratio);
+        match leads.iter_mut().find(|lead| lead.name == row.variant) {
+            Some(lead) => {
+                lead.loads.push(load);
+                lead.most = lead.most.max(by.median);
             }
-            None => gains.push(Gain { variant: &row.variant, loads: vec![load], most: ratio }),
+            None => leads.push(Lead { name: &row.variant, loads: vec![load], most: by.median }),
         }
     }
-    compared.then_some(gains)
+    is_compared.then_some(leads)
 }
 
-fn gain_list(gains: &[Gain]) -> String {
-    let text = |gain: &Gain| {
-        let loads: Vec<String> = gain.loads.iter().map(|load| load.text()).collect();
-        let most = if loads.len() > 1 { "up to " } else { "" };
-        let (loads, percent) = (listed(&loads), percent(gain.most - 1.0));
-        format!("{} at {loads} ({most}{percent} % faster)", gain.variant)
+/// The speed of a routine over that of another, and the lower end of its interval.
+struct Ahead {
+    median: f64,
+    least: f64,
+}
+
+/// How far `row` is ahead of `selected`. From the shares of their bound where both are known: these
+/// are taken by round, so that a clock that moves is in both; otherwise from the times. The
+/// interval is that of the worst ends, and so too wide rather than too narrow; without ends it has
+/// no lower one.
+fn ahead(row: &Row, selected: &Row, unit: Unit) -> Option<Ahead> {
+    let quotient = |(over, under): (f64, f64)| over / under;
+    let times = unit.time(selected).zip(unit.time(row))?;
+    let shares = row.of_bound.zip(selected.of_bound);
+    let ends = match shares {
+        Some(_) => row.of_bound_low.zip(selected.of_bound_high),
+        None => unit.interval(selected).zip(unit.interval(row)).map(|(s, r)| (s.0, r.1)),
     };
-    gains.iter().map(text).collect::<Vec<_>>().join("; ")
-}
-
-/// `a, b and c`.
-fn listed(words: &[String]) -> String {
-    match words {
-        [] => String::new(),
-        [one] => one.clone(),
-        [rest @ .., last] => format!("{} and {last}", rest.join(", ")),
-    }
+    let least = ends.map_or(f64::NEG_INFINITY, quotient);
+    Some(Ahead { median: quotient(shares.unwrap_or(times)), least })
 }

@@ -43,6 +43,8 @@ text { font: 12px system-ui, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif; fi
 .line { fill: none; stroke: currentColor; stroke-width: 2; stroke-linejoin: round }
 .bound.line { stroke-width: 1.5; stroke-dasharray: 7 4 }
 .selected.line { stroke-width: 9; stroke-opacity: 0.2; stroke-linecap: round }
+.dot { fill: none; stroke: currentColor; stroke-width: 1.5 }
+.selected.dot { stroke-width: 5; stroke-opacity: 0.3 }
 .marker, .bar { fill: currentColor }
 .peer.marker { fill: #ffffff; stroke: currentColor; stroke-width: 1.5 }
 .bound.bar { fill: none; stroke: currentColor; stroke-dasharray: 4 3 }
@@ -178,6 +180,19 @@ impl Canvas {
         let points: Vec<String> = points.iter().map(point).collect();
         let (class, points) = (look.class(), points.join(" "));
         self.push(&format!("<polyline class=\"{class} line\" points=\"{points}\"/>"));
+    }
+
+    /// What stands for a line of one point: a ring for looks without a marker, small for the bound
+    /// and wide for what is selected, so that neither hides the other.
+    pub(super) fn dot(&mut self, look: Look, at: (f64, f64)) {
+        let radius = match look {
+            Look::Bound => 3.0,
+            Look::Selected => 8.0,
+            Look::Variant(_) | Look::Peer(_) => return,
+        };
+        let [x, y, radius] = [at.0, at.1, radius].map(number);
+        let class = look.class();
+        self.push(&format!("<circle class=\"{class} dot\" cx=\"{x}\" cy=\"{y}\" r=\"{radius}\"/>"));
     }
 
     /// The markers of a routine at points; nothing for looks without.

@@ -8,8 +8,8 @@ use super::bars::{Bar, BarChart, Group};
 use super::canvas::{Caption, Look};
 use super::lines::{Line, LineChart};
 use crate::kernels::cases::{Block, Load, Section, Series, Unit, blocks};
-use crate::kernels::{cold_text, rounds, spread};
-use crate::value::tiers;
+use crate::kernels::{rounds, spread};
+use crate::value::{octets, tiers};
 use linerate_record::kernels::{Kernel, KernelsReport, Mix, Role, Row};
 use linerate_record::units::three_digits;
 
@@ -50,7 +50,7 @@ impl View<'_> {
         let quoted = sizes.clone().find(is_quoted).or_else(|| sizes.max_by(f64::total_cmp))?;
         let mut notes = vec![self.conditions()];
         if let (Section::Cold, Some(cold)) = (self.block.section, &self.report.cold) {
-            notes.push(format!("Cold: {}.", cold_text(cold)));
+            notes.push(format!("Cold: {}.", cold.eviction));
         }
         let caption = Caption {
             name: format!("{}-{state}", self.block.kernel),
@@ -63,7 +63,7 @@ impl View<'_> {
             caption,
             x_label: "octets per call (both axes logarithmic)".to_owned(),
             y_label: self.speed_unit().to_owned(),
-            quoted: (quoted, "octets".to_owned()),
+            quoted: (quoted, octets(quoted as u64)),
             lines,
         };
         Some(Plot { name, title, svg: chart.svg() })
@@ -121,7 +121,7 @@ impl View<'_> {
                 "IMIX: seven of 40 to 63 octets, four of 556, one of 1460".into()
             }
             Load::Mix(_) => format!("any of {} octets", load.text().replace('-', " to ")),
-            Load::Size(size) => format!("{size} octets"),
+            Load::Size(size) => octets(size),
         };
         Group { head, bars: bound.into_iter().chain(rest).collect() }
     }
@@ -201,7 +201,7 @@ impl View<'_> {
             parts.push(format!("selected: {name}"));
         }
         parts.push(format!("medians of {} rounds", rounds(self.report)));
-        parts.extend(spread(self.report, self.unit));
+        parts.extend(spread(std::slice::from_ref(self.block), self.unit));
         let tier = tiers([&self.report.cycles_per_tick]);
         if !tier.is_empty() {
             parts.push(format!("tier {tier}"));
@@ -215,9 +215,9 @@ impl View<'_> {
             .iter()
             .filter_map(|line| Some(format!("{} {}", line.name, three_digits(at(line)?))));
         format!(
-            "Lines over the size of the buffer. {} at {} octets: {}.",
+            "Lines over the size of the buffer. {} at {}: {}.",
             self.speed_unit(),
-            three_digits(quoted),
+            octets(quoted as u64),
             values.collect::<Vec<_>>().join(", ")
         )
     }

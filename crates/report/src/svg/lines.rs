@@ -22,7 +22,7 @@ pub(super) struct LineChart {
     pub(super) caption: Caption,
     pub(super) x_label: String,
     pub(super) y_label: String,
-    /// The x that the legend quotes, and its unit.
+    /// The x that the legend quotes, and the same in words.
     pub(super) quoted: (f64, String),
     pub(super) lines: Vec<Line>,
 }
@@ -111,7 +111,11 @@ impl LineChart {
         lines.sort_by_key(depth);
         for line in lines {
             let points: Vec<(f64, f64)> = line.points.iter().map(|p| frame.place(p)).collect();
-            canvas.polyline(line.look, &points);
+            match points.as_slice() {
+                // A line through one point cannot be seen.
+                [only] => canvas.dot(line.look, *only),
+                several => canvas.polyline(line.look, several),
+            }
             canvas.markers(line.look, &points);
         }
         self.legend(&mut canvas, &frame);
@@ -143,17 +147,21 @@ impl LineChart {
 
     /// The lines in the order of their values at the quoted x, fastest on top.
     fn legend(&self, canvas: &mut Canvas, frame: &Frame) {
-        let (quoted, unit) = &self.quoted;
+        let (quoted, words) = &self.quoted;
         let value = |line: &Line| line.at(*quoted).unwrap_or(f64::NEG_INFINITY);
         let mut lines: Vec<&Line> = self.lines.iter().collect();
         lines.sort_by(|a, b| value(b).total_cmp(&value(a)));
         let (left, right) = (RIGHT + 24.0, WIDTH - MARGIN);
-        let head = format!("at {} {unit}", three_digits(*quoted));
+        let head = format!("at {words}");
         canvas.text((right, frame.top + 4.0), "note", Anchor::End, &head);
         for (index, line) in lines.into_iter().enumerate() {
             let y = frame.top + (index as f64 + 1.0) * ENTRY_HEIGHT;
-            canvas.polyline(line.look, &[(left, y), (left + SAMPLE, y)]);
-            canvas.markers(line.look, &[(left + SAMPLE / 2.0, y)]);
+            let middle = (left + SAMPLE / 2.0, y);
+            match line.points.len() {
+                1 => canvas.dot(line.look, middle),
+                _ => canvas.polyline(line.look, &[(left, y), (left + SAMPLE, y)]),
+            }
+            canvas.markers(line.look, &[middle]);
             let start = left + SAMPLE + 10.0;
             let name = cut(&line.name, right - start - 40.0);
             canvas.text((start, y + 4.0), "", Anchor::Start, &name);

@@ -16,6 +16,10 @@ fn plots(report: &KernelsReport) -> Vec<Plot> {
     plots
 }
 
+fn is_of(node: Node, class: &str) -> bool {
+    node.attribute("class").is_some_and(|all| all.split(' ').any(|word| word == class))
+}
+
 fn number(node: Node, attribute: &str) -> f64 {
     let text = node.attribute(attribute).unwrap_or_else(|| panic!("{node:?} has {attribute}"));
     text.parse().unwrap_or_else(|_| panic!("{text} is a number"))
@@ -146,7 +150,7 @@ fn a_plot_says_what_it_shows() {
         assert!(plot.title.contains("Example Processor 9 <9999> & Sons"), "{}", plot.title);
         assert!(texts[1].contains("selected"), "{}", texts[1]);
         let is_cold = plot.name.ends_with("cold");
-        assert_eq!(plot.svg.contains("buffers 2,048 octets apart over 64 MiB"), is_cold);
+        assert_eq!(plot.svg.contains("buffers 2048 octets apart over 64 MiB"), is_cold);
     }
 }
 
@@ -184,5 +188,14 @@ fn one_size_many_routines_and_odd_names_are_drawn_too() {
         }));
     }
     odd.processor = Some("A processor whose name goes on ".repeat(8));
-    assert_eq!(plots(&odd).len(), 5);
+    let plots = plots(&odd);
+    assert_eq!(plots.len(), 5);
+    for plot in plots {
+        let xml = Document::parse(&plot.svg).unwrap();
+        let dots = || of_class(xml.root_element(), "dot");
+        // All 21 in the area and in the legend, for lines through one point are invisible.
+        assert_eq!(dots().filter(|dot| is_of(*dot, "selected")).count(), 42, "{}", plot.name);
+        assert!(dots().any(|dot| is_of(dot, "bound")), "{}", plot.name);
+        assert_eq!(of_class(xml.root_element(), "line").count(), 0, "{}", plot.name);
+    }
 }
