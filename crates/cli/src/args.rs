@@ -45,7 +45,7 @@ pub(crate) struct Common {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) time: Option<f64>,
     /// Processors to use, e.g. 0,2-3 (default: all this process may use, one per core first)
-    #[arg(long, value_name = "LIST", value_parser = cpu_list)]
+    #[arg(long, value_name = "LIST", value_parser = cpu_list, allow_negative_numbers = true)]
     pub(crate) cpus: Option<CpuList>,
     /// Offer packets at this rate: max, line, capture, 1.5Mpps, 5Gb/s (default: the file's)
     #[arg(long, value_parser = rate)]
@@ -98,7 +98,9 @@ pub(crate) struct RunArgs {
 const KERNELS_AFTER: &str = "\
 Every routine is checked against the specification first, then timed in rounds with all others of
 its case. Ratios are to the bound: the fastest load loop for checksums, memcpy for copies, the
-fastest store loop or memset for fills. Examples:
+fastest store loop or memset for fills. Tables print speed as a share of the bound's, and so do the
+names *_of_load of the summary: more is better; *_of_memcpy is time over memcpy's: less is better.
+Examples:
 
   linerate kernels --quick
   linerate kernels --kernel checksum --size 64,1460 --state warm --variant portable,selected
@@ -113,25 +115,29 @@ pub(crate) struct KernelsArgs {
     /// Few cases and rounds, within 5 s
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Only these kernels: checksum, copy, copy_checksum, fill
+    /// Only these kernels, separated by commas: checksum, copy, copy_checksum, fill
     #[arg(long, value_name = "KERNELS", value_delimiter = ',', value_parser = kernel)]
     pub(crate) kernel: Vec<Kernel>,
-    /// Only these variants, and the bounds; --list has their names
+    /// Only these variants, separated by commas, and the bounds; --list has their names, "selected"
+    /// is what callers get who name none
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) variant: Vec<String>,
-    /// Only these sizes in octets, 1 to 65536, and no mixes of sizes
-    #[arg(long, value_name = "OCTETS", value_delimiter = ',', value_parser = size)]
+    /// Only these sizes in octets, separated by commas, 1 to 65536, and no mixes of sizes
+    #[arg(
+        long, value_name = "OCTETS", value_delimiter = ',', value_parser = size,
+        allow_negative_numbers = true
+    )]
     pub(crate) size: Vec<u32>,
-    /// Only these states: warm, cold, just_written
+    /// Only these states, separated by commas: warm, cold, just_written
     #[arg(long, value_name = "STATES", value_delimiter = ',', value_parser = state)]
     pub(crate) state: Vec<State>,
     /// Measure on this logical processor (default: the first that `run` would take)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = cpu, allow_negative_numbers = true)]
     pub(crate) cpu: Option<u32>,
-    /// Only list the variants and the peers, and what is selected
-    #[arg(long)]
+    /// Only list the variants and the peers, and what is selected; measures nothing
+    #[arg(long, conflicts_with_all = ["record", "svg"])]
     pub(crate) list: bool,
-    /// Print the record as JSON
+    /// Print the record as JSON; with --list, the list, which is no record
     #[arg(long)]
     pub(crate) json: bool,
     /// Write the record to this file as well
@@ -169,7 +175,7 @@ pub(crate) struct SchemaArgs {
 /// A format with a published schema.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Format {
-    /// What every command writes with --json and --record
+    /// What every command that measures writes with --json and --record
     Record,
     /// What `run` and `tune` read
     Path,
@@ -219,6 +225,10 @@ fn size(text: &str) -> Result<u32, String> {
     size.ok_or_else(|| format!("a size is 1 to {SIZE_MAX} octets"))
 }
 
+fn cpu(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| format!("'{text}' is no processor number; write e.g. 2"))
+}
+
 fn kernel(text: &str) -> Result<Kernel, String> {
     named(text, &Kernel::ALL, Kernel::name)
 }
@@ -232,7 +242,7 @@ fn cpu_list(text: &str) -> Result<CpuList, String> {
     for part in text.split(',') {
         let number = |digits: &str| {
             let parsed = digits.trim().parse::<u32>();
-            parsed.map_err(|_| format!("'{digits}' is no processor number; write e.g. 0,2-3"))
+            parsed.map_err(|_| format!("'{part}' is no processor number; write e.g. 0,2-3"))
         };
         let (first, last) = match part.split_once('-') {
             Some((first, last)) => (number(first)?, number(last)?),

@@ -11,6 +11,7 @@ use crate::run::stop_on_interrupt;
 use linerate_kernelbench::cases::Scope;
 use linerate_kernelbench::summary;
 use linerate_kernelbench::{Filter, Request, Watch, peer_reports, sweep, variant_reports};
+use linerate_path::model::SELECTED;
 use linerate_record::kernels::{Kernel, KernelsReport, State};
 use linerate_record::{Body, Provenance, Record, Warning};
 use linerate_report::Sizes;
@@ -21,7 +22,8 @@ use std::path::Path;
 
 /// Measures the kernels and prints the report.
 pub(crate) fn kernels(args: &KernelsArgs) -> Result<Answer, Failure> {
-    let filter = Filter::of(&args.variant).map_err(Failure::new)?;
+    let refuse = |error| Failure::new(format!("--variant: {error}, or {SELECTED}"));
+    let filter = Filter::of(&args.variant).map_err(refuse)?;
     if args.list {
         return emit::print(&list(args.json));
     }
@@ -54,7 +56,10 @@ pub(crate) fn kernels(args: &KernelsArgs) -> Result<Answer, Failure> {
     let text = linerate_report::kernels(&report, sizes, &emit::style(emit::NARROW));
     let (is_wrong, is_interrupted) = (!report.wrong.is_empty(), report.interrupted);
     if let Some(folder) = &args.svg {
-        plot(&report, folder)?;
+        let plots = plot(&report, folder)?;
+        if plots == 0 && !args.quiet {
+            eprintln!("warning:    {NO_PLOTS}");
+        }
     }
     let warnings = others.into_iter().chain(warnings(&report, &provenance)).collect();
     let figures = summary::figures(&report);
@@ -95,14 +100,18 @@ fn create(folder: &Path) -> Result<(), Failure> {
     fs::create_dir_all(folder).map_err(cannot)
 }
 
-/// Writes the plots of a report.
-fn plot(report: &KernelsReport, folder: &Path) -> Result<(), Failure> {
-    for plot in linerate_report::svg::kernels(report) {
-        let file = folder.join(plot.name).with_extension("svg");
-        fs::write(&file, plot.svg)
+const NO_PLOTS: &str = "--svg: nothing to plot, no file was written; plots are made of mixes, and \
+                        of aligned sizes in the states warm and cold";
+
+/// Writes the plots of a report, and tells how many there are.
+fn plot(report: &KernelsReport, folder: &Path) -> Result<usize, Failure> {
+    let plots = linerate_report::svg::kernels(report);
+    for plot in &plots {
+        let file = folder.join(&plot.name).with_extension("svg");
+        fs::write(&file, &plot.svg)
             .map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))?;
     }
-    Ok(())
+    Ok(plots.len())
 }
 
 /// The variants and the peers.

@@ -2,7 +2,7 @@
 //! `linerate kernels`: what its record holds, what is refused, what is listed. No test asserts a
 //! time; those of ratios hold by construction.
 
-use crate::rig::{Folder, answered, record, refused};
+use crate::rig::{Folder, a_share_of_the_processors, answered, command, linerate, record, refused};
 use linerate_record::kernels::{Kernel, KernelsReport, Role, Row, State};
 use linerate_record::{Body, Record};
 use serde_json::Value;
@@ -129,13 +129,19 @@ fn what_is_asked_for_is_what_is_measured() {
 #[test]
 fn what_cannot_be_done_is_refused_with_what_can() {
     let said = refused(&["kernels", "--variant", "fastest"]);
-    assert!(said.contains("fastest") && said.contains("portable"), "{said}");
+    for word in ["fastest", "portable", "selected"] {
+        assert!(said.contains(word), "{said}");
+    }
     for (arguments, words) in [
         (&["--kernel", "move"][..], "copy_checksum"),
         (&["--state", "frozen"], "just_written"),
         (&["--size", "0"], "65536"),
         (&["--size", "65537"], "65536"),
+        (&["--size", "-5"], "65536"),
         (&["--cpu", "99999"], "may not be used here"),
+        (&["--cpu", "-1"], "'-1' is no processor number"),
+        (&["--list", "--svg", "plots"], "'--list' cannot be used with '--svg"),
+        (&["--list", "--record", "file.json"], "'--list' cannot be used with '--record"),
         (&["--state", "just_written", "--kernel", "copy"], "no case"),
         (&["--record", "/nowhere/at/all.json"], "cannot write"),
     ] {
@@ -183,4 +189,41 @@ fn plots_and_record_are_written_where_asked() {
     assert!(plot.starts_with("<svg") || plot.starts_with("<?xml"), "{plot}");
     let json = std::fs::read_to_string(&file).expect("a record");
     assert!(!report(&record(&json)).rows.is_empty());
+}
+
+const HEADERS: [&str; 9] = [
+    "kernels",
+    "--quick",
+    "--kernel",
+    "checksum",
+    "--state",
+    "just_written",
+    "--size",
+    "20",
+    "--svg",
+];
+
+#[test]
+fn a_folder_without_plots_is_told() {
+    let folder = Folder::new();
+    let plots = folder.file("plots");
+    let done = linerate(&[&HEADERS[..], &[&plots]].concat());
+    assert_eq!(done.status, Some(0), "{done:?}");
+    assert!(done.stderr.contains("nothing to plot"), "{done:?}");
+    assert_eq!(std::fs::read_dir(&plots).expect("the folder is there").count(), 0);
+    let quiet = linerate(&[&HEADERS[..], &[&plots, "--quiet"]].concat());
+    assert_eq!((quiet.status, quiet.stderr.as_str()), (Some(0), ""), "{quiet:?}");
+}
+
+#[test]
+fn lines_are_as_wide_as_asked_for() {
+    let _share = a_share_of_the_processors();
+    for (columns, widest) in [("20", 40), ("60", 60), ("100", 100)] {
+        let mut kernels = command(&HEADERS[..8]);
+        let output = kernels.env("COLUMNS", columns).output().expect("the program starts");
+        let text = String::from_utf8(output.stdout).expect("the program prints UTF-8");
+        assert!(text.contains("selected"), "{text}");
+        let width = text.lines().map(|line| line.chars().count()).max();
+        assert!(width.is_some_and(|width| width <= widest), "{columns}: {text}");
+    }
 }
