@@ -85,11 +85,19 @@ static int supported_512(void)
 	"5:\n"
 
 /*
- * Registers 16 to 31 are not named: compilers refuse them in a function that may not use AVX-512,
- * and keep nothing there for the same reason.
+ * The first sixteen registers, of all of which vzeroupper clears a part. Registers 16 to 31 exist for
+ * the compiler only where it may use AVX-512 (-march=native): elsewhere it refuses their names and
+ * keeps nothing there.
  */
+#ifdef __AVX512F__
+#define CLOBBERS_UPPER                                                                             \
+	, "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25", "xmm26", "xmm27"
+#else
+#define CLOBBERS_UPPER
+#endif
 #define CLOBBERS                                                                                   \
-	"memory", "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7"
+	"memory", "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8",    \
+		"xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15" CLOBBERS_UPPER
 
 #define LOADS(bits, size, end)                                                                     \
 	static uint32_t load##bits(const void *src, size_t octets, uint32_t sum)                   \
