@@ -56,7 +56,9 @@ const STEPS: &[Step] = &[
     quick("tests", tests),
     quick("documentation", documentation),
     quick("schema files", || schema::check().into()),
-    quick("kernels in C, briefly", || native::make(&["headers", "symbols", "builds", "check-quick"])),
+    quick("kernels in C, briefly", || {
+        native::make(&["headers", "symbols", "builds", "check-quick"])
+    }),
     slow("README commands", || examples::check().into()),
     // Each bench does one short round: does it run, are its results right.
     slow("benches run", || {
