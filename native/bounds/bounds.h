@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * What the kernels are measured against on the machine they run on: loops that do the loads or the
- * stores a kernel cannot do without, and nothing else, and the C library's copy and fill.
+ * stores a kernel cannot do without, and nothing else, and the C library's copy and fill; and the
+ * inline sum of a header as a function.
  *
  * For measuring only. Unlike the kernels, this needs a C library.
  */
@@ -25,5 +26,11 @@
  */
 extern const struct lr_variant *const lr_bounds[];
 extern const size_t lr_bound_count;
+
+/*
+ * lr_csum_header behind a call, so that it can be timed beside routines that are called: adds the
+ * whole 32-bit words of the octets to sum.
+ */
+uint32_t lr_bench_header(const void *src, size_t octets, uint32_t sum);
 
 #endif

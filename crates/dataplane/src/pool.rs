@@ -40,8 +40,8 @@ impl Pool {
         // SAFETY: the layout has a size above 0, since `slots` and `stride` are.
         let base = unsafe { alloc(layout) };
         let Some(base) = NonNull::new(base) else { handle_alloc_error(layout) };
-        // Before the first touch, which is what gives each page its size.
-        linerate_linux::advise_huge_pages(base.as_ptr(), layout.size());
+        // Before the first touch, which is what gives each page its size. Small pages do as well.
+        let _ = linerate_linux::advise_huge_pages(base.as_ptr(), layout.size());
         // SAFETY: allocated with this size a moment ago.
         unsafe { base.write_bytes(0, layout.size()) }
         Self { base, layout, slots, stride, room: room as u16 }

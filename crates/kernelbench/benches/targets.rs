@@ -25,7 +25,10 @@ fn main() {
     let outcome = sweep(&request, &watch).expect("there are cases, and the processor may be used");
     print!("{}", table(&targets, &outcome.measured));
     let windows = outcome.report.windows;
-    println!("{} of {} windows lost to preemption", windows.lost_to_preemption, windows.total);
+    println!(
+        "\n{} windows, of which {} lost to preemption and {} dropped as slow",
+        windows.total, windows.lost_to_preemption, windows.dropped_as_slow
+    );
     for wrong in &outcome.report.wrong {
         println!("WRONG: {} {}: {}", wrong.kernel, wrong.variant, wrong.difference);
     }

@@ -16,9 +16,13 @@
  */
 #include "peers.h"
 
-#ifdef __x86_64__
-#pragma GCC target("avx512f,avx512bw,bmi2")
 #include <immintrin.h>
+
+#ifdef __clang__
+#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,bmi2"))), apply_to = function)
+#else
+#pragma GCC target("avx512f,avx512bw,bmi2")
+#endif
 
 static inline __m512i widened(__m512i v)
 {
@@ -40,13 +44,6 @@ uint32_t peer_masked_loop_avx512(const void *src, size_t octets, uint32_t sum)
 	return peer_add(sum, (uint64_t)_mm512_reduce_add_epi64(total));
 }
 
-const int peer_masked_loop_avx512_compiled = 1;
-#else
-uint32_t peer_masked_loop_avx512(const void *src, size_t octets, uint32_t sum)
-{
-	(void)src, (void)octets;
-	return sum;
-}
-
-const int peer_masked_loop_avx512_compiled = 0;
+#ifdef __clang__
+#pragma clang attribute pop
 #endif

@@ -17,9 +17,8 @@ static inline uint32_t peer_add(uint32_t sum, uint64_t number)
 	return (uint32_t)((total >> 32) + (total & 0xffffffff));
 }
 
-/* Needs AVX512F, AVX512BW and BMI2; not compiled, it returns sum. */
+/* Needs AVX512F, AVX512BW and BMI2. */
 uint32_t peer_masked_loop_avx512(const void *src, size_t octets, uint32_t sum);
-extern const int peer_masked_loop_avx512_compiled;
 
 /* rte_raw_cksum of DPDK's rte_ip.h. At most 128 KiB. */
 uint32_t peer_dpdk(const void *src, size_t octets, uint32_t sum);

@@ -5,8 +5,8 @@
 //! nine or ten cycles of a call; what it costs is in the times of all alike, the bound's too.
 
 use crate::cases::{Case, Length, MEAN_OFFSETS, Source};
-use crate::memory::{Footprint, LINE_OCTETS, Memory};
-use crate::mixes;
+use crate::memory::{Footprint, LINE_OCTETS, Memory, PAGE_OCTETS, SKEW_OCTETS};
+use crate::mixes::{self, Lengths};
 use crate::rounds::{Calls, Race};
 use linerate_kernels::bench::Routine;
 use linerate_record::kernels::{Kernel, State, Timing};
@@ -50,7 +50,8 @@ pub(crate) struct Bout<'a> {
     case: Case,
     routines: &'a [Routine],
     memory: &'a mut Memory,
-    /// Of a mix: the lengths of the packets.
+    /// Of a mix: where lengths come from, and those of the packets of the next window.
+    mix: Option<Lengths>,
     lengths: Vec<u16>,
     /// Of a cold case: octets from slot to slot, and the slots there are.
     stride: usize,
@@ -69,23 +70,27 @@ impl<'a> Bout<'a> {
         footprint: Footprint,
         seed: u64,
     ) -> Self {
-        let lengths = match case.length {
-            Length::Mix(mix) => mixes::lengths(mix, seed),
-            Length::Octets(_) => Vec::new(),
+        let mut mix = match case.length {
+            Length::Mix(mix) => Some(Lengths::new(mix, seed)),
+            Length::Octets(_) => None,
         };
+        let mut lengths = vec![0; MIX_CALLS as usize];
+        if let Some(mix) = &mut mix {
+            mix.draw(&mut lengths);
+        }
         let stride = match case.length {
             Length::Octets(octets) => cold_stride(octets as usize),
             Length::Mix(_) => SLOT_OCTETS,
         };
         let slots = octets_needed(&case, footprint) / stride;
-        Self { case, routines, memory, lengths, stride, slots, next_slot: 0, walked: 0..0 }
+        Self { case, routines, memory, mix, lengths, stride, slots, next_slot: 0, walked: 0..0 }
     }
 
     /// Octets per call, on average.
     pub(crate) fn mean_octets(&self) -> f64 {
         match self.case.length {
             Length::Octets(octets) => f64::from(octets),
-            Length::Mix(_) => mixes::mean(&self.lengths),
+            Length::Mix(mix) => mixes::mean(mix),
         }
     }
 
@@ -107,17 +112,18 @@ impl<'a> Bout<'a> {
     }
 
     /// The calls of a window through `call`, which takes destination, source and sum.
-    fn calls_of(&mut self, calls: u32, round: u32, call: impl Fn(&mut [u8], &[u8], u32) -> u32) {
+    fn calls_of(&mut self, calls: u32, call: impl Fn(&mut [u8], &[u8], u32) -> u32) {
         let (destination, source) = self.memory.both();
-        let to = self.case.dst_offset.unwrap_or(0) as usize;
+        // From the start of the area, which is the skew behind a multiple of a page.
+        let skewed = (PAGE_OCTETS + self.case.skew() - SKEW_OCTETS) % PAGE_OCTETS;
+        let to = self.case.dst_offset.unwrap_or(0) as usize + skewed;
         let from = match self.case.source {
             Source::At(offset) => offset as usize,
             Source::None | Source::MeanOffsets => 0,
         };
         let result = match (self.case.length, self.case.state, self.case.timing) {
             (Length::Mix(_), ..) => {
-                let first = round as usize * calls as usize % self.lengths.len();
-                let lengths = &self.lengths[first..][..calls as usize];
+                let lengths = &self.lengths[..calls as usize];
                 in_slots(&mut destination[to..], &source[from..], lengths, call)
             }
             (Length::Octets(octets), State::Cold, _) => {
@@ -156,30 +162,33 @@ impl<'a> Bout<'a> {
 }
 
 impl Race for Bout<'_> {
-    fn run(&mut self, which: usize, calls: u32, round: u32) {
+    fn run(&mut self, which: usize, calls: u32, _round: u32) {
         // A copy of its own: nothing that is called can change where the next call goes.
         let routine = self.routines[which];
         match self.case.kernel {
             Kernel::Checksum => {
-                self.calls_of(calls, round, |_, source, sum| routine.checksum(source, sum));
+                self.calls_of(calls, |_, source, sum| routine.checksum(source, sum));
             }
-            Kernel::Copy => self.calls_of(calls, round, |destination, source, sum| {
+            Kernel::Copy => self.calls_of(calls, |destination, source, sum| {
                 routine.copy(destination, source);
                 sum
             }),
-            Kernel::CopyChecksum => self.calls_of(calls, round, |destination, source, sum| {
+            Kernel::CopyChecksum => self.calls_of(calls, |destination, source, sum| {
                 routine.copy_checksum(destination, source, sum)
             }),
-            Kernel::Fill => self.calls_of(calls, round, |destination, _, sum| {
+            Kernel::Fill => self.calls_of(calls, |destination, _, sum| {
                 routine.fill(destination, FILL);
                 sum
             }),
         }
     }
 
-    /// What lies between the cold buffers is read too, so that the whole footprint passes through
-    /// the caches however small the buffers are.
+    /// A mix gets new lengths. What lies between cold buffers is read too, so that the whole
+    /// footprint passes through the caches however small the buffers are.
     fn settle(&mut self) {
+        if let Some(mix) = &mut self.mix {
+            mix.draw(&mut self.lengths);
+        }
         if self.case.state == State::Cold {
             let source = self.case.source != Source::None;
             let destination = self.case.dst_offset.is_some();
@@ -279,6 +288,7 @@ impl Walk {
 mod tests {
     use super::*;
     use std::cell::RefCell;
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
     #[test]
     fn the_mean_is_over_as_many_calls_at_each_offset() {
@@ -329,6 +339,27 @@ mod tests {
         });
         let expected = [(14, 40), (2062, 1500), (4110, 20), (6158, 64), (14, 41)];
         assert_eq!(seen.into_inner(), expected);
+    }
+
+    #[test]
+    fn destinations_lie_where_their_case_says() {
+        extern "C" fn distance(dst: *mut u8, src: *const u8, _octets: usize) -> *mut u8 {
+            SEEN.store((dst as usize).wrapping_sub(src as usize) % PAGE_OCTETS, Relaxed);
+            dst
+        }
+        static SEEN: AtomicUsize = AtomicUsize::new(0);
+        let footprint = Footprint { octets: 1 << 20, cache_octets: None };
+        for case in [
+            Case::same_place(Kernel::Copy, 1460),
+            Case::aligned(Kernel::Copy, 1460),
+            Case::misaligned(Kernel::Copy, 9000, 14, 2),
+            Case::cold(Kernel::Copy, 1460),
+        ] {
+            let mut memory = Memory::new(octets_needed(&case, footprint), 1);
+            let routines = [crate::peers::copy_of(distance)];
+            Bout::new(case, &routines, &mut memory, footprint, 1).run(0, 3, 0);
+            assert_eq!(Some(SEEN.load(Relaxed) as u32), case.page_distance(), "{case}");
+        }
     }
 
     #[test]

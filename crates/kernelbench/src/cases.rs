@@ -3,6 +3,7 @@
 //!
 //! Left out: which routines take part in a case; that follows from its kernel.
 
+use crate::memory::{PAGE_OCTETS, SKEW_OCTETS};
 use linerate_record::kernels::{Kernel, Mix, State, Timing};
 use std::fmt;
 
@@ -28,6 +29,9 @@ const ALIGNED_ETHERNET: u32 = 2;
 /// Sizes of sums whose latency is timed: headers with and without options, and small packets.
 const LATENCY_SIZES: [u32; 7] = [20, 28, 40, 52, 60, 64, 128];
 
+/// The size at which copies to the same place of another page are timed.
+const SAME_PLACE_SIZE: u32 = 1460;
+
 /// Headers that are summed as soon as they are written.
 const WRITTEN_SIZES: [u32; 3] = [20, 40, 60];
 
@@ -51,6 +55,17 @@ pub enum Source {
     MeanOffsets,
 }
 
+/// Where the destination lies in its page of 4096 octets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Placement {
+    /// Half a page from the place of the source, so that addresses of up to 1920 octets of both
+    /// differ in their last 12 bits.
+    Apart,
+    /// At the place of the source but for the offsets: buffers of a pool with slots of 2048 or 4096
+    /// octets often lie so.
+    SamePlace,
+}
+
 /// One case. All routines that take part in it are timed in the same rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Case {
@@ -62,6 +77,8 @@ pub struct Case {
     pub source: Source,
     /// Where the destination begins behind a multiple of 64; `None` without one.
     pub dst_offset: Option<u32>,
+    /// Where the destination lies in its page; has no meaning without one.
+    pub placement: Placement,
     /// Where the octets are when the call begins.
     pub state: State,
     /// What is timed.
@@ -76,6 +93,7 @@ impl Case {
             length: Length::Octets(size),
             source: if kernel == Kernel::Fill { Source::None } else { Source::At(0) },
             dst_offset: (kernel != Kernel::Checksum).then_some(0),
+            placement: Placement::Apart,
             state: State::Warm,
             timing: Timing::Throughput,
         }
@@ -89,6 +107,26 @@ impl Case {
             _ => Source::At(src_offset),
         };
         Self { source, dst_offset: aligned.dst_offset.map(|_| dst_offset), ..aligned }
+    }
+
+    /// As [`Case::aligned`], for copies: to the place of the source in another page.
+    pub fn same_place(kernel: Kernel, size: u32) -> Self {
+        Self { placement: Placement::SamePlace, ..Self::aligned(kernel, size) }
+    }
+
+    /// How far behind the source the destination begins modulo 4096; `None` without both.
+    pub fn page_distance(&self) -> Option<u32> {
+        let Source::At(from) = self.source else { return None };
+        let distance = self.dst_offset? as usize + PAGE_OCTETS + self.skew() - from as usize;
+        Some((distance % PAGE_OCTETS) as u32)
+    }
+
+    /// How far behind a multiple of 4096 the destination begins, its offset aside.
+    pub(crate) fn skew(&self) -> usize {
+        match self.placement {
+            Placement::Apart => SKEW_OCTETS,
+            Placement::SamePlace => 0,
+        }
     }
 
     /// A warm sum at the mean of [`MEAN_OFFSETS`].
@@ -134,6 +172,9 @@ impl fmt::Display for Case {
         }
         if let Some(offset) = self.dst_offset.filter(|&offset| offset > 0) {
             write!(f, ", dst+{offset}")?;
+        }
+        if self.placement == Placement::SamePlace {
+            f.write_str(", same place of a page")?;
         }
         match (self.state, self.timing) {
             (State::Warm, Timing::Latency) => f.write_str(", latency"),
@@ -210,9 +251,16 @@ impl Scope {
             let mean = MEAN_SIZES.iter().filter(|size| sizes.contains(size));
             cases.extend(mean.map(|&size| Case::mean(size)));
         }
+        if is_copy(kernel) && sizes.contains(&SAME_PLACE_SIZE) {
+            cases.push(Case::same_place(kernel, SAME_PLACE_SIZE));
+        }
         cases.extend(sizes.iter().map(|&size| Case::cold(kernel, size)));
         cases
     }
+}
+
+fn is_copy(kernel: Kernel) -> bool {
+    matches!(kernel, Kernel::Copy | Kernel::CopyChecksum)
 }
 
 fn quick_sizes(kernel: Kernel) -> Vec<Case> {
@@ -227,6 +275,7 @@ fn quick_sizes(kernel: Kernel) -> Vec<Case> {
         Kernel::Fill => {}
         Kernel::Copy | Kernel::CopyChecksum => {
             cases.push(Case::misaligned(kernel, 1460, BEHIND_ETHERNET, ALIGNED_ETHERNET));
+            cases.push(Case::same_place(kernel, SAME_PLACE_SIZE));
         }
     }
     cases.push(Case::cold(kernel, 1460));
@@ -258,6 +307,7 @@ mod tests {
         for kernel in [Kernel::Copy, Kernel::CopyChecksum] {
             assert!(set.contains(&Case::misaligned(kernel, 1460, 14, 2)));
             assert!(set.contains(&Case::misaligned(kernel, 1460, 0, 2)));
+            assert!(set.contains(&Case::same_place(kernel, 1460)));
         }
         for mix in Mix::ALL {
             assert!(set.contains(&Case::mix(Kernel::Checksum, mix)));
@@ -266,6 +316,19 @@ mod tests {
             assert!(set.contains(&Case::mean(size)));
         }
         assert_eq!(cases.iter().filter(|case| case.timing == Timing::Latency).count(), 7 + 3);
+    }
+
+    #[test]
+    fn only_the_same_place_is_at_no_distance() {
+        let copy = Case::misaligned(Kernel::Copy, 1460, 14, 2);
+        assert_eq!(copy.page_distance(), Some(2112 + 2 - 14));
+        assert_eq!(Case::aligned(Kernel::Copy, 1460).page_distance(), Some(2112));
+        assert_eq!(Case::aligned(Kernel::Checksum, 1460).page_distance(), None);
+        assert_eq!(Case::aligned(Kernel::Fill, 1460).page_distance(), None);
+        for case in Scope::full().cases() {
+            let is_same = case.placement == Placement::SamePlace;
+            assert_eq!(case.page_distance() == Some(0), is_same, "{case}");
+        }
     }
 
     #[test]

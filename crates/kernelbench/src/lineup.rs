@@ -2,24 +2,37 @@
 //! Which routines take part.
 
 use crate::Error;
+use crate::cases::{Case, Length};
 use crate::check::Answer;
 use crate::peers::{c_library, peers};
-use linerate_kernels::bench::{Role, Routine, bounds, routines};
+use linerate_kernels::bench::{Role, Routine, bounds, headers, routines};
 use linerate_kernels::{Kernels, Variant, variants};
-use linerate_record::kernels::{self as record, Kernel, PeerReport, Skipped, VariantReport};
+use linerate_record::kernels::{
+    self as record, Kernel, PeerReport, Skipped, Timing, VariantReport,
+};
 
 /// What callers get who name no variant.
 pub(crate) const SELECTED: &str = "selected";
 
+/// What C callers and the free functions call: it looks up what is selected.
+const DISPATCH: &str = "dispatch";
+
+/// The inline sums of headers, in Rust and in C.
+pub(crate) const HEADER: &str = "header";
+pub(crate) const HEADER_C: &str = "header_c";
+
 /// The copy of the C library.
 pub(crate) const MEMCPY: &str = "memcpy";
+
+/// The longest header of IPv4 and of TCP.
+const HEADER_OCTETS_MAX: u32 = 60;
 
 /// Which variants are wanted. Bounds always take part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Filter {
     /// Everything that can run here, peers too.
     All,
-    /// These variants, `selected` among them if it is named; no peers.
+    /// These variants, `selected` and other ways in among them if they are named; no peers.
     Variants(Vec<String>),
 }
 
@@ -29,7 +42,8 @@ impl Filter {
     /// # Errors
     /// There is no such variant, or it cannot run here.
     pub fn of(names: &[String]) -> Result<Self, Error> {
-        for name in names.iter().filter(|name| *name != SELECTED) {
+        let is_entry = |name: &str| [SELECTED, DISPATCH, HEADER, HEADER_C].contains(&name);
+        for name in names.iter().filter(|name| !is_entry(name)) {
             let found = Variant::find(name).and_then(|variant| variant.kernels());
             found.map_err(|error| Error::Variant(error.to_string()))?;
         }
@@ -61,6 +75,7 @@ pub(crate) fn recorded(role: Role) -> record::Role {
     match role {
         Role::Variant => record::Role::Variant,
         Role::Selected => record::Role::Selected,
+        Role::Entry => record::Role::Entry,
         Role::Bound => record::Role::Bound,
         Role::Peer => record::Role::Peer,
     }
@@ -69,9 +84,23 @@ pub(crate) fn recorded(role: Role) -> record::Role {
 /// The routines of a kernel that can run here and that the filter lets through.
 pub(crate) fn lineup(kernel: Kernel, filter: &Filter) -> Vec<(Routine, Answer)> {
     let ours = routines(own(kernel)).into_iter().map(|routine| (routine, Answer::Sum));
+    let headers = headers().into_iter().filter(|header| header.kernel() == own(kernel));
+    let headers = headers.map(|header| match header.name() {
+        HEADER_C => (header, Answer::SumOfWords),
+        _ => (header, Answer::Sum),
+    });
     let of_kernel = peers().into_iter().filter(|peer| peer.kernel == own(kernel));
     let theirs = of_kernel.filter_map(|peer| Some((peer.routine.ok()?, peer.answer)));
-    ours.chain(theirs).filter(|(routine, _)| filter.lets(routine)).collect()
+    ours.chain(headers).chain(theirs).filter(|(routine, _)| filter.lets(routine)).collect()
+}
+
+/// Whether a routine is timed in a case: inline sums are where headers are, and their callers wait.
+pub(crate) fn takes_part(case: &Case, routine: &Routine) -> bool {
+    let is_header = match case.length {
+        Length::Octets(octets) => octets <= HEADER_OCTETS_MAX && octets % 4 == 0,
+        Length::Mix(_) => false,
+    };
+    ![HEADER, HEADER_C].contains(&routine.name()) || is_header && case.timing == Timing::Latency
 }
 
 /// Whether a routine may be the bound that others are compared with. Of the copies that is the one
@@ -135,6 +164,7 @@ pub(crate) fn absent_bounds() -> Vec<Skipped> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_record::kernels::Mix;
 
     fn names(kernel: Kernel, filter: &Filter) -> Vec<&'static str> {
         lineup(kernel, filter).iter().map(|(routine, _)| routine.name()).collect()
@@ -144,7 +174,7 @@ mod tests {
     fn every_supported_variant_takes_part_beside_its_bound() {
         for kernel in Kernel::ALL {
             let all = names(kernel, &Filter::All);
-            assert!(all.contains(&SELECTED), "{kernel}");
+            assert!(all.contains(&SELECTED) && all.contains(&DISPATCH), "{kernel}");
             for variant in variants().filter(|variant| variant.is_supported()) {
                 assert!(all.contains(&variant.name()), "{kernel} {}", variant.name());
             }
@@ -163,6 +193,26 @@ mod tests {
         assert_eq!(Filter::of(&[]), Ok(Filter::All));
         let unknown = Filter::of(&["fast".to_owned()]).expect_err("there is no such variant");
         assert!(unknown.to_string().contains("portable"), "{unknown}");
+    }
+
+    #[test]
+    fn inline_sums_take_part_where_headers_are_waited_for() {
+        let checksums = lineup(Kernel::Checksum, &Filter::All);
+        let timed = |case: Case| {
+            let of_case = checksums.iter().filter(|(routine, _)| takes_part(&case, routine));
+            let names = of_case.map(|(routine, _)| routine.name());
+            names.filter(|name| name.starts_with(HEADER)).collect::<Vec<_>>()
+        };
+        for size in [20, 28, 40, 52, 60] {
+            assert_eq!(timed(Case::latency(size)), [HEADER, HEADER_C]);
+            assert_eq!(timed(Case::just_written(size)), [HEADER, HEADER_C]);
+        }
+        let others = [Case::latency(64), Case::latency(42), Case::aligned(Kernel::Checksum, 40)];
+        for case in others.into_iter().chain([Case::mix(Kernel::Checksum, Mix::Imix)]) {
+            assert!(timed(case).is_empty(), "{case}");
+        }
+        let named = Filter::of(&[HEADER.to_owned(), DISPATCH.to_owned()]).expect("ways in");
+        assert_eq!(names(Kernel::Copy, &named), [DISPATCH, MEMCPY]);
     }
 
     #[test]

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The octets the routines work on: two areas, each in huge pages where the system gives them,
-//! every page touched before anything is timed.
+//! The octets the routines work on: two areas, for each of which huge pages are asked for, every
+//! page touched before anything is timed. What the system gave is looked up and reported.
 
 use linerate_linux::advise_huge_pages;
 use linerate_machine::topology::Topology;
+use linerate_record::kernels::HugePages;
 use std::fs;
 use std::hint::black_box;
 use std::ops::Range;
@@ -11,37 +12,54 @@ use std::ops::Range;
 /// What areas are aligned to: a huge page of x86 and of most others.
 const HUGE_PAGE_OCTETS: usize = 2 << 20;
 
-/// How far behind a multiple of 4096 the destinations begin when sources begin at one. Source and
-/// destination of up to as many octets then differ in the last 12 bits of all addresses: loads that
-/// agree with an earlier store in these wait for it on many processors.
-const SKEW_OCTETS: usize = 2_112;
+/// The last 12 bits of addresses: on many processors a load that agrees with an earlier store in
+/// these waits for it.
+pub(crate) const PAGE_OCTETS: usize = 4_096;
 
-/// Octets beside those that hold buffers: the skew, and what is read in front and behind.
-const MARGIN_OCTETS: usize = 4_096;
+/// How far behind a multiple of [`PAGE_OCTETS`] the destinations begin when sources begin at one.
+/// Half a page and a line: source and destination of up to 1920 octets, wherever in their lines
+/// they begin, then have no place of a page in common. From 2049 on they must have some.
+pub(crate) const SKEW_OCTETS: usize = 2_112;
+
+/// Octets beside those that hold buffers: up to a page to the same place of the next one, and what
+/// is read in front and behind.
+const MARGIN_OCTETS: usize = 2 * PAGE_OCTETS;
 
 /// Length of a cache line. Lines of 128 octets are touched twice then.
 pub(crate) const LINE_OCTETS: usize = 64;
 
-/// A range of memory that begins at a multiple of [`HUGE_PAGE_OCTETS`], `skew` aside.
+/// Whole places of huge pages in a larger allocation; buffers begin `skew` behind the first.
 struct Area {
     octets: Vec<u8>,
-    start: usize,
+    places: Range<usize>,
+    skew: usize,
+    /// Whether the kernel took the advice, or why not.
+    advised: Result<(), String>,
 }
 
 impl Area {
     fn new(octets: usize, skew: usize) -> Self {
-        let mut all = vec![0; octets + MARGIN_OCTETS + HUGE_PAGE_OCTETS];
-        advise_huge_pages(all.as_mut_ptr(), all.len());
-        let start = all.as_ptr().align_offset(HUGE_PAGE_OCTETS) + skew;
-        Self { octets: all, start }
+        let length = (octets + MARGIN_OCTETS).next_multiple_of(HUGE_PAGE_OCTETS);
+        // Zeroed by the system: no page is touched, and so given its size, until it is filled.
+        let mut all = vec![0; length + HUGE_PAGE_OCTETS];
+        let first = all.as_ptr().align_offset(HUGE_PAGE_OCTETS);
+        let places = first..first + length;
+        let advised = advise_huge_pages(all[places.clone()].as_mut_ptr(), length);
+        Self { octets: all, places, skew, advised: advised.map_err(|error| error.to_string()) }
     }
 
     fn get(&self) -> &[u8] {
-        &self.octets[self.start..]
+        &self.octets[self.places.clone()][self.skew..]
     }
 
     fn get_mut(&mut self) -> &mut [u8] {
-        &mut self.octets[self.start..]
+        &mut self.octets[self.places.clone()][self.skew..]
+    }
+
+    /// The addresses of the places.
+    fn addresses(&self) -> Range<usize> {
+        let start = self.octets.as_ptr() as usize;
+        start + self.places.start..start + self.places.end
     }
 }
 
@@ -64,6 +82,23 @@ impl Memory {
     /// Both areas, from their aligned start on.
     pub(crate) fn both(&mut self) -> (&mut [u8], &mut [u8]) {
         (self.destination.get_mut(), self.source.get_mut())
+    }
+
+    /// What pages the areas lie in. All of them are touched.
+    pub(crate) fn huge_pages(&self) -> HugePages {
+        let areas = [&self.source, &self.destination];
+        let refused = areas.iter().find_map(|area| area.advised.clone().err());
+        let granted = fs::read_to_string("/proc/self/smaps")
+            .map_err(|error| format!("/proc/self/smaps: {error}"))
+            .and_then(|smaps| {
+                huge_share(&smaps, &areas.map(Area::addresses))
+                    .ok_or_else(|| "/proc/self/smaps does not count huge pages".to_owned())
+            });
+        HugePages {
+            advised: refused.is_none(),
+            granted: granted.as_ref().ok().copied(),
+            reason: refused.or(granted.err()),
+        }
     }
 
     /// Reads every line of a range of the areas asked for, so that what was in the caches makes
@@ -117,10 +152,47 @@ impl Footprint {
     }
 }
 
+/// The share of ranges of addresses that lies in huge pages, from the text of /proc/self/smaps: a
+/// line of each mapping begins with its addresses, and one of those below counts its huge pages.
+/// `None` if no mapping that holds part of a range says so. Of a mapping that reaches beyond a
+/// range all huge pages count, up to the length of the range: its other pages had no advice.
+fn huge_share(smaps: &str, ranges: &[Range<usize>]) -> Option<f64> {
+    let mut found = vec![None; ranges.len()];
+    let mut inside = None;
+    for line in smaps.lines() {
+        if let Some(mapping) = addresses(line) {
+            let meets =
+                |range: &Range<usize>| range.start < mapping.end && mapping.start < range.end;
+            inside = ranges.iter().position(meets);
+        } else if let (Some(range), Some(octets)) = (inside, kilo_octets(line, "AnonHugePages:")) {
+            *found[range].get_or_insert(0) += octets;
+        }
+    }
+    let all: u64 = ranges.iter().map(|range| range.len() as u64).sum();
+    let huge =
+        ranges.iter().zip(found).map(|(range, octets)| Some(octets?.min(range.len() as u64)));
+    Some(huge.sum::<Option<u64>>()? as f64 / all as f64)
+}
+
+/// The addresses that a line of /proc/self/smaps begins with: `7f0200-7f0400 rw-p ...`.
+fn addresses(line: &str) -> Option<Range<usize>> {
+    let (start, end) = line.split_whitespace().next()?.split_once('-')?;
+    let number = |text| usize::from_str_radix(text, 16).ok();
+    Some(number(start)?..number(end)?)
+}
+
 /// `MemAvailable` of /proc/meminfo, which counts in units of 1024 octets.
 fn available_octets(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+    meminfo
+        .lines()
+        .find(|line| line.starts_with("MemAvailable:"))
+        .and_then(|line| kilo_octets(line, "MemAvailable:"))
+}
+
+/// The octets that a line of this name gives in units of 1024: `AnonHugePages:  2048 kB`.
+fn kilo_octets(line: &str, name: &str) -> Option<u64> {
+    let number = line.strip_prefix(name)?.trim().strip_suffix("kB")?;
+    number.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
 #[cfg(test)]
@@ -136,6 +208,38 @@ mod tests {
         assert_eq!(destination.as_ptr() as usize % HUGE_PAGE_OCTETS, SKEW_OCTETS);
         assert!(source.len() >= 100_000 && destination.len() >= 100_000);
         assert_eq!(SKEW_OCTETS % LINE_OCTETS, 0);
+        // What is said to be apart, whichever begins at the end of its line.
+        let between = SKEW_OCTETS.min(PAGE_OCTETS - SKEW_OCTETS);
+        assert!(between - LINE_OCTETS >= 1920);
+    }
+
+    #[test]
+    fn huge_pages_are_asked_for_and_what_was_given_is_said() {
+        let pages = Memory::new(3 << 20, 1).huge_pages();
+        assert!(pages.granted.is_none_or(|share| (0.0..=1.0).contains(&share)), "{pages:?}");
+        assert_eq!(pages.reason.is_none(), pages.advised && pages.granted.is_some(), "{pages:?}");
+        let setting = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+        match setting {
+            Ok(_) => assert!(pages.advised, "aligned ranges are taken: {pages:?}"),
+            Err(error) => println!("SKIP: this kernel has no huge pages: {error}"),
+        }
+    }
+
+    #[test]
+    fn huge_pages_are_counted_in_the_mappings_of_the_areas() {
+        const SMAPS: &str = "00200000-00600000 rw-p 00000000 00:00 0\nSize:  4096 kB\n\
+                             AnonHugePages:      2048 kB\nVmFlags: rd wr\n\
+                             00600000-00700000 rw-p 00000000 00:00 0 [heap]\n\
+                             AnonHugePages:      8192 kB\n\
+                             00a00000-00e00000 rw-p 00000000 00:00 0\nAnonHugePages: 4096 kB\n";
+        let share = |ranges: &[(usize, usize)]| {
+            let ranges: Vec<Range<usize>> = ranges.iter().map(|&(from, to)| from..to).collect();
+            huge_share(SMAPS, &ranges)
+        };
+        assert_eq!(share(&[(0x20_0000, 0x60_0000)]), Some(0.5));
+        assert_eq!(share(&[(0xa0_0000, 0xe0_0000)]), Some(1.0));
+        assert_eq!(share(&[(0x20_0000, 0x60_0000), (0xa0_0000, 0xe0_0000)]), Some(0.75));
+        assert_eq!(share(&[(0x20_0000, 0x60_0000), (0xf0_0000, 0xf1_0000)]), None);
     }
 
     #[test]

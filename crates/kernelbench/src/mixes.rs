@@ -1,52 +1,79 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sequences of packet lengths that no branch predictor learns.
+//! Packet lengths that no branch predictor has seen before.
 
 use linerate_record::kernels::Mix;
 
-/// Packets of a sequence. Predictors hold some ten thousand branches; a sequence this long has
-/// several per packet, and comes back only after every other contestant has gone through its own.
-pub(crate) const PACKETS: usize = 1 << 16;
-
-/// The lengths of [`PACKETS`] packets, in octets, by seed.
-pub(crate) fn lengths(mix: Mix, seed: u64) -> Vec<u16> {
-    let mut random = fastrand::Rng::with_seed(seed);
-    let mut draw = || match mix {
-        Mix::Imix => match random.u8(0..12) {
-            0..7 => random.u16(40..=63),
-            7..11 => 556,
-            _ => 1460,
-        },
-        Mix::Uniform20To1500 => random.u16(20..=1500),
-        Mix::Uniform20To256 => random.u16(20..=256),
-    };
-    (0..PACKETS).map(|_| draw()).collect()
+/// Draws the lengths of packets, in octets.
+///
+/// Every window of every routine gets lengths of its own. Were routines to share them, those that go
+/// second would find a predictor taught by those that went first, most of all by the same code.
+pub(crate) struct Lengths {
+    mix: Mix,
+    random: fastrand::Rng,
 }
 
-/// Octets per packet.
-pub(crate) fn mean(lengths: &[u16]) -> f64 {
-    lengths.iter().map(|&octets| f64::from(octets)).sum::<f64>() / lengths.len() as f64
+impl Lengths {
+    pub(crate) fn new(mix: Mix, seed: u64) -> Self {
+        Self { mix, random: fastrand::Rng::with_seed(seed) }
+    }
+
+    pub(crate) fn draw(&mut self, lengths: &mut [u16]) {
+        lengths.fill_with(|| self.next());
+    }
+
+    fn next(&mut self) -> u16 {
+        let random = &mut self.random;
+        match self.mix {
+            Mix::Imix => match random.u8(0..12) {
+                0..7 => random.u16(40..=63),
+                7..11 => 556,
+                _ => 1460,
+            },
+            Mix::Uniform20To1500 => random.u16(20..=1500),
+            Mix::Uniform20To256 => random.u16(20..=256),
+        }
+    }
+}
+
+/// Octets per packet, on average over all that may be drawn.
+pub(crate) const fn mean(mix: Mix) -> f64 {
+    match mix {
+        Mix::Imix => (7.0 * 51.5 + 4.0 * 556.0 + 1460.0) / 12.0,
+        Mix::Uniform20To1500 => 760.0,
+        Mix::Uniform20To256 => 138.0,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn drawn(mix: Mix, seed: u64, count: usize) -> Vec<u16> {
+        let mut lengths = vec![0; count];
+        Lengths::new(mix, seed).draw(&mut lengths);
+        lengths
+    }
+
     #[test]
     fn mixes_have_the_means_of_their_definitions() {
-        for (mix, expected) in [
-            (Mix::Imix, (7.0 * 51.5 + 4.0 * 556.0 + 1460.0) / 12.0),
-            (Mix::Uniform20To1500, 760.0),
-            (Mix::Uniform20To256, 138.0),
-        ] {
-            let lengths = lengths(mix, 3);
-            assert_eq!(lengths.len(), PACKETS);
+        for mix in Mix::ALL {
+            let lengths = drawn(mix, 3, 1 << 16);
+            let sum: f64 = lengths.iter().map(|&octets| f64::from(octets)).sum();
             // Four standard errors of the widest, 427 octets / sqrt(65536), are 7.
-            assert!((mean(&lengths) - expected).abs() < 7.0, "{mix}: {}", mean(&lengths));
+            assert!((sum / 65536.0 - mean(mix)).abs() < 7.0, "{mix}: {}", sum / 65536.0);
         }
-        assert!(
-            lengths(Mix::Imix, 1).iter().all(|&l| (40..64).contains(&l) || l == 556 || l == 1460)
-        );
-        assert_ne!(lengths(Mix::Imix, 1), lengths(Mix::Imix, 2));
-        assert_eq!(lengths(Mix::Imix, 1), lengths(Mix::Imix, 1));
+        let imix = drawn(Mix::Imix, 1, 1 << 12);
+        assert!(imix.iter().all(|&l| (40..64).contains(&l) || l == 556 || l == 1460));
+    }
+
+    #[test]
+    fn lengths_depend_on_the_seed_and_never_come_again() {
+        assert_eq!(drawn(Mix::Imix, 1, 64), drawn(Mix::Imix, 1, 64));
+        assert_ne!(drawn(Mix::Imix, 1, 64), drawn(Mix::Imix, 2, 64));
+        let mut lengths = Lengths::new(Mix::Uniform20To1500, 1);
+        let (mut first, mut second) = ([0; 64], [0; 64]);
+        lengths.draw(&mut first);
+        lengths.draw(&mut second);
+        assert_ne!(first, second);
     }
 }

@@ -8,7 +8,6 @@
 use crate::check::Answer;
 use linerate_kernels::Kernel;
 use linerate_kernels::bench::{Role, Routine};
-use std::ffi::c_int;
 
 /// A routine of somebody else.
 pub(crate) struct Peer {
@@ -29,11 +28,6 @@ impl Peer {
     }
 }
 
-unsafe extern "C" {
-    fn peer_masked_loop_avx512(src: *const u8, octets: usize, sum: u32) -> u32;
-    static peer_masked_loop_avx512_compiled: c_int;
-}
-
 /// Every peer there is, those that cannot be had included.
 pub(crate) fn peers() -> Vec<Peer> {
     let mut all = vec![masked_loop(), two_passes()];
@@ -46,20 +40,28 @@ pub(crate) fn peers() -> Vec<Peer> {
 /// Its name, where others need to find it.
 pub(crate) const MASKED_LOOP: &str = "masked_loop_avx512";
 
+#[cfg(peer_masked_loop)]
 fn masked_loop() -> Peer {
-    // SAFETY: a constant of the C file.
-    let is_compiled = unsafe { peer_masked_loop_avx512_compiled } != 0;
+    unsafe extern "C" {
+        fn peer_masked_loop_avx512(src: *const u8, octets: usize, sum: u32) -> u32;
+    }
     let routine = match has_features(&["avx512f", "avx512bw", "bmi2"]) {
-        true if is_compiled => {
+        true => {
             // SAFETY: the file's head states what it reads; the line above, that it can run here.
             Ok(unsafe { Routine::checksum_from(MASKED_LOOP, Role::Peer, peer_masked_loop_avx512) })
         }
-        _ => Err("this processor does not offer AVX512BW".to_owned()),
+        false => Err("this processor does not offer AVX-512 F and BW, and BMI2".to_owned()),
     };
-    Peer::checksum(MASKED_LOOP, "written here: one loop, masked tail", routine)
+    Peer::checksum(MASKED_LOOP, env!("PEER_MASKED_LOOP_SOURCE"), routine)
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(not(peer_masked_loop))]
+fn masked_loop() -> Peer {
+    let reason = env!("PEER_MASKED_LOOP_REASON").to_owned();
+    Peer::checksum(MASKED_LOOP, "written here: one loop, masked tail", Err(reason))
+}
+
+#[cfg(all(target_arch = "x86_64", any(peer_masked_loop, peer_dpdk)))]
 fn has_features(features: &[&str]) -> bool {
     features.iter().all(|feature| match *feature {
         "sse3" => is_x86_feature_detected!("sse3"),
@@ -78,11 +80,6 @@ fn has_features(features: &[&str]) -> bool {
         "avx512vl" => is_x86_feature_detected!("avx512vl"),
         _ => false,
     })
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn has_features(_features: &[&str]) -> bool {
-    false
 }
 
 /// What a caller does who has a fast copy and a fast checksum and nothing that is both.
@@ -222,6 +219,13 @@ fn lwip() -> [Peer; 3] {
     let reason = env!("PEER_LWIP_REASON");
     ["lwip1", "lwip2", "lwip3"]
         .map(|name| Peer::checksum(name, "lwIP, inet_chksum.c", Err(reason.to_owned())))
+}
+
+/// A routine of a test that only looks at what it is handed.
+#[cfg(test)]
+pub(crate) fn copy_of(look: extern "C" fn(*mut u8, *const u8, usize) -> *mut u8) -> Routine {
+    // SAFETY: a safe function, which can do with its pointers nothing but look at them.
+    unsafe { Routine::copy_from("look", Role::Peer, look) }
 }
 
 /// Routines with faults that peers were seen to have, and what is said about each.

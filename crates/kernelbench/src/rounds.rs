@@ -5,7 +5,7 @@
 //! for each round
 //!     for each contestant, in a new random order
 //!         time a window of so many calls
-//! throw away windows in which the thread lost the processor
+//! throw away windows in which the thread lost the processor, as far as that can be told
 //! compare what is left, round by round
 //! ```
 //!
@@ -17,7 +17,7 @@
 
 use linerate_linux::involuntary_switches;
 use linerate_machine::ticks::ticks;
-use linerate_record::run::WindowCount;
+use linerate_record::kernels::RaceWindows;
 use linerate_record::stats::{Estimate, block_bootstrap_median, median, paired_ratio};
 
 /// Confidence of every interval.
@@ -28,10 +28,19 @@ pub const CONFIDENCE: f64 = 0.9;
 /// a turn of another thread take tens of microseconds, as long as a window.
 const LOST_AND_SWITCHED: f64 = 1.5;
 
-/// The same where the kernel counted none: a hypervisor took the processor away. A core that falls
-/// from its highest clock to its nominal one, with a busy neighbour on its other thread, is some
-/// three times slower, and that is a time like any other.
-const LOST: f64 = 4.0;
+/// The same where the kernel counted none: most probably a hypervisor took the processor away. A
+/// core that falls from its highest clock to its nominal one, with a busy neighbour on its other
+/// thread, is some three times slower, and that is a time like any other.
+const FAR_SLOWER: f64 = 4.0;
+
+/// Why a window does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Dropped {
+    /// Slower by [`LOST_AND_SWITCHED`] in a round with a switch.
+    Preempted,
+    /// Slower by [`FAR_SLOWER`] in a round without.
+    Slow,
+}
 
 /// What is timed.
 pub trait Race {
@@ -73,8 +82,8 @@ pub struct Rules {
 /// The times of all contestants of a race.
 #[derive(Clone, Debug)]
 pub struct Times {
-    /// Of each contestant: ticks per call of each round, `None` for a lost window.
-    rounds: Vec<Vec<Option<f64>>>,
+    /// Of each contestant: ticks per call of each round.
+    rounds: Vec<Vec<Result<f64, Dropped>>>,
     seed: u64,
 }
 
@@ -82,16 +91,18 @@ impl Times {
     /// Times that were not measured.
     #[cfg(test)]
     pub(crate) fn made_up(rounds: &[&[f64]]) -> Self {
-        let some = |times: &&[f64]| times.iter().copied().map(Some).collect();
+        let some = |times: &&[f64]| times.iter().copied().map(Ok).collect();
         Self { rounds: rounds.iter().map(some).collect(), seed: 1 }
     }
 
-    /// Windows in all, and how many of them were lost.
-    pub fn windows(&self) -> WindowCount {
+    /// Windows in all, and how many of them do not count, by reason.
+    pub fn windows(&self) -> RaceWindows {
         let all = self.rounds.iter().flatten();
-        WindowCount {
+        let dropped = |why| all.clone().filter(|window| **window == Err(why)).count() as u64;
+        RaceWindows {
             total: all.clone().count() as u64,
-            lost_to_preemption: all.filter(|window| window.is_none()).count() as u64,
+            lost_to_preemption: dropped(Dropped::Preempted),
+            dropped_as_slow: dropped(Dropped::Slow),
         }
     }
 
@@ -100,7 +111,7 @@ impl Times {
         self.rounds[which].iter().flatten().copied().collect()
     }
 
-    /// The median of the ticks per call, `None` where every window was lost.
+    /// The median of the ticks per call, `None` where no window counts.
     pub fn median(&self, which: usize) -> Option<f64> {
         median(&self.kept(which))
     }
@@ -117,7 +128,7 @@ impl Times {
     pub fn ratio(&self, which: usize, other: usize) -> Option<Estimate> {
         let pairs = self.rounds[which].iter().zip(&self.rounds[other]);
         let (above, under): (Vec<f64>, Vec<f64>) =
-            pairs.filter_map(|(above, under)| above.zip(*under)).unzip();
+            pairs.filter_map(|(above, under)| above.ok().zip(under.ok())).unzip();
         let ratio = paired_ratio(&under, &above, CONFIDENCE);
         ratio.value.is_finite().then_some(ratio)
     }
@@ -154,7 +165,7 @@ pub fn race(race: &mut impl Race, contestants: usize, rules: Rules) -> Times {
         }
         switched.push(involuntary_switches() != switches);
     }
-    let rounds = windows.iter().map(|times| without_lost(times, &switched)).collect();
+    let rounds = windows.iter().map(|times| judged(times, &switched)).collect();
     Times { rounds, seed: rules.seed }
 }
 
@@ -192,12 +203,15 @@ fn calls_per_window(race: &mut impl Race, which: usize, calls: Calls) -> u32 {
     }
 }
 
-/// The windows of one contestant, those in which the thread lost the processor taken out.
-fn without_lost(windows: &[f64], switched: &[bool]) -> Vec<Option<f64>> {
+/// The windows of one contestant, those marked that do not count.
+fn judged(windows: &[f64], switched: &[bool]) -> Vec<Result<f64, Dropped>> {
     let fastest = windows.iter().copied().fold(f64::INFINITY, f64::min);
     let judge = |(&window, &switched): (&f64, &bool)| {
-        let limit = if switched { LOST_AND_SWITCHED } else { LOST };
-        (window <= fastest * limit).then_some(window)
+        let (limit, why) = match switched {
+            true => (LOST_AND_SWITCHED, Dropped::Preempted),
+            false => (FAR_SLOWER, Dropped::Slow),
+        };
+        if window <= fastest * limit { Ok(window) } else { Err(why) }
     };
     windows.iter().zip(switched).map(judge).collect()
 }
@@ -314,11 +328,13 @@ mod tests {
     fn windows_without_the_processor_do_not_count() {
         let windows = [10.0, 11.0, 16.0, 16.0, 39.0, 41.0, 12.0];
         let switched = [false, true, true, false, false, false, true];
-        let kept = without_lost(&windows, &switched);
-        let expected = [Some(10.0), Some(11.0), None, Some(16.0), Some(39.0), None, Some(12.0)];
+        let kept = judged(&windows, &switched);
+        let (preempted, slow) = (Err(Dropped::Preempted), Err(Dropped::Slow));
+        let expected = [Ok(10.0), Ok(11.0), preempted, Ok(16.0), Ok(39.0), slow, Ok(12.0)];
         assert_eq!(kept, expected);
-        let times = Times { rounds: vec![kept, vec![Some(5.0); 7]], seed: 1 };
-        assert_eq!(times.windows(), WindowCount { total: 14, lost_to_preemption: 2 });
+        let times = Times { rounds: vec![kept, vec![Ok(5.0); 7]], seed: 1 };
+        let windows = RaceWindows { total: 14, lost_to_preemption: 1, dropped_as_slow: 1 };
+        assert_eq!(times.windows(), windows);
         assert_eq!(times.median(0), Some(12.0));
         let ratio = times.ratio(0, 1).expect("five rounds");
         assert_eq!((ratio.value, ratio.low, ratio.high, ratio.n), (2.4, 2.0, 7.8, 5));
@@ -328,7 +344,7 @@ mod tests {
     #[test]
     fn ratios_hold_though_the_clock_moves() {
         let clock = [1.0, 1.4, 1.0, 0.7, 1.1, 3.0, 1.0];
-        let times = |cost: f64| clock.iter().map(|slow| Some(cost * slow)).collect();
+        let times = |cost: f64| clock.iter().map(|slow| Ok(cost * slow)).collect();
         let times = Times { rounds: vec![times(20.0), times(30.0)], seed: 1 };
         let ratio = times.ratio(1, 0).expect("seven rounds");
         assert!((ratio.low - 1.5).abs() < 1e-12 && (ratio.high - 1.5).abs() < 1e-12, "{ratio:?}");
@@ -336,7 +352,7 @@ mod tests {
 
     #[test]
     fn nothing_kept_is_no_number() {
-        let times = Times { rounds: vec![vec![None; 9], vec![Some(1.0); 9]], seed: 1 };
+        let times = Times { rounds: vec![vec![Err(Dropped::Slow); 9], vec![Ok(1.0); 9]], seed: 1 };
         assert_eq!((times.median(0), times.ticks(0), times.ratio(0, 1)), (None, None, None));
         assert_eq!(times.fastest([0, 1]), Some(1));
         assert_eq!(times.fastest([0]), None);

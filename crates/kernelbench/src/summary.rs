@@ -37,6 +37,7 @@ fn row<'r>(report: &'r KernelsReport, case: &Case) -> Result<&'r Row, String> {
         (row.kernel, row.variant.as_str(), row.state) == (case.kernel, SELECTED, case.state)
             && (row.size, row.mix, row.timing) == (Some(octets.into()), None, case.timing)
             && (row.src_offset, row.dst_offset) == (Some(offset), case.dst_offset)
+            && row.page_distance == case.page_distance()
     };
     report.rows.iter().find(is_wanted).ok_or_else(|| format!("not measured: {case}"))
 }

@@ -6,7 +6,7 @@ use crate::bout::{Bout, cold_stride, octets_needed};
 use crate::cases::{Case, Length, MEAN_OFFSETS, Scope, Source};
 use crate::check::difference;
 use crate::lineup::{
-    Filter, absent_bounds, is_bound, lineup, peer_reports, recorded, variant_reports,
+    Filter, absent_bounds, is_bound, lineup, peer_reports, recorded, takes_part, variant_reports,
 };
 use crate::memory::{Footprint, Memory};
 use crate::rounds::{CONFIDENCE, Rules, Times, race};
@@ -15,9 +15,8 @@ use linerate_linux::pin_current_thread;
 use linerate_machine::core_clock::{additions_per_cycle, core_cycles_per_tick};
 use linerate_machine::ticks::ticks_per_second;
 use linerate_record::kernels::{
-    ColdState, Kernel, KernelsReport, Role, Row, Skipped, State, WrongResult,
+    ColdState, Kernel, KernelsReport, RaceWindows, Role, Row, Skipped, State, WrongResult,
 };
-use linerate_record::run::WindowCount;
 use linerate_record::stats::{Estimate, median_interval};
 use linerate_record::{Figure, Tier};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -93,6 +92,8 @@ pub struct Measured {
     pub times: Times,
     /// Core cycles per tick over the case, or why they are not known.
     pub cycles_per_tick: Result<f64, String>,
+    /// Independent additions per cycle before and after the case, or why they are not known.
+    pub additions_per_cycle: Result<[f64; 2], String>,
 }
 
 /// What came of a sweep.
@@ -125,10 +126,11 @@ pub fn sweep(request: &Request, watch: &Watch<'_>) -> Result<Outcome, Error> {
             break;
         }
         (watch.progress)(&case.to_string(), index as f64 / request.cases.len() as f64);
-        let routines = &lineups[case.kernel as usize];
+        let of_kernel = lineups[case.kernel as usize].iter().copied();
+        let routines: Vec<Routine> = of_kernel.filter(|r| takes_part(case, r)).collect();
         // A seed of its own for each case: the same order in all of them would not be random.
         let seed = request.seed.wrapping_add(index as u64);
-        measured.push(measure(case, routines, &mut memory, footprint, &mut clock, request, seed));
+        measured.push(measure(case, &routines, &mut memory, footprint, &mut clock, request, seed));
     }
     let report = KernelsReport {
         processor: request.processor.clone(),
@@ -137,6 +139,7 @@ pub fn sweep(request: &Request, watch: &Watch<'_>) -> Result<Outcome, Error> {
         cycles_per_tick: clock.figure(),
         additions_per_cycle: clock.width(),
         additions_per_cycle_range: clock.width_range(),
+        huge_pages: memory.huge_pages(),
         cold: cold(&measured, footprint),
         variants: variant_reports(),
         peers: peer_reports(),
@@ -194,11 +197,14 @@ fn measure(
         seed,
     };
     let mut tries = 1;
-    let (times, cycles_per_tick) = loop {
+    let (times, cycles_per_tick, additions_per_cycle) = loop {
+        let before = clock.last_width();
         let times = race(&mut bout, routines.len(), rules);
         let cycles_per_tick = clock.since_last();
         if cycles_per_tick.is_ok() || tries == TRIES {
-            break (times, cycles_per_tick);
+            let after = clock.last_width();
+            let width = before.and_then(|before| Ok([before, after?]));
+            break (times, cycles_per_tick, width);
         }
         tries += 1;
     };
@@ -213,6 +219,7 @@ fn measure(
         routines: routines.iter().map(timed).collect(),
         times,
         cycles_per_tick,
+        additions_per_cycle,
     }
 }
 
@@ -252,6 +259,11 @@ impl Clock {
             ));
         }
         Ok((before + after) / 2.0)
+    }
+
+    fn last_width(&self) -> Result<f64, String> {
+        let widths = self.widths.as_ref().map_err(Clone::clone)?;
+        widths.last().copied().ok_or_else(|| "nobody looked".to_owned())
     }
 
     fn figure(&self) -> Figure {
@@ -306,7 +318,7 @@ fn row(measured: &Measured, which: usize, bound: Option<usize>) -> Row {
     let share = bound.and_then(|bound| times.ratio(bound, which));
     let [of_bound, of_bound_low, of_bound_high] = ends(share);
     let is_mean = case.source == Source::MeanOffsets;
-    let lost = || "every window was lost to preemption".to_owned();
+    let lost = || "no window counts".to_owned();
     Row {
         kernel: case.kernel,
         variant: measured.routines[which].name.clone(),
@@ -325,6 +337,7 @@ fn row(measured: &Measured, which: usize, bound: Option<usize>) -> Row {
             Source::None | Source::MeanOffsets => None,
         },
         dst_offset: case.dst_offset,
+        page_distance: case.page_distance(),
         offsets: is_mean.then(|| MEAN_OFFSETS.to_vec()),
         state: case.state,
         timing: case.timing,
@@ -351,12 +364,13 @@ fn ends(estimate: Option<Estimate>) -> [Option<f64>; 3] {
     [of(|e| e.value), of(|e| e.low), of(|e| e.high)]
 }
 
-fn windows(measured: &[Measured]) -> WindowCount {
-    measured.iter().fold(WindowCount::default(), |sum, measured| {
+fn windows(measured: &[Measured]) -> RaceWindows {
+    measured.iter().fold(RaceWindows::default(), |sum, measured| {
         let windows = measured.times.windows();
-        WindowCount {
+        RaceWindows {
             total: sum.total + windows.total,
             lost_to_preemption: sum.lost_to_preemption + windows.lost_to_preemption,
+            dropped_as_slow: sum.dropped_as_slow + windows.dropped_as_slow,
         }
     })
 }

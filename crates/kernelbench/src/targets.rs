@@ -3,13 +3,14 @@
 //!
 //! Every target is a ratio of two routines in the same rounds of one case, or the worst of several
 //! cases. Missing one is an answer, not a failure: the machine may be another than the one that the
-//! targets were set on.
+//! targets were set on. What the run itself has to say about the reason is printed: both times, how
+//! wide the core was, how many loads the bound did. What is not measured is worded as possible.
 
 use crate::cases::{Case, SIZES};
 use crate::lineup::{MEMCPY, SELECTED};
 use crate::peers::MASKED_LOOP;
 use crate::sweep::Measured;
-use linerate_record::kernels::{Kernel, Mix, Role};
+use linerate_record::kernels::{Kernel, Mix, Role, State};
 use linerate_record::stats::Estimate;
 use std::fmt::Write;
 
@@ -57,6 +58,10 @@ pub struct Reached {
     pub rival: String,
     /// The worst case.
     pub case: String,
+    /// The place of that case among those measured.
+    measured: usize,
+    /// Ticks per call of the routine and of its rival.
+    ticks: [f64; 2],
     /// Whether the ratio is where it should be.
     pub is_met: bool,
 }
@@ -125,9 +130,9 @@ impl Target {
     pub fn judge(&self, measured: &[Measured]) -> Result<Reached, String> {
         let mut worst: Option<Reached> = None;
         for case in &self.cases {
-            let found = measured.iter().find(|measured| measured.case == *case);
+            let found = measured.iter().position(|measured| measured.case == *case);
             let found = found.ok_or_else(|| format!("not measured: {case}"))?;
-            let reached = self.judge_case(found)?;
+            let reached = Reached { measured: found, ..self.judge_case(&measured[found])? };
             let is_worse = worst.as_ref().is_none_or(|worst| match self.reach {
                 Reach::Speed(_) => reached.ratio.value < worst.ratio.value,
                 Reach::Time(_) => reached.ratio.value > worst.ratio.value,
@@ -158,13 +163,65 @@ impl Target {
             Reach::Speed(_) => measured.times.ratio(rival, routine),
             Reach::Time(_) => measured.times.ratio(routine, rival),
         };
-        let ratio = ratio.ok_or_else(|| "every round was lost to preemption".to_owned())?;
+        let ratio = ratio.ok_or_else(|| "no round in which both count".to_owned())?;
         let is_met = match self.reach {
             Reach::Speed(least) => ratio.value >= least,
             Reach::Time(most) => ratio.value <= most,
         };
+        let ticks = [routine, rival].map(|which| measured.times.median(which).unwrap_or(f64::NAN));
         let (rival, case) = (measured.routines[rival].name.clone(), measured.case.to_string());
-        Ok(Reached { ratio, rival, case, is_met })
+        Ok(Reached { ratio, rival, case, measured: 0, ticks, is_met })
+    }
+
+    /// What the measurements have to say about why a target was missed.
+    fn reasons(&self, reached: &Reached, all: &[Measured]) -> Vec<String> {
+        let measured = &all[reached.measured];
+        let (clock, unit) = match measured.cycles_per_tick {
+            Ok(clock) => (clock, "cycles"),
+            Err(_) => (1.0, "ticks"),
+        };
+        let [own, rival] = reached.ticks.map(|ticks| ticks * clock);
+        let (routine, name) = (self.routine, &reached.rival);
+        let mut parts = vec![format!("{routine} takes {own:.1} {unit}, {name} {rival:.1}")];
+        if reached.ratio.low <= self.threshold() && self.threshold() <= reached.ratio.high {
+            parts.push("what is asked lies in the interval".to_owned());
+        }
+        parts.extend(shared(measured, widths(all).1));
+        let is_load = name.strip_prefix("load").and_then(|bits| bits.parse::<f64>().ok());
+        if let Some(bits) = is_load.filter(|_| measured.case.state == State::Warm) {
+            let per_cycle = measured.mean_octets / (bits / 8.0) / rival;
+            let unit = unit.trim_end_matches('s');
+            parts.push(format!("{name} does {per_cycle:.2} loads of {bits} bits per {unit}"));
+            const BESIDES: &str = "a sum by vectors needs two or three operations more for each";
+            parts.push(format!("{BESIDES}, and some twenty per call"));
+        }
+        parts.extend(self.possibility(name));
+        parts
+    }
+
+    /// What may be behind it that no measurement of this run tells.
+    fn possibility(&self, rival: &str) -> Option<String> {
+        match self.rival {
+            Rival::Bound if rival.starts_with("load") => None,
+            Rival::Named(LOAD256) => None,
+            Rival::Named(MEMCPY) | Rival::Bound => Some(format!(
+                "{rival} is the C library's, which may have been tuned for this processor"
+            )),
+            Rival::BestVariant => Some(format!(
+                "one routine is selected for all lengths; {rival} may be called by name"
+            )),
+            Rival::Named(_) => Some(
+                "where lengths are unforeseeable, a routine of one loop mispredicts least"
+                    .to_owned(),
+            ),
+        }
+    }
+
+    /// The ratio that is asked for.
+    fn threshold(&self) -> f64 {
+        match self.reach {
+            Reach::Speed(ratio) | Reach::Time(ratio) => ratio,
+        }
     }
 
     /// What is asked: `>= 0.72`.
@@ -176,16 +233,30 @@ impl Target {
     }
 }
 
-/// The targets as a table: what, asked, measured with its interval, rival, verdict.
+/// The targets as a table (what, asked, measured with its interval, rival, verdict) under how wide
+/// the core was, and below it why those that are missed may be missed.
 pub fn table(targets: &[Target], measured: &[Measured]) -> String {
     let mut text = format!(
-        "{:45} {:>8} {:>9} {:>17}  {:6} {}\n",
-        "target", "asked", "measured", "90 % interval", "", "against"
+        "{}\n\n{:45} {:>8} {:>9} {:>17}  {:6} {}\n",
+        core(measured),
+        "target",
+        "asked",
+        "measured",
+        "90 % interval",
+        "",
+        "against"
     );
+    let mut notes = String::new();
     for target in targets {
         let line = match target.judge(measured) {
             Ok(reached) => {
-                let Reached { ratio, rival, case, is_met } = reached;
+                if !reached.is_met {
+                    notes += &format!("- {}\n", target.what);
+                    for part in target.reasons(&reached, measured) {
+                        notes += &format!("    {part}\n");
+                    }
+                }
+                let Reached { ratio, rival, case, is_met, .. } = reached;
                 let verdict = if is_met { "met" } else { "MISSED" };
                 let worst =
                     if target.cases.len() > 1 { format!("; {case}") } else { String::new() };
@@ -197,8 +268,54 @@ pub fn table(targets: &[Target], measured: &[Measured]) -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{:45} {:>8} {line}", target.what, target.asked());
     }
+    if !notes.is_empty() {
+        let _ = write!(text, "\nMissed, and what this run says about why:\n{notes}");
+    }
     text
 }
+
+/// How wide the core was over a run, in a sentence.
+fn core(measured: &[Measured]) -> String {
+    let ends = |m: &Measured| m.additions_per_cycle.clone();
+    let (Some(first), Some(last)) = (measured.first().map(ends), measured.last().map(ends)) else {
+        return "Nothing was measured.".to_owned();
+    };
+    match (first, last) {
+        (Ok([before, _]), Ok([_, after])) => {
+            let (least, most) = widths(measured);
+            format!(
+                "The core did {before:.1} independent additions per cycle before, {after:.1} \
+                 after, {least:.1} to {most:.1} between the cases.\n\
+                 If it has units for more, another hardware thread may have used them throughout."
+            )
+        }
+        (Err(reason), _) | (_, Err(reason)) => {
+            format!("How wide the core was is not known: {reason}.")
+        }
+    }
+}
+
+/// The least and the most additions per cycle that were seen.
+fn widths(measured: &[Measured]) -> (f64, f64) {
+    let all = measured.iter().flat_map(|m| m.additions_per_cycle.iter().flatten().copied());
+    all.fold((f64::INFINITY, 0.0), |(least, most), width| (width.min(least), width.max(most)))
+}
+
+/// That something else may have used the units of the core during a case, if it was narrower then
+/// than at its widest.
+fn shared(measured: &Measured, most: f64) -> Option<String> {
+    let [before, after] = *measured.additions_per_cycle.as_ref().ok()?;
+    let least = before.min(after);
+    (least < SHARED_BELOW * most).then(|| {
+        format!(
+            "the core did {least:.1} additions per cycle beside this case, {most:.1} at its \
+             widest, as when another thread uses it"
+        )
+    })
+}
+
+/// Looks at the width of a core that nobody else uses differ by less than this share.
+const SHARED_BELOW: f64 = 0.85;
 
 #[cfg(test)]
 mod tests {
@@ -220,6 +337,7 @@ mod tests {
             ],
             times: Times::made_up(&[&[20.0; 9], &[25.0; 9], &[10.0; 9], &[16.0; 9]]),
             cycles_per_tick: Ok(1.0),
+            additions_per_cycle: Ok([6.0, 5.5]),
         }
     }
 
@@ -269,8 +387,40 @@ mod tests {
         let nothing = target("selected", Rival::Bound, Reach::Speed(1.0)).judge(&[]);
         assert!(nothing.expect_err("nothing measured").contains("not measured"));
         let table = table(&targets(), &all);
-        assert_eq!(table.lines().count(), 1 + targets().len());
+        let [_core, _shared, _, _head, lines @ ..] = &table.lines().collect::<Vec<_>>()[..] else {
+            panic!("{table}");
+        };
+        let is_table = |line: &&&str| !line.is_empty();
+        assert_eq!(lines.iter().take_while(is_table).count(), targets().len());
         assert!(table.contains("not measured"), "{table}");
+    }
+
+    #[test]
+    fn a_target_that_is_missed_has_its_reasons_from_the_run() {
+        let aligned = measured(Case::aligned(Kernel::Checksum, 1460));
+        let cold = Measured {
+            additions_per_cycle: Ok([6.0, 3.0]),
+            cycles_per_tick: Err("moved".to_owned()),
+            ..measured(Case::cold(Kernel::Checksum, 1460))
+        };
+        let all = [aligned, cold];
+        let asked = |share| target("selected", Rival::Bound, Reach::Speed(share));
+        let missed = table(&[asked(0.6), asked(0.5)], &all);
+        let head =
+            "The core did 6.0 independent additions per cycle before, 3.0 after, 3.0 to 6.0 ";
+        assert!(missed.starts_with(head), "{missed}");
+        let reason =
+            "- made up\n    selected takes 20.0 cycles, load256 10.0\n    load256 does 4.56";
+        assert_eq!(missed.matches("- made up").count(), 1, "only what is missed: {missed}");
+        assert!(missed.contains(reason) && !missed.contains("at its widest"), "{missed}");
+        let of_cold = Target { cases: vec![all[1].case], ..asked(0.6) };
+        let missed = table(&[of_cold], &all);
+        let reason =
+            "selected takes 20.0 ticks, load256 10.0\n    the core did 3.0 additions per cycle";
+        assert!(missed.contains(reason) && !missed.contains("256 bits"), "{missed}");
+        let best = target("selected", Rival::BestVariant, Reach::Time(0.7));
+        assert!(table(&[best], &all).contains("avx2 may be called by name"));
+        assert!(!table(&[asked(0.5)], &all).contains("Missed"));
     }
 
     /// Every target is about cases that the full sweep has, so `linerate kernels` shows them too.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Routines to measure: every variant of a kernel, what is selected, what bounds it on this
-//! machine, and peers, all behind one call through one function pointer, so that all pay the same
-//! for being called.
+//! Routines to measure: every variant of a kernel, what is selected, other ways to it, what bounds
+//! it on this machine, and peers, all behind one call through one function pointer, so that all pay
+//! the same for being called.
 //!
 //! Measuring itself is left to the caller, and so is checking: a bound computes nothing. Write to
 //! buffers before reading them in a loop: pages never written are all the same page of zeros, and
@@ -17,7 +17,7 @@
 //! ```
 
 use crate::variant::assert_equal_lengths;
-use crate::{Kernel, Variant, ffi, variants};
+use crate::{Kernel, Sum, Variant, checksum, ffi, variants};
 use alloc::vec::Vec;
 
 /// What a routine is measured for.
@@ -25,8 +25,10 @@ use alloc::vec::Vec;
 pub enum Role {
     /// One implementation of the kernel.
     Variant,
-    /// What the functions of this crate call, with the cost of looking it up.
+    /// What is selected, called by its own address, as [`Kernels`](crate::Kernels) does.
     Selected,
+    /// Another way in: the functions that look up what is selected at each call, and inline sums.
+    Entry,
     /// What cannot be beaten by a kernel that reads and writes what it must.
     Bound,
     /// Somebody else's implementation.
@@ -39,6 +41,7 @@ impl Role {
         match self {
             Self::Variant => "variant",
             Self::Selected => "selected",
+            Self::Entry => "entry",
             Self::Bound => "bound",
             Self::Peer => "peer",
         }
@@ -70,12 +73,29 @@ pub struct Routine {
     function: Function,
 }
 
-/// Every routine of `kernel` that can run here: what is selected, its variants, its bounds. Peers
-/// are for the caller to add.
+/// Every routine of `kernel` that can run here: what is selected, the function that looks it up,
+/// its variants, its bounds. [`headers`] and peers are for the caller to add.
 pub fn routines(kernel: Kernel) -> Vec<Routine> {
     let variants = variants().filter_map(|v| Routine::of(v, Role::Variant, kernel));
     let bounds = bounds().filter_map(|v| Routine::of(v, Role::Bound, kernel));
-    core::iter::once(Routine::selected(kernel)).chain(variants).chain(bounds).collect()
+    let selected = [Routine::selected(kernel), Routine::dispatch(kernel)];
+    selected.into_iter().chain(variants).chain(bounds).collect()
+}
+
+/// The inline sums of headers, behind a call: `header` is [`checksum::header`](crate::checksum),
+/// `header_c` is `lr_csum_header`, which adds whole words of 32 bits and leaves out what remains.
+pub fn headers() -> [Routine; 2] {
+    let routine = |name, function| {
+        let function = Function::Checksum(function);
+        Routine { name, role: Role::Entry, function }
+    };
+    [routine("header", header), routine("header_c", ffi::lr_bench_header)]
+}
+
+unsafe extern "C" fn header(src: *const u8, octets: usize, sum: u32) -> u32 {
+    // SAFETY: so many octets can be read, ensured by the caller.
+    let octets = unsafe { core::slice::from_raw_parts(src, octets) };
+    checksum::header(octets, Sum::from_raw(sum)).raw()
 }
 
 /// Every bound there is, whether or not it can run here; in the form of variants, but each has only
@@ -104,9 +124,7 @@ impl Routine {
         Some(Self { name: variant.name(), role, function })
     }
 
-    /// What was selected, called as every other routine is and as [`Kernels`](crate::Kernels) does
-    /// it: by its own address. The free functions of this crate jump there from a function of
-    /// their own.
+    /// What was selected, by its own address.
     pub fn selected(kernel: Kernel) -> Self {
         let v = ffi::current();
         let function = match kernel {
@@ -117,6 +135,18 @@ impl Routine {
         };
         let function = function.expect("all functions are selected from what is compiled");
         Self { name: "selected", role: Role::Selected, function }
+    }
+
+    /// The function that C callers and the free functions of this crate call, such as
+    /// `lr_csum_partial`: it loads the address of what is selected and jumps there.
+    pub fn dispatch(kernel: Kernel) -> Self {
+        let function = match kernel {
+            Kernel::Checksum => Function::Checksum(ffi::lr_csum_partial),
+            Kernel::Copy => Function::Copy(ffi::lr_copy),
+            Kernel::CopyChecksum => Function::CopyChecksum(ffi::lr_copy_csum_partial),
+            Kernel::Fill => Function::Fill(ffi::lr_fill),
+        };
+        Self { name: "dispatch", role: Role::Entry, function }
     }
 
     /// A routine from elsewhere that sums octets.
@@ -160,7 +190,7 @@ impl Routine {
         Self { name, role, function: Function::Fill(function) }
     }
 
-    /// The name of the variant, bound or peer, or `selected`.
+    /// The name of the variant, bound or peer, or `selected`, `dispatch`, `header`, `header_c`.
     pub const fn name(&self) -> &'static str {
         self.name
     }

@@ -88,6 +88,9 @@ unsafe extern "C" {
     static BOUNDS: [&'static Variant; 0];
     #[link_name = "lr_bound_count"]
     static BOUND_COUNT: usize;
+
+    /// Reads as many whole words of 32 bits as there are in the octets, which must be readable.
+    pub(crate) fn lr_bench_header(src: *const u8, octets: usize, sum: u32) -> u32;
 }
 
 /// Every bound there is, from the narrowest up.

@@ -5,7 +5,6 @@
 //! caches, and what was timed. All routines of a case ran in the same rounds, in random order.
 
 use crate::figure::Figure;
-use crate::run::WindowCount;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -52,8 +51,11 @@ impl fmt::Display for Kernel {
 pub enum Role {
     /// Does less than the kernel or is the system's own, and so shows what the machine allows.
     Bound,
-    /// What a caller gets who names no variant.
+    /// What a caller gets who names no variant, by its own address.
     Selected,
+    /// Another way in: the function that looks up what is selected at each call (`dispatch`), and
+    /// sums made to be inlined (`header`, `header_c`), here behind a call like everything else.
+    Entry,
     /// One variant, called by name.
     Variant,
     /// Somebody else's routine.
@@ -145,7 +147,7 @@ pub enum Timing {
 pub struct Row {
     /// What it does.
     pub kernel: Kernel,
-    /// The routine: a variant, `selected`, a bound or a peer, by name.
+    /// The routine: a variant, `selected`, another way in, a bound or a peer, by name.
     pub variant: String,
     /// Why it was timed.
     pub role: Role,
@@ -161,6 +163,10 @@ pub struct Row {
     pub src_offset: Option<u32>,
     /// The same of the destination; `null` where there is none.
     pub dst_offset: Option<u32>,
+    /// How far behind the source the destination begins, modulo 4096: 0 where both lie at the same
+    /// place of a page, so that loads agree with earlier stores in the last 12 bits of addresses;
+    /// `null` without both.
+    pub page_distance: Option<u32>,
     /// The source offsets that the row is the mean of; `null` where `src_offset` has the only one.
     pub offsets: Option<Vec<u32>>,
     /// Where the octets were.
@@ -254,6 +260,33 @@ pub struct WrongResult {
     pub difference: String,
 }
 
+/// Measuring windows of all cases, one per routine and round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RaceWindows {
+    /// Windows that were timed.
+    pub total: u64,
+    /// Windows dropped because they took more than 1.5 times the routine's fastest in a round in
+    /// which the kernel counted an involuntary switch of the thread.
+    pub lost_to_preemption: u64,
+    /// Windows dropped because they took more than 4 times the routine's fastest, though the kernel
+    /// counted no switch: whatever slowed them down, a hypervisor or an interrupt, was not seen.
+    pub dropped_as_slow: u64,
+}
+
+/// What pages the buffers lie in.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HugePages {
+    /// Whether the kernel took the advice to use huge pages.
+    pub advised: bool,
+    /// The share of the buffers' octets that lay in huge pages after all had been written; `null`
+    /// where the kernel does not tell.
+    pub granted: Option<f64>,
+    /// Why the advice was refused or `granted` is `null`; `null` if neither.
+    pub reason: Option<String>,
+}
+
 /// Something that was asked for, or is usually done, and was not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -278,11 +311,13 @@ pub struct KernelsReport {
     /// Core cycles per tick, the median of the calibrations taken between the rounds.
     pub cycles_per_tick: Figure,
     /// Independent additions the core did per cycle, the median over the looks taken between the
-    /// cases: fewer than it has units for while another hardware thread uses them. Shares of a bound
-    /// depend on it, for a bound needs fewer units than what it bounds.
+    /// cases: fewer than it has units for while another hardware thread uses them. Shares of a
+    /// bound depend on it, for a bound needs fewer units than what it bounds.
     pub additions_per_cycle: Figure,
     /// The least and the most of those looks; `null` if there is none.
     pub additions_per_cycle_range: Option<[f64; 2]>,
+    /// What pages the buffers lie in: in small ones, cold times have misses of the TLB in them.
+    pub huge_pages: HugePages,
     /// What `cold` means; `null` when nothing cold was timed.
     pub cold: Option<ColdState>,
     /// The variants, from the plainest up, those that cannot run here included.
@@ -296,7 +331,7 @@ pub struct KernelsReport {
     /// What was left out otherwise.
     pub skipped: Vec<Skipped>,
     /// Measuring windows.
-    pub windows: WindowCount,
+    pub windows: RaceWindows,
     /// The seed of the order of routines, of the contents of buffers and of the mixes.
     pub seed: u64,
     /// Whether this was the short form, of fewer cases and rounds.
@@ -347,13 +382,14 @@ mod tests {
             cycles_per_tick: Figure::exact("cycles/tick", 1.0, Tier::Sw, "by hand"),
             additions_per_cycle: Figure::exact("additions/cycle", 6.0, Tier::Sw, "by hand"),
             additions_per_cycle_range: Some([5.9, 6.0]),
+            huge_pages: HugePages { advised: true, granted: Some(1.0), reason: None },
             cold: None,
             variants: selected.iter().map(variant).collect(),
             peers: Vec::new(),
             rows: Vec::new(),
             wrong: Vec::new(),
             skipped: Vec::new(),
-            windows: WindowCount::default(),
+            windows: RaceWindows::default(),
             seed: 1,
             quick: true,
             interrupted: false,

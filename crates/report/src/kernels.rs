@@ -10,9 +10,11 @@ mod verdict;
 
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled, stacked};
-use crate::value::{ABSENT, clean, count, quoted, tiers};
+use crate::value::{ABSENT, clean, count, percent, quoted, tiers};
 use cases::{Block, Load, Section, Unit, blocks};
-use linerate_record::kernels::{Kernel, KernelsReport, PeerReport, Role, Row, VariantReport};
+use linerate_record::kernels::{
+    HugePages, Kernel, KernelsReport, PeerReport, Role, Row, VariantReport,
+};
 use linerate_record::units::three_digits;
 use matrix::Page;
 use std::collections::BTreeSet;
@@ -52,6 +54,7 @@ fn head(report: &KernelsReport, style: &Style) -> String {
     }
     lines += &line("clock", &clock(report), style);
     lines += &line("core", &core(report), style);
+    lines += &line("pages", &pages(&report.huge_pages), style);
     if let Some(cold) = &report.cold {
         lines += &line("cold", &cold.eviction, style);
     }
@@ -91,11 +94,25 @@ fn core(report: &KernelsReport) -> String {
     text
 }
 
+/// What pages the buffers lie in.
+fn pages(pages: &HugePages) -> String {
+    let advised = if pages.advised { "huge ones asked for" } else { "no huge ones to be had" };
+    let granted =
+        pages.granted.map(|share| format!("{} % of the buffers lie in huge ones", percent(share)));
+    let parts = [Some(advised.to_owned()), granted, pages.reason.clone()];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
 fn measured(report: &KernelsReport) -> String {
     let mut parts = vec![format!("median of {} rounds", rounds(report))];
     if report.windows.total > 0 {
-        let (lost, total) = (report.windows.lost_to_preemption, report.windows.total);
-        parts.push(format!("{} of {} windows lost to preemption", count(lost), count(total)));
+        let windows = &report.windows;
+        let (lost, total) = (count(windows.lost_to_preemption), count(windows.total));
+        parts.push(format!("{lost} of {total} windows lost to preemption"));
+        if windows.dropped_as_slow > 0 {
+            let slow = count(windows.dropped_as_slow);
+            parts.push(format!("{slow} more dropped as far slower than the fastest"));
+        }
     }
     let tier = tiers([&report.cycles_per_tick]);
     if !tier.is_empty() {
@@ -167,8 +184,8 @@ fn tables(kernel: Kernel, blocks: &[Block], page: &mut Page) -> Vec<String> {
     };
     let mut tables = Vec::new();
     tables.extend(of(Section::Aligned).map(|block| matrix::table(block, page)));
-    let misaligned: Vec<&Block> = of(Section::Misaligned).collect();
-    tables.push(matrix::placements(&misaligned, page));
+    let displaced: Vec<&Block> = of(Section::Displaced).collect();
+    tables.push(matrix::placements(&displaced, page));
     for section in [Section::Mixes, Section::Latency, Section::JustWritten, Section::Cold] {
         tables.extend(of(section).map(|block| matrix::table(block, page)));
     }

@@ -70,12 +70,19 @@ fn a_quick_run_tells_scripts_everything() {
         assert!(!json["summary"][name].is_null(), "{name}");
         assert_eq!(json["summary"][name], json["figures"][name]["value"], "{name}");
     }
+    let timed = |kernel: Kernel, of: &dyn Fn(&Row) -> bool| {
+        report.rows.iter().any(|row| row.kernel == kernel && of(row))
+    };
+    assert!(timed(Kernel::Copy, &|row| row.page_distance == Some(0)));
+    assert!(timed(Kernel::Checksum, &|row| {
+        row.variant == "header" && row.state == State::JustWritten
+    }));
     assert!(report.cold.as_ref().is_some_and(|cold| cold.footprint_octets > 0));
     report.rows.iter().for_each(assert_times);
     for kernel in Kernel::ALL {
         let rows = || report.rows.iter().filter(|row| row.kernel == kernel);
         let supported = report.variants.iter().filter(|v| v.compiled && v.supported);
-        for name in supported.map(|v| v.name.as_str()).chain(["selected"]) {
+        for name in supported.map(|v| v.name.as_str()).chain(["selected", "dispatch"]) {
             assert!(rows().any(|row| row.variant == name), "{kernel} {name}");
         }
         // The fastest bound is its own bound: in each round its time over its time is 1.
@@ -95,7 +102,8 @@ fn the_summary_is_read_off_the_rows() {
     assert_eq!(report.seed, 7);
     let row = |kernel: Kernel, size: u64| {
         let aligned = |row: &&Row| {
-            row.src_offset == Some(0) && row.dst_offset.is_none_or(|offset| offset == 0)
+            let at_start = row.src_offset == Some(0) && row.dst_offset.is_none_or(|at| at == 0);
+            at_start && row.page_distance != Some(0)
         };
         let warm = |row: &&Row| row.state == State::Warm && row.size == Some(size);
         let of = report.rows.iter().filter(|row| row.kernel == kernel && row.variant == "selected");

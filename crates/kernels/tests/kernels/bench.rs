@@ -2,7 +2,7 @@
 //! Routines behind one call: variants compute, bounds move what they must and touch nothing else.
 
 use crate::rig::{lengths, noise, rfc1071};
-use linerate_kernels::bench::{Role, Routine, bounds, routines};
+use linerate_kernels::bench::{Role, Routine, bounds, headers, routines};
 use linerate_kernels::{Kernel, Sum, variants};
 use std::ptr::null_mut;
 
@@ -12,7 +12,7 @@ fn each_kernel_has_what_is_selected_its_variants_and_a_bound() {
         let routines = routines(kernel);
         let count = |role| routines.iter().filter(|r| r.role() == role).count();
         assert!(routines.iter().all(|r| r.kernel() == kernel));
-        assert_eq!(count(Role::Selected), 1);
+        assert_eq!((count(Role::Selected), count(Role::Entry)), (1, 1));
         assert_eq!(count(Role::Variant), variants().filter(|v| v.is_supported()).count());
         assert!(count(Role::Bound) >= 1, "{kernel}");
         assert_eq!(count(Role::Peer), 0);
@@ -106,6 +106,23 @@ fn routines_read_nothing_outside() {
                         assert_eq!(sum.fold(), rfc1071(part), "{} {length}", routine.name());
                     }
                 }
+            }
+        }
+    }
+}
+
+#[test]
+fn inline_sums_are_those_of_whole_words() {
+    let octets = noise(80, 31);
+    for routine in headers() {
+        assert_eq!((routine.role(), routine.kernel()), (Role::Entry, Kernel::Checksum));
+        for length in (0..=64).step_by(4) {
+            for start in 0..8 {
+                let part = &octets[start..start + length];
+                let sum = Sum::from_raw(routine.checksum(part, 0xffff));
+                let with_seed = u32::from(rfc1071(part)) + 0xffff;
+                let expected = (with_seed & 0xffff) + (with_seed >> 16);
+                assert_eq!(u32::from(sum.fold()), expected, "{} {length}", routine.name());
             }
         }
     }

@@ -2,8 +2,8 @@
 //! Records made by hand, with every kind of value in them.
 
 use linerate_record::kernels::{
-    ColdState, Kernel, KernelsReport, Mix, PeerReport, Role, Row, Skipped, State, Timing,
-    VariantReport, WrongResult,
+    ColdState, HugePages, Kernel, KernelsReport, Mix, PeerReport, RaceWindows, Role, Row, Skipped,
+    State, Timing, VariantReport, WrongResult,
 };
 use linerate_record::run::{
     KernelUse, Latency, Ledger, RingReport, RunReport, StageReport, StrandReport, Tally,
@@ -197,6 +197,7 @@ fn rows() -> Vec<Row> {
         mean_octets: 1460.0,
         src_offset: Some(14),
         dst_offset: Some(2),
+        page_distance: Some(2100),
         offsets: None,
         state: State::Warm,
         timing: Timing::Throughput,
@@ -223,6 +224,7 @@ fn rows() -> Vec<Row> {
         mean_octets: 760.5,
         src_offset: None,
         dst_offset: None,
+        page_distance: None,
         offsets: Some(vec![1, 2, 7]),
         state: State::Cold,
         timing: Timing::Latency,
@@ -251,6 +253,11 @@ pub(crate) fn kernels() -> Record {
         cycles_per_tick: figure("cycles/tick", 1.42),
         additions_per_cycle: figure("additions/cycle", 5.8),
         additions_per_cycle_range: Some([3.1, 5.9]),
+        huge_pages: HugePages {
+            advised: false,
+            granted: None,
+            reason: Some("the kernel has none".to_owned()),
+        },
         cold: Some(ColdState {
             footprint_octets: 1 << 28,
             stride_octets: 2048,
@@ -278,7 +285,7 @@ pub(crate) fn kernels() -> Record {
             difference: "length 7: octet 3 is 0, not 0x5a".to_owned(),
         }],
         skipped: vec![Skipped { what: "just_written".to_owned(), reason: "--quick".to_owned() }],
-        windows: WindowCount { total: 41, lost_to_preemption: 2 },
+        windows: RaceWindows { total: 41, lost_to_preemption: 2, dropped_as_slow: 1 },
         seed: u64::MAX,
         quick: true,
         interrupted: false,

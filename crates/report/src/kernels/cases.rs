@@ -79,6 +79,8 @@ impl Load {
 /// Where the buffers began. Ordered so that aligned ones come first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Placement {
+    /// Both at the same place of a page.
+    same_place: bool,
     mean_of: Vec<u32>,
     source: u32,
     destination: u32,
@@ -87,6 +89,7 @@ pub(crate) struct Placement {
 impl Placement {
     fn of(row: &Row) -> Self {
         Self {
+            same_place: row.page_distance == Some(0),
             mean_of: row.offsets.clone().unwrap_or_default(),
             source: row.src_offset.unwrap_or(0),
             destination: row.dst_offset.unwrap_or(0),
@@ -94,23 +97,22 @@ impl Placement {
     }
 
     pub(crate) fn is_aligned(&self) -> bool {
-        self.mean_of.is_empty() && self.source == 0 && self.destination == 0
+        !self.same_place && self.mean_of.is_empty() && self.source == 0 && self.destination == 0
     }
 
-    /// `aligned`, `src+14 dst+2`, `mean of 8 offsets`.
+    /// `aligned`, `src+14 dst+2`, `mean of 8 offsets`, `same place of a page`.
     pub(crate) fn text(&self) -> String {
         let part =
             |name, offset| if offset == 0 { String::new() } else { format!("{name}+{offset}") };
+        let place = if self.same_place { "same place of a page" } else { "" };
         let source = match self.mean_of.len() {
             0 => part("src", self.source),
             n => format!("mean of {n} offsets"),
         };
-        match (source, part("dst", self.destination)) {
-            (source, destination) if source.is_empty() && destination.is_empty() => {
-                "aligned".to_owned()
-            }
-            (source, destination) => format!("{source} {destination}").trim().to_owned(),
-        }
+        let destination = part("dst", self.destination);
+        let parts = [source.as_str(), destination.as_str(), place];
+        let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        if parts.is_empty() { "aligned".to_owned() } else { parts.join(" ") }
     }
 }
 
@@ -118,7 +120,8 @@ impl Placement {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Section {
     Aligned,
-    Misaligned,
+    /// Warm, and not aligned or not apart from the place of the source.
+    Displaced,
     Mixes,
     Latency,
     JustWritten,
@@ -133,7 +136,7 @@ impl Section {
             (State::Warm, Timing::Latency) => Self::Latency,
             (State::Warm, Timing::Throughput) if row.mix.is_some() => Self::Mixes,
             (State::Warm, Timing::Throughput) if placement.is_aligned() => Self::Aligned,
-            (State::Warm, Timing::Throughput) => Self::Misaligned,
+            (State::Warm, Timing::Throughput) => Self::Displaced,
         }
     }
 }
@@ -221,7 +224,7 @@ impl<'a> Block<'a> {
 
     pub(crate) fn state_text(&self) -> &'static str {
         match self.section {
-            Section::Aligned | Section::Misaligned | Section::Latency => "warm",
+            Section::Aligned | Section::Displaced | Section::Latency => "warm",
             Section::Mixes => "warm, random sizes",
             Section::JustWritten => "header just written",
             Section::Cold => "cold",

@@ -60,16 +60,14 @@ pub(super) fn table(block: &Block, page: &mut Page) -> String {
         lines.push(marked(series));
         lines.extend(share_line(block, &loads));
     }
+    lines.extend(times(block, Role::Entry, &loads, unit));
     lines.extend(block.of_role(Role::Variant).map(marked));
-    for series in block.of_role(Role::Peer) {
-        let cell = |load| time(series.rows.get(load).copied(), unit);
-        lines.push(line(false, series.name, loads.iter().map(cell)));
-    }
+    lines.extend(times(block, Role::Peer, &loads, unit));
     let title = title(block, &block.case_text(), unit);
     render(&title, &loads, &lines, page)
 }
 
-/// One table for all misaligned placements of a kernel: three or four lines each.
+/// One table for all other placements of a kernel: three or four lines each.
 pub(super) fn placements(blocks: &[&Block], page: &mut Page) -> String {
     let Some(first) = blocks.first() else { return String::new() };
     let unit = page.unit;
@@ -91,12 +89,21 @@ pub(super) fn placements(blocks: &[&Block], page: &mut Page) -> String {
             lines.push(of_role(block, Role::Variant, "  fastest variant", &loads, unit));
         }
     }
-    let case = format!("{}, misaligned{}", first.state_text(), first.timing_text());
+    let case = format!("{}, other placements{}", first.state_text(), first.timing_text());
     render(&title(first, &case, unit), &loads, &lines, page)
 }
 
 fn line(is_selected: bool, label: &str, cells: impl Iterator<Item = String>) -> Line {
     Line { is_selected, label: shortened(&clean(label)), cells: cells.collect() }
+}
+
+/// A line for each routine of a role.
+fn times(block: &Block, role: Role, loads: &[Load], unit: Unit) -> Vec<Line> {
+    let times = |series: &Series| {
+        let cell = |load| time(series.rows.get(load).copied(), unit);
+        line(false, series.name, loads.iter().map(cell))
+    };
+    block.of_role(role).map(times).collect()
 }
 
 /// The least time of all routines of a role.

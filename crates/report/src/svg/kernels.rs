@@ -126,7 +126,8 @@ impl View<'_> {
         Group { head, bars: bound.into_iter().chain(rest).collect() }
     }
 
-    /// The routines but for the bounds, and their looks.
+    /// The routines but for the bounds and other ways in, and their looks: other ways lie upon what
+    /// is selected.
     fn routines(&self) -> Vec<(&Series<'_>, Look)> {
         let variants = &self.report.variants;
         let variant = |series: &Series| {

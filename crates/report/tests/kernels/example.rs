@@ -2,10 +2,9 @@
 //! The kernels of a machine that does not exist.
 
 use linerate_record::kernels::{
-    ColdState, Kernel, KernelsReport, Mix, PeerReport, Role, Row, Skipped, State, Timing,
-    VariantReport,
+    ColdState, HugePages, Kernel, KernelsReport, Mix, PeerReport, RaceWindows, Role, Row, Skipped,
+    State, Timing, VariantReport,
 };
-use linerate_record::run::WindowCount;
 use linerate_record::stats::Estimate;
 use linerate_record::{Figure, Tier};
 
@@ -13,6 +12,7 @@ const SIZES: [u64; 13] = [20, 40, 64, 128, 256, 512, 576, 1460, 1500, 4096, 8000
 const CYCLES_PER_TICK: f64 = 1.4227;
 
 /// A routine that takes `call` cycles and `per_octet` of each octet, more beyond 32 KiB.
+#[derive(Clone)]
 struct Routine {
     name: &'static str,
     role: Role,
@@ -24,11 +24,12 @@ const fn routine(name: &'static str, role: Role, call: f64, octets_per_cycle: f6
     Routine { name, role, call, octets_per_cycle }
 }
 
-const CHECKSUM: [Routine; 11] = [
+const CHECKSUM: [Routine; 12] = [
     routine("load128", Role::Bound, 9.0, 31.4),
     routine("load256", Role::Bound, 9.0, 61.6),
     routine("load512", Role::Bound, 9.25, 59.0),
     routine("selected", Role::Selected, 10.2, 56.5),
+    routine("dispatch", Role::Entry, 11.0, 56.5),
     routine("portable", Role::Variant, 12.0, 8.2),
     routine("adc", Role::Variant, 8.5, 19.4),
     routine("sse2", Role::Variant, 12.5, 23.0),
@@ -37,6 +38,8 @@ const CHECKSUM: [Routine; 11] = [
     routine("smoltcp", Role::Peer, 8.0, 11.8),
     routine("internet-checksum", Role::Peer, 14.0, 4.0),
 ];
+
+const HEADER: Routine = routine("header", Role::Entry, 6.0, 5.0);
 
 const COPY: [Routine; 5] = [
     routine("memcpy", Role::Bound, 13.0, 30.1),
@@ -54,6 +57,7 @@ struct Case {
     timing: Timing,
     source: Option<u32>,
     destination: Option<u32>,
+    page_distance: Option<u32>,
     offsets: Option<Vec<u32>>,
     /// What the state and the offsets do to a call.
     slower: f64,
@@ -82,6 +86,7 @@ fn row(case: &Case, routine: &Routine, size: Option<u64>, mix: Option<Mix>, boun
         mean_octets,
         src_offset: case.source,
         dst_offset: case.destination,
+        page_distance: case.page_distance,
         offsets: case.offsets.clone(),
         state: case.state,
         timing: case.timing,
@@ -128,6 +133,7 @@ fn all_rows() -> Vec<Row> {
         timing: Timing::Throughput,
         source: Some(0),
         destination: None,
+        page_distance: None,
         offsets: None,
         slower: 1.0,
     };
@@ -140,8 +146,11 @@ fn all_rows() -> Vec<Row> {
     };
     let latency = Case { timing: Timing::Latency, slower: 2.0, ..aligned.clone() };
     let written = Case { state: State::JustWritten, slower: 1.6, ..latency.clone() };
+    let with_header = [&CHECKSUM[..], &[HEADER]].concat();
     let cold = Case { state: State::Cold, slower: 6.5, ..aligned.clone() };
     let copy = Case { kernel: Kernel::Copy, destination: Some(0), ..aligned.clone() };
+    let copy = Case { page_distance: Some(2112), ..copy };
+    let copy_same = Case { page_distance: Some(0), slower: 1.4, ..copy.clone() };
     let copy_shifted = Case { destination: Some(2), ..copy.clone() };
     let copy_shifted = Case { source: Some(14), slower: 1.1, ..copy_shifted };
     let fused = Case { kernel: Kernel::CopyChecksum, slower: 1.05, ..copy.clone() };
@@ -151,11 +160,13 @@ fn all_rows() -> Vec<Row> {
         rows(&shifted, &CHECKSUM, &SIZES, &[]),
         rows(&mean, &CHECKSUM, &[1460, 4096, 8000], &[]),
         rows(&shifted, &CHECKSUM, &[], &Mix::ALL),
-        rows(&latency, &CHECKSUM, &[20, 40, 64], &[]),
-        rows(&written, &CHECKSUM, &[20, 40, 60], &[]),
+        rows(&latency, &with_header, &[20, 40], &[]),
+        rows(&latency, &CHECKSUM, &[64], &[]),
+        rows(&written, &with_header, &[20, 40, 60], &[]),
         rows(&cold, &CHECKSUM, &[64, 256, 1460, 9000], &[]),
         rows(&copy, &COPY, &SIZES, &[]),
         rows(&copy_shifted, &COPY, &SIZES, &[]),
+        rows(&copy_same, &COPY, &[1460], &[]),
         rows(&fused, &COPY, &SIZES, &[]),
         rows(&fused_cold, &COPY, &[64, 1460], &[]),
     ]
@@ -193,6 +204,7 @@ pub(crate) fn report() -> KernelsReport {
         cycles_per_tick: Figure::number("cycles/tick", clock, Tier::Sw, "by hand"),
         additions_per_cycle: Figure::exact("additions/cycle", 5.8, Tier::Sw, "by hand"),
         additions_per_cycle_range: Some([3.1, 5.9]),
+        huge_pages: HugePages { advised: true, granted: Some(0.973), reason: None },
         cold: Some(ColdState {
             footprint_octets: 64 << 20,
             stride_octets: 2048,
@@ -221,7 +233,7 @@ pub(crate) fn report() -> KernelsReport {
         rows: all_rows(),
         wrong: Vec::new(),
         skipped: vec![Skipped { what: "fill".to_owned(), reason: "not asked for".to_owned() }],
-        windows: WindowCount { total: 5321, lost_to_preemption: 12 },
+        windows: RaceWindows { total: 5321, lost_to_preemption: 12, dropped_as_slow: 3 },
         seed: 7,
         quick: false,
         interrupted: false,
