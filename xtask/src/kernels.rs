@@ -61,8 +61,8 @@ fn document(machine: &str, targets: &str, report: &str, plots: &[String]) -> Str
         different moods.\n\n"
         .to_owned();
     text += machine;
-    text += "What is asked of them was set on a Zen 4 with AVX-512 VNNI; a machine with wider \
-        loads has a faster bound.\n\n";
+    text += "What is asked of the kernels is the same on every machine. Each target that is missed \
+        here has below the table what the run tells about why.\n\n";
     text += &section("cargo bench -p linerate-kernelbench", targets);
     text += "## Plots\n\n";
     for plot in plots {
