@@ -57,14 +57,20 @@ pub fn partial(octets: &[u8], sum: Sum) -> Sum {
 #[inline]
 pub fn header(octets: &[u8], sum: Sum) -> Sum {
     let (words, rest) = octets.as_chunks::<4>();
-    let mut total = u64::from(sum.raw());
-    for word in words {
-        total += opaque(u32::from_ne_bytes(*word).into());
+    // In two sums, because an addition waits for the one before it.
+    let (pairs, last) = words.as_chunks::<2>();
+    let (mut even, mut odd) = (u64::from(sum.raw()), 0);
+    for [first, second] in pairs {
+        even += opaque(u32::from_ne_bytes(*first).into());
+        odd += opaque(u32::from_ne_bytes(*second).into());
+    }
+    if let [word] = last {
+        even += opaque(u32::from_ne_bytes(*word).into());
     }
     if !rest.is_empty() {
-        total += last_octets(rest);
+        odd += last_octets(rest);
     }
-    Sum::from_wide(total)
+    Sum::from_wide(even + odd)
 }
 
 /// The word that at most three octets begin.

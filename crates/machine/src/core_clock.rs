@@ -22,8 +22,8 @@ const TURNS: u32 = 256;
 
 const WINDOWS: usize = 20;
 
-/// Chains that run at once when the width of the core is asked for: more than any core of today adds
-/// in a cycle (six to eight), as few as leave registers over.
+/// Chains that run at once when the width of the core is asked for: as many as the widest cores of
+/// today add in a cycle (six to eight), as few as leave registers over.
 const SIDE_BY_SIDE: u32 = 8;
 
 const PAIRS: usize = 9;
