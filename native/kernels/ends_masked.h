@@ -97,7 +97,6 @@ ALWAYS_INLINE uint32_t sum_middle(uint8_t *dst, const uint8_t *src, size_t octet
 
 	expect(src + octets - 1);
 	struct lanes s = no_lanes(constants());
-	const vec last = copy ? vec_opaque(vec_load(src + octets - VEC)) : s.a;
 
 	src += whole;
 	dst += whole;
@@ -120,10 +119,11 @@ ALWAYS_INLINE uint32_t sum_middle(uint8_t *dst, const uint8_t *src, size_t octet
 	default:
 		break;
 	}
-	s.a = vec_accumulate(s.a, vec_load_first(src, rest), s.k);
+	const vec end = vec_load_first(src, rest);
+	s.a = vec_accumulate(s.a, end, s.k);
 	s.vectors = (uint32_t)vectors + 1;
 	if (copy)
-		vec_store(dst + rest - VEC, last);
+		vec_store_first(dst, end, rest);
 	return total(&s);
 }
 
