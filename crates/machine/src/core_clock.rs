@@ -54,8 +54,8 @@ pub fn core_cycles_per_tick() -> Result<Estimate, Error> {
 /// How many independent additions the calling thread's core does per cycle now: as many as it has
 /// units for, fewer while another hardware thread uses them. Pin the thread first. Takes 1 ms.
 ///
-/// The median, over [`PAIRS`] pairs of windows, of the time of a chain to that of as many additions
-/// in [`SIDE_BY_SIDE`] chains at once. The two windows of a pair follow each other, so a clock that
+/// The median, over nine pairs of windows, of the time of a chain to that of as many additions in
+/// eight chains at once. The two windows of a pair follow each other, so a clock that
 /// moves meets both.
 ///
 /// # Errors

@@ -88,6 +88,12 @@ impl Validator {
                 };
                 return list.iter().try_for_each(|v| self.check(v, argument, &format!("{at}[]")));
             }
+            "minItems" => {
+                value.as_array().is_none_or(|v| v.len() as u64 >= argument.as_u64().unwrap())
+            }
+            "maxItems" => {
+                value.as_array().is_none_or(|v| v.len() as u64 <= argument.as_u64().unwrap())
+            }
             "anyOf" => argument.as_array().unwrap().iter().any(fits),
             "oneOf" => argument.as_array().unwrap().iter().filter(|s| fits(s)).count() == 1,
             other => panic!("{at}: keyword {other} is not handled"),
