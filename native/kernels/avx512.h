@@ -3,9 +3,8 @@
 #ifndef LINERATE_AVX512_H
 #define LINERATE_AVX512_H
 
-#include "x86_64.h"
-
 #include "intrinsics.h"
+#include "x86_64.h"
 
 #define VEC 64
 #define ENDS "ends_masked.h"

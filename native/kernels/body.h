@@ -23,8 +23,9 @@
  * caches, with vec_stream_fence behind the last), vec_opaque (hides where a vector came from: the
  * compiler would load it twice), vec_join (32-bit lanes), vec_zero, vec_set; constants, which
  * vec_pairs and vec_accumulate are handed; vec_pairs (the lanes of one vector),
- * vec_accumulate (lanes plus those of a vector), vec_total (all lanes, modulo 2^32); and the ends:
+ * vec_accumulate (lanes plus those of a vector), vec_total (all lanes, modulo 2^32). The ends define:
  *
+ *	FEW		how many octets are summed in the shortest way
  *	sum_few		the sum of at most FEW octets, as 64 bits
  *	sum_some	the sum of more than that, but fewer than BLOCK octets
  *	sum_middle	the sum of BLOCK to LONG octets
@@ -104,9 +105,9 @@ ALWAYS_INLINE void copy_below_block(uint8_t *dst, const uint8_t *src, size_t oct
 }
 
 /*
- * The last BLOCK octets of a longer message, whatever of them is copied otherwise. They are loaded
- * before that: behind the stores a load from the same place in another page, as packets are often
- * copied, waits for the store (an address is compared by its lower 12 bits first).
+ * BLOCK octets. Copies load the last block of a message before they store the first: behind a store,
+ * a load from the same place in another page, as packets are often copied, waits for it (addresses
+ * are compared by their lower 12 bits first).
  */
 struct block {
 	vec a, b, c, d;
@@ -339,11 +340,6 @@ KERNEL void *FUNCTION(fill, VARIANT)(void *dst, uint8_t value, size_t octets)
 	}
 	return dst;
 }
-
-#define VARIANT_ROW_(variant) lr_variant_##variant
-#define VARIANT_ROW(variant) VARIANT_ROW_(variant)
-#define NAME_(variant) #variant
-#define NAME(variant) NAME_(variant)
 
 const struct lr_variant VARIANT_ROW(VARIANT) = {
 	.name = NAME(VARIANT),

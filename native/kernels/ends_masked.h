@@ -3,12 +3,13 @@
  * Ends of messages where loads and stores take a mask: what the mask leaves out is neither read nor
  * written, and reads as 0.
  *
- * No branch depends on how many octets there are, but for whether one vector does: where lengths
- * cannot be foreseen, a branch costs more than three vectors of nothing. Of the four vectors of a
- * block each has its mask from one comparison of the place of its octets with their number.
+ * Below a block no branch of a sum depends on how many octets there are, but for whether one vector
+ * does: where lengths cannot be foreseen, a branch costs more than three vectors of nothing. Of the
+ * four vectors each has its mask from one comparison of the place of its octets with their number.
  *
  * What to define: vec_load_first and vec_store_first (0 to VEC octets of a vector); vec_counts and
- * vec_load_counted (octets of the vector at 0, 1, 2 or 3 that are below a count of 0 to BLOCK - 1).
+ * vec_load_counted (octets of the vector at 0, 1, 2 or 3 that are below a count of 0 to BLOCK - 1);
+ * vec_words (the sum of the 32-bit words of one vector, as 64 bits).
  */
 
 #define FEW VEC
@@ -83,14 +84,14 @@ ALWAYS_INLINE uint32_t sum_some(uint8_t *dst, const uint8_t *src, size_t octets,
 	return vec_total(vec_join(ab, cd)) + 4 * FLIPPED_PER_VECTOR;
 }
 
+_Static_assert(LONG <= 32 * VEC, "each number of vectors below LONG has its case");
+
 /*
  * One jump to where as many vectors are left as there are, then straight on; the last vector, of 1 to
  * VEC octets, under a mask. Against a loop over blocks with four vectors under masks behind it, on
  * Zen 5: 18 cycles for 21 at 1460 octets, 12 for 15 at 576; where lengths of 20 to 1500 cannot be
  * foreseen 58 for 54; cold, 250 for 420 at 1460.
  */
-_Static_assert(LONG <= 32 * VEC, "each number of vectors below LONG has its case");
-
 ALWAYS_INLINE uint32_t sum_middle(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
 {
 	const size_t vectors = (octets - 1) / VEC, whole = vectors * VEC, rest = octets - whole;

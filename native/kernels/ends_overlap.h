@@ -7,6 +7,8 @@
  * across; so the loads end with the last even octet, and one that is left is added by itself.
  *
  * Fewer octets than a block are summed by words: vectors do not pay there.
+ *
+ * What to define: vec_and.
  */
 
 /* BLOCK octets of nothing, then BLOCK of everything: a window of it keeps the last n octets. */

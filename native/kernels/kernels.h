@@ -60,6 +60,12 @@ ALWAYS_INLINE uint32_t fold64(uint64_t sum)
 	return (uint32_t)((sum + (sum >> 32 | sum << 32)) >> 32);
 }
 
+/* The symbol of a variant's row in the table, and its name as text. */
+#define VARIANT_ROW_(variant) lr_variant_##variant
+#define VARIANT_ROW(variant) VARIANT_ROW_(variant)
+#define NAME_(variant) #variant
+#define NAME(variant) NAME_(variant)
+
 /* The answer of a variant that this build does not hold to supported(). */
 static inline int nowhere(void)
 {

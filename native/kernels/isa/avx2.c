@@ -12,13 +12,13 @@
 
 #include "../kernels.h"
 
-#ifdef COMPILED
-#include "../x86_64.h"
-
-#include "../intrinsics.h"
-
 #define VARIANT avx2
 #define ISA "AVX2"
+
+#ifdef COMPILED
+#include "../intrinsics.h"
+#include "../x86_64.h"
+
 #define SUPPORTED lr_x86_has_avx2
 #define PREFERRED LR_ALL
 #define VEC 32
@@ -102,12 +102,7 @@ ALWAYS_INLINE uint32_t vec_total(vec lanes)
 
 #include "../body.h"
 #else
-const struct lr_variant lr_variant_avx2 = {
-	.name = "avx2",
-	.isa = "AVX2",
-	.vector = 1,
-	.supported = nowhere,
-};
+#include "../not_compiled.h"
 #endif
 
 #if defined(__clang__) && defined(COMPILED)

@@ -13,11 +13,12 @@
 
 #include "../kernels.h"
 
+#define VARIANT avx512
+#define ISA "AVX-512 F, BW, VL; BMI2"
+
 #ifdef COMPILED
 #include "../avx512.h"
 
-#define VARIANT avx512
-#define ISA "AVX-512 F, BW, VL; BMI2"
 #define SUPPORTED lr_x86_has_avx512
 #define PREFERRED LR_ALL
 
@@ -28,12 +29,7 @@ ALWAYS_INLINE vec vec_accumulate(vec lanes, vec v, struct constants k)
 
 #include "../body.h"
 #else
-const struct lr_variant lr_variant_avx512 = {
-	.name = "avx512",
-	.isa = "AVX-512 F, BW, VL; BMI2",
-	.vector = 1,
-	.supported = nowhere,
-};
+#include "../not_compiled.h"
 #endif
 
 #if defined(__clang__) && defined(COMPILED)

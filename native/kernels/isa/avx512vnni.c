@@ -13,11 +13,12 @@
 
 #include "../kernels.h"
 
+#define VARIANT avx512vnni
+#define ISA "AVX-512 F, BW, VL, VNNI; BMI2"
+
 #ifdef COMPILED
 #include "../avx512.h"
 
-#define VARIANT avx512vnni
-#define ISA "AVX-512 F, BW, VL, VNNI; BMI2"
 #define SUPPORTED lr_x86_has_avx512_vnni
 #define PREFERRED LR_CSUM | LR_COPY_CSUM
 
@@ -34,12 +35,7 @@ ALWAYS_INLINE vec vec_accumulate(vec lanes, vec v, struct constants k)
 
 #include "../body.h"
 #else
-const struct lr_variant lr_variant_avx512vnni = {
-	.name = "avx512vnni",
-	.isa = "AVX-512 F, BW, VL, VNNI; BMI2",
-	.vector = 1,
-	.supported = nowhere,
-};
+#include "../not_compiled.h"
 #endif
 
 #if defined(__clang__) && defined(COMPILED)

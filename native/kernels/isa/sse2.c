@@ -12,13 +12,13 @@
 
 #include "../kernels.h"
 
-#ifdef COMPILED
-#include "../x86_64.h"
-
-#include "../intrinsics.h"
-
 #define VARIANT sse2
 #define ISA "SSE2"
+
+#ifdef COMPILED
+#include "../intrinsics.h"
+#include "../x86_64.h"
+
 #define SUPPORTED supported
 #define PREFERRED (LR_COPY | LR_FILL)
 #define VEC 16
@@ -109,12 +109,7 @@ ALWAYS_INLINE uint32_t vec_total(vec lanes)
 
 #include "../body.h"
 #else
-const struct lr_variant lr_variant_sse2 = {
-	.name = "sse2",
-	.isa = "SSE2",
-	.vector = 1,
-	.supported = nowhere,
-};
+#include "../not_compiled.h"
 #endif
 
 #if defined(__clang__) && defined(COMPILED)

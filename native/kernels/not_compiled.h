@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The row of a vector variant that this build does not hold. */
+#ifndef LINERATE_NOT_COMPILED_H
+#define LINERATE_NOT_COMPILED_H
+
+const struct lr_variant VARIANT_ROW(VARIANT) = {
+	.name = NAME(VARIANT),
+	.isa = ISA,
+	.vector = 1,
+	.supported = nowhere,
+};
+
+#endif
