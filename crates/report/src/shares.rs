@@ -47,7 +47,7 @@ pub(crate) fn of_run(report: &RunReport, style: &Style) -> String {
 /// What to keep in mind of shares, if there are any but zeros.
 fn lower_bound(shares: &[&Figure], style: &Style) -> String {
     const NOTE: &str = "calls made again on warm data: a lower bound where packets were not in the \
-                        cache";
+                        cache; sums of headers are inline and no calls, so not in it";
     let any = shares.iter().any(|share| share.as_number().is_some_and(|value| value > 0.0));
     if any { labelled("", Paint::Head, NOTE, style) } else { String::new() }
 }
