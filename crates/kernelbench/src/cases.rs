@@ -254,7 +254,11 @@ impl Scope {
         if is_copy(kernel) && sizes.contains(&SAME_PLACE_SIZE) {
             cases.push(Case::same_place(kernel, SAME_PLACE_SIZE));
         }
-        cases.extend(sizes.iter().map(|&size| Case::cold(kernel, size)));
+        for &(src, dst) in offsets {
+            let cold =
+                |&size| Case { state: State::Cold, ..Case::misaligned(kernel, size, src, dst) };
+            cases.extend(sizes.iter().map(cold));
+        }
         cases
     }
 }
@@ -301,7 +305,12 @@ mod tests {
             for size in SIZES {
                 assert!(set.contains(&Case::aligned(kernel, size)), "{kernel} {size}");
                 assert!(set.contains(&Case::cold(kernel, size)), "{kernel} {size}");
-                assert!(set.contains(&Case::misaligned(kernel, size, 14, 0)));
+                let misaligned = Case::misaligned(kernel, size, 14, 0);
+                assert!(set.contains(&misaligned));
+                assert!(
+                    kernel == Kernel::Fill
+                        || set.contains(&Case { state: State::Cold, ..misaligned })
+                );
             }
         }
         for kernel in [Kernel::Copy, Kernel::CopyChecksum] {
@@ -370,6 +379,6 @@ mod tests {
             assert_eq!(shown, expected);
         }
         let cold = Scope { states: vec![State::Cold], ..scope }.cases();
-        assert!(cold.iter().all(|case| case.state == State::Cold) && cold.len() == 4);
+        assert!(cold.iter().all(|case| case.state == State::Cold) && cold.len() == 8);
     }
 }
