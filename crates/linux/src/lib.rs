@@ -9,9 +9,11 @@
 compile_error!("linerate-linux speaks to the Linux kernel; build it for a *-linux-* target");
 
 mod affinity;
+pub mod child;
 mod clock;
 mod error;
 mod memory;
+pub mod perf;
 mod scheduler;
 mod system;
 

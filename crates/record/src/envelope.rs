@@ -6,10 +6,13 @@
 //! where scripts find it. `summary` is not stored here; it is derived when writing and checked when
 //! reading, so that the two cannot drift apart.
 
+use crate::doctor::DoctorReport;
 use crate::figure::{Figure, Scalar};
 use crate::kernels::KernelsReport;
 use crate::provenance::Provenance;
+use crate::regions::RegionsReport;
 use crate::run::RunReport;
+use crate::stat::StatReport;
 use crate::tune::TuneReport;
 use crate::warning::Warning;
 use serde::de::DeserializeOwned;
@@ -22,7 +25,7 @@ use std::fmt;
 const SCHEMA: &str = "linerate-record";
 /// Records of another major version are not read; of a newer minor version, what is known.
 const MAJOR: u32 = 1;
-const MINOR: u32 = 1;
+const MINOR: u32 = 2;
 
 /// What was measured, and what is needed to judge it.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,6 +51,12 @@ pub enum Body {
     Tune(Box<TuneReport>),
     /// `linerate kernels`: checksum, copy, copy+checksum and fill, beside their bounds.
     Kernels(Box<KernelsReport>),
+    /// `linerate stat`: counters of a command, a process or processors.
+    Stat(Box<StatReport>),
+    /// `linerate doctor`: what this machine can measure, and what unlocks the rest.
+    Doctor(Box<DoctorReport>),
+    /// A program about its own regions, through `liblinerate_regions`.
+    Regions(Box<RegionsReport>),
 }
 
 /// A record of linerate: what was measured, with what is needed to judge it.
@@ -119,6 +128,9 @@ impl Record {
             "run" => Body::Run(read(json)?),
             "tune" => Body::Tune(read(json)?),
             "kernels" => Body::Kernels(read(json)?),
+            "stat" => Body::Stat(read(json)?),
+            "doctor" => Body::Doctor(read(json)?),
+            "regions" => Body::Regions(read(json)?),
             _ => return Err(ReadError::UnknownKind { kind }),
         };
         let Envelope { provenance, figures, warnings, .. } = envelope;

@@ -9,11 +9,14 @@
 
 #![forbid(unsafe_code)]
 
+pub mod doctor;
 pub mod envelope;
 pub mod figure;
 pub mod kernels;
 pub mod provenance;
+pub mod regions;
 pub mod run;
+pub mod stat;
 pub mod stats;
 pub mod tune;
 pub mod units;

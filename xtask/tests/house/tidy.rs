@@ -8,9 +8,11 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 const SPDX: &str = "SPDX-License-Identifier: MIT OR Apache-2.0";
 
-/// Crates with `unsafe` code: system calls, clock and topology probes, the kernels in C and peers
+/// Crates with `unsafe` code: system calls, clock and topology probes, reads of counters and the C
+/// interface of regions, the kernels in C and peers
 /// to compare them with, buffers and rings.
-const UNSAFE_CRATES: &[&str] = &["linux", "machine", "kernels", "kernelbench", "dataplane"];
+const UNSAFE_CRATES: &[&str] =
+    &["linux", "machine", "counters", "regions", "kernels", "kernelbench", "dataplane"];
 
 /// Crates that compute and do nothing else.
 const PURE_CRATES: &[&str] = &["record", "path", "plan", "report"];

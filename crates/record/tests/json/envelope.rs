@@ -34,7 +34,7 @@ fn what_is_written_is_read_back() {
 fn the_body_stands_beside_the_envelope() {
     let value: Value = serde_json::from_str(&example::run().to_json_pretty().unwrap()).unwrap();
     assert_eq!(value["schema"], "linerate-record");
-    assert_eq!(value["version"], "1.1");
+    assert_eq!(value["version"], "1.2");
     assert_eq!(value["kind"], "run");
     assert_eq!(value["strands"][0]["stages"][1]["ticks_per_packet"]["value"], 211.3);
     assert_eq!(value["warnings"][1]["code"], "not_idle");

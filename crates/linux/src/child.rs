@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A command that is held before it starts, so that counters can be put on it first.
+//!
+//! `fork`, then the child waits at a pipe; whoever forked opens events on it that begin with
+//! execve(2), lets it go, and learns over a second pipe, closed by a successful execve(2), whether
+//! the command could be started at all.
+
+use crate::Error;
+use std::ffi::{CString, OsStr, OsString};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
+
+/// A child that waits to be let go. Dropped, it ends without running the command.
+#[derive(Debug)]
+pub struct Held {
+    child: Child,
+    gate: Option<OwnedFd>,
+    verdict: OwnedFd,
+}
+
+/// A child process; whoever holds it must [`Child::wait`] for it, or a zombie stays.
+#[derive(Debug)]
+pub struct Child {
+    pid: u32,
+    /// Readable once the child has ended; kernels before 5.3 have none.
+    watch: Option<OwnedFd>,
+}
+
+/// How a child ended, and what it used, its own children that it waited for included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Its exit status, unless a signal killed it.
+    pub status: Option<i32>,
+    /// The signal that killed it.
+    pub signal: Option<i32>,
+    /// CPU time in user mode, in ns (from a clock of microseconds).
+    pub user_ns: u64,
+    /// CPU time in kernel mode, in ns (from a clock of microseconds).
+    pub system_ns: u64,
+    /// The most memory it held at one time, in octets.
+    pub max_resident_octets: u64,
+    /// Page faults served without a disk.
+    pub minor_faults: u64,
+    /// Page faults served from a disk.
+    pub major_faults: u64,
+    /// Context switches because it waited.
+    pub voluntary_switches: u64,
+    /// Context switches because it was preempted.
+    pub involuntary_switches: u64,
+}
+
+/// The command could not be started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExecError {
+    /// The error number of execve(2); ENOENT where the command was not found.
+    pub errno: i32,
+}
+
+/// Forks a child that will run `command` (found along PATH) with `arguments`, and waits. The child
+/// has this process's environment, folder and open files, no blocked signals, and SIGPIPE as it is
+/// by default. Async-signal-safe between fork and exec, so other threads may run.
+///
+/// # Errors
+/// A text with a NUL, or what pipe2(2) and fork(2) say.
+pub fn fork_held(command: &OsStr, arguments: &[OsString]) -> Result<Held, Error> {
+    let name = || command.to_string_lossy().into_owned();
+    let texts: Vec<CString> = std::iter::once(command)
+        .chain(arguments.iter().map(OsString::as_os_str))
+        .map(|text| CString::new(text.as_bytes()))
+        .collect::<Result<_, _>>()
+        .map_err(|_| Error::Call {
+            call: "execvp",
+            value: name(),
+            errno: libc::EINVAL,
+            advice: "take the NUL character out of the command",
+        })?;
+    let mut argv: Vec<*const libc::c_char> = texts.iter().map(|text| text.as_ptr()).collect();
+    argv.push(std::ptr::null());
+    let (gate_out, gate_in) = pipe()?;
+    let (verdict_out, verdict_in) = pipe()?;
+    // SAFETY: the child calls only async-signal-safe functions until it execs or ends.
+    let pid = unsafe { libc::fork() };
+    match pid {
+        -1 => {
+            Err(Error::last("fork", name(), "end other processes, or raise the limit (ulimit -u)"))
+        }
+        0 => {
+            drop(gate_in);
+            // SAFETY: `argv` points to NUL-terminated texts of `texts` and ends with null; both
+            // were copied with the memory of the parent.
+            unsafe { wait_and_exec(&gate_out, &verdict_in, &argv) }
+        }
+        pid => Ok(Held {
+            child: Child { pid: pid as u32, watch: open_watch(pid) },
+            gate: Some(gate_in),
+            verdict: verdict_out,
+        }),
+    }
+}
+
+/// The child's side: never returns.
+///
+/// # Safety
+/// `argv` holds pointers to NUL-terminated texts and ends with null.
+unsafe fn wait_and_exec(gate: &OwnedFd, verdict: &OwnedFd, argv: &[*const libc::c_char]) -> ! {
+    let mut octet = 0u8;
+    let let_go = loop {
+        // SAFETY: `octet` is valid for writing during the call.
+        let got = unsafe { libc::read(gate.as_raw_fd(), (&raw mut octet).cast(), 1) };
+        if got >= 0 || io::Error::last_os_error().raw_os_error() != Some(libc::EINTR) {
+            break got == 1;
+        }
+    };
+    if let_go {
+        let mut none = MaybeUninit::<libc::sigset_t>::uninit();
+        // SAFETY: `none` is filled by sigemptyset before it is used; the rest is numbers and, for
+        // execvp, what the caller promises.
+        unsafe {
+            libc::sigemptyset(none.as_mut_ptr());
+            libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut());
+            libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+            libc::execvp(argv[0], argv.as_ptr());
+        }
+        let errno = io::Error::last_os_error().raw_os_error().unwrap_or(0).to_ne_bytes();
+        // SAFETY: `errno` is valid for reading during the call.
+        unsafe { libc::write(verdict.as_raw_fd(), errno.as_ptr().cast(), errno.len()) };
+    }
+    // SAFETY: ends the child without running the parent's destructors.
+    unsafe { libc::_exit(127) }
+}
+
+fn pipe() -> Result<(OwnedFd, OwnedFd), Error> {
+    let mut ends = [0; 2];
+    // SAFETY: `ends` is valid for writing two numbers.
+    let status = unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) };
+    if status < 0 {
+        return Err(Error::last(
+            "pipe2",
+            String::new(),
+            "raise the limit of open files (ulimit -n)",
+        ));
+    }
+    // SAFETY: the kernel has just opened both, and nobody else knows them.
+    Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
+}
+
+fn open_watch(pid: libc::pid_t) -> Option<OwnedFd> {
+    // SAFETY: numbers only.
+    let number = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    // SAFETY: the kernel has just opened it, and nobody else knows it.
+    (number >= 0).then(|| unsafe { OwnedFd::from_raw_fd(number as libc::c_int) })
+}
+
+impl Held {
+    /// The child's process number.
+    pub fn pid(&self) -> u32 {
+        self.child.pid
+    }
+
+    /// Lets the child run its command; returns when the command has begun.
+    ///
+    /// # Errors
+    /// The command could not be started; the child is gone.
+    pub fn release(mut self) -> Result<Child, ExecError> {
+        let gate = self.gate.take().expect("a held child has its gate");
+        // SAFETY: one octet, valid for reading.
+        unsafe { libc::write(gate.as_raw_fd(), [1u8].as_ptr().cast(), 1) };
+        drop(gate);
+        let mut errno = [0u8; 4];
+        let got = loop {
+            // SAFETY: `errno` is valid for writing during the call.
+            let got = unsafe {
+                libc::read(self.verdict.as_raw_fd(), errno.as_mut_ptr().cast(), errno.len())
+            };
+            if got >= 0 || io::Error::last_os_error().raw_os_error() != Some(libc::EINTR) {
+                break got;
+            }
+        };
+        let mut child = Child { pid: self.child.pid, watch: self.child.watch.take() };
+        self.child.pid = 0;
+        if got == 4 {
+            child.wait();
+            return Err(ExecError { errno: i32::from_ne_bytes(errno) });
+        }
+        Ok(child)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        drop(self.gate.take());
+        if self.child.pid != 0 {
+            self.child.wait();
+        }
+    }
+}
+
+impl Child {
+    /// Its process number.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: i32) {
+        // SAFETY: numbers only. The child is not waited for while this handle lives, so the number
+        // is its own.
+        unsafe { libc::kill(self.pid as libc::pid_t, signal) };
+    }
+
+    /// Waits until it ends.
+    pub fn wait(&mut self) -> Ended {
+        self.wait4(0).expect("a child that was not waited for can be waited for")
+    }
+
+    /// Waits until it ends, for `at_most` that long, or until a signal arrives; `None` if it still
+    /// runs. On kernels without pidfd_open(2) (before 5.3) it looks once and then sleeps.
+    pub fn wait_timeout(&mut self, at_most: Duration) -> Option<Ended> {
+        if let Some(ended) = self.wait4(libc::WNOHANG) {
+            return Some(ended);
+        }
+        let count = libc::nfds_t::from(self.watch.is_some());
+        let descriptor = self.watch.as_ref().map_or(-1, AsRawFd::as_raw_fd);
+        let mut watched = libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
+        let timeout = libc::timespec {
+            tv_sec: at_most.as_secs() as libc::time_t,
+            tv_nsec: at_most.subsec_nanos() as libc::c_long,
+        };
+        // SAFETY: `watched` and `timeout` are valid during the call; no signal mask is given.
+        unsafe { libc::ppoll(&raw mut watched, count, &raw const timeout, std::ptr::null()) };
+        self.wait4(libc::WNOHANG)
+    }
+
+    fn wait4(&mut self, flags: libc::c_int) -> Option<Ended> {
+        let mut status = 0;
+        let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+        let pid = loop {
+            // SAFETY: `status` and `usage` are valid for writing during the call.
+            let pid = unsafe {
+                libc::wait4(self.pid as libc::pid_t, &raw mut status, flags, usage.as_mut_ptr())
+            };
+            if pid >= 0 || io::Error::last_os_error().raw_os_error() != Some(libc::EINTR) {
+                break pid;
+            }
+        };
+        // SAFETY: all zero, or filled by wait4(2); both are valid values.
+        let usage = unsafe { usage.assume_init() };
+        (pid > 0).then(|| Ended::new(status, &usage))
+    }
+}
+
+impl Ended {
+    fn new(status: libc::c_int, usage: &libc::rusage) -> Self {
+        let ns =
+            |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
+        Self {
+            status: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
+            signal: libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status)),
+            user_ns: ns(usage.ru_utime),
+            system_ns: ns(usage.ru_stime),
+            max_resident_octets: usage.ru_maxrss as u64 * 1024,
+            minor_faults: usage.ru_minflt as u64,
+            major_faults: usage.ru_majflt as u64,
+            voluntary_switches: usage.ru_nvcsw as u64,
+            involuntary_switches: usage.ru_nivcsw as u64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(command: &str, arguments: &[&str]) -> Held {
+        let arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
+        fork_held(OsStr::new(command), &arguments).unwrap()
+    }
+
+    #[test]
+    fn status_and_signal_come_back() {
+        let ended = held("sh", &["-c", "exit 7"]).release().unwrap().wait();
+        assert_eq!((ended.status, ended.signal), (Some(7), None));
+        let ended = held("sh", &["-c", "kill -9 $$"]).release().unwrap().wait();
+        assert_eq!((ended.status, ended.signal), (None, Some(9)));
+    }
+
+    #[test]
+    fn what_cannot_be_started_says_why() {
+        let errno = |command| held(command, &[]).release().unwrap_err().errno;
+        assert_eq!(errno("no-such-command-anywhere"), libc::ENOENT);
+        assert_eq!(errno("/etc/passwd"), libc::EACCES);
+        assert!(fork_held(OsStr::new("a\0b"), &[]).is_err());
+    }
+
+    #[test]
+    fn a_held_child_runs_nothing_before_it_is_let_go() {
+        let folder = std::env::temp_dir().join(format!("linerate-held-{}", std::process::id()));
+        let file = folder.to_str().unwrap();
+        drop(held("mkdir", &[file]));
+        assert!(!folder.exists());
+        held("mkdir", &[file]).release().unwrap().wait();
+        assert!(folder.exists());
+        std::fs::remove_dir(folder).unwrap();
+    }
+
+    #[test]
+    fn waiting_ends_when_the_child_does_or_the_time_is_over() {
+        let mut child = held("sleep", &["60"]).release().unwrap();
+        assert_eq!(child.wait_timeout(Duration::from_millis(20)), None);
+        child.signal(libc::SIGTERM);
+        let ended = child.wait_timeout(Duration::from_secs(50)).expect("it was told to end");
+        assert_eq!(ended.signal, Some(libc::SIGTERM));
+    }
+}

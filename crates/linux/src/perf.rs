@@ -1,0 +1,465 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Counters of the kernel: perf_event_open(2), and what is done with its descriptors.
+//!
+//! Every event is opened with the read format "group, time enabled, time running", alone or not, so
+//! that there is one way to read. Left out: sampling, and what an event means (`counters`).
+
+use std::fmt;
+use std::io;
+use std::mem::size_of;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{Ordering, fence};
+
+/// Which event, in the kernel's numbers: `type` and the three `config` words of `perf_event_attr`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Selector {
+    /// `PERF_TYPE_*`, or the number in the file `type` of a unit under
+    /// /sys/bus/event_source/devices.
+    pub kind: u32,
+    /// What to count, as this kind numbers it.
+    pub config: u64,
+    /// More of it, where the kind wants it.
+    pub config1: u64,
+    /// More of it, where the kind wants it.
+    pub config2: u64,
+}
+
+impl Selector {
+    /// An event without extra words.
+    pub const fn new(kind: u32, config: u64) -> Self {
+        Self { kind, config, config1: 0, config2: 0 }
+    }
+}
+
+/// `PERF_TYPE_HARDWARE`: the kernel's generalised hardware events.
+pub const HARDWARE: u32 = 0;
+/// `PERF_TYPE_SOFTWARE`: what the kernel counts itself.
+pub const SOFTWARE: u32 = 1;
+/// `PERF_TYPE_TRACEPOINT`: passages of a tracepoint.
+pub const TRACEPOINT: u32 = 2;
+/// `PERF_TYPE_HW_CACHE`: the kernel's generalised cache events.
+pub const HW_CACHE: u32 = 3;
+/// `PERF_TYPE_RAW`: a code of the processor.
+pub const RAW: u32 = 4;
+
+/// How to count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// What to count.
+    pub selector: Selector,
+    /// Whether to leave out user mode.
+    pub exclude_user: bool,
+    /// Whether to leave out kernel mode.
+    pub exclude_kernel: bool,
+    /// Whether to leave out the hypervisor.
+    pub exclude_hypervisor: bool,
+    /// Whether threads and processes that the target creates from now on are counted with it.
+    pub inherit: bool,
+    /// Whether counting begins stopped.
+    pub disabled: bool,
+    /// Whether counting begins when the target calls execve(2).
+    pub enable_on_exec: bool,
+    /// Whether the event must always be on the counters. Leaders only.
+    pub pinned: bool,
+}
+
+impl Request {
+    /// Both modes, no children, stopped.
+    pub const fn new(selector: Selector) -> Self {
+        Self {
+            selector,
+            exclude_user: false,
+            exclude_kernel: false,
+            exclude_hypervisor: true,
+            inherit: false,
+            disabled: true,
+            enable_on_exec: false,
+            pinned: false,
+        }
+    }
+
+    /// The bits in the order of `perf_event_attr`, the first lowest.
+    fn flags(&self) -> u64 {
+        let bits = [
+            (self.disabled, 0),
+            (self.inherit, 1),
+            (self.pinned, 2),
+            (self.exclude_user, 4),
+            (self.exclude_kernel, 5),
+            (self.exclude_hypervisor, 6),
+            (self.enable_on_exec, 12),
+        ];
+        let flags = bits.iter().fold(0, |flags, &(set, bit)| flags | u64::from(set) << bit);
+        // C lays bit-fields out from the most significant bit on big-endian machines.
+        if cfg!(target_endian = "big") { flags.reverse_bits() } else { flags }
+    }
+}
+
+/// Whose events are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// The calling thread, wherever it runs.
+    CurrentThread,
+    /// One thread by its number (that of a process is its first thread), wherever it runs.
+    Thread(u32),
+    /// Everything that runs on a logical CPU.
+    Cpu(u32),
+}
+
+/// The kernel refused an event. Why is a matter of judgement, and `counters` makes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenError {
+    /// The error number, as in errno(3).
+    pub errno: i32,
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "perf_event_open: {}", io::Error::from_raw_os_error(self.errno))
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+/// The first part of `perf_event_attr`, as long as version 1 of it (Linux 2.6.33): the kernel takes
+/// what is behind it as 0.
+#[repr(C)]
+#[derive(Default)]
+struct Attributes {
+    kind: u32,
+    size: u32,
+    config: u64,
+    sample_period: u64,
+    sample_type: u64,
+    read_format: u64,
+    flags: u64,
+    wakeup_events: u32,
+    breakpoint_type: u32,
+    config1: u64,
+    config2: u64,
+}
+
+const TIME_ENABLED: u64 = 1;
+const TIME_RUNNING: u64 = 2;
+const GROUP: u64 = 8;
+
+/// An event that the kernel counts, alone or as a member of a group. Closed when dropped.
+#[derive(Debug)]
+pub struct Event {
+    file: OwnedFd,
+}
+
+/// Opens an event. With a `leader`, it joins that event's group: the group is put on the counters
+/// whole or not at all, and starts and stops with its leader if the member itself is enabled.
+/// Descriptors are closed on exec.
+///
+/// # Errors
+/// [`OpenError`] with the kernel's number.
+pub fn open(request: &Request, target: Target, leader: Option<&Event>) -> Result<Event, OpenError> {
+    let attributes = Attributes {
+        kind: request.selector.kind,
+        size: size_of::<Attributes>() as u32,
+        config: request.selector.config,
+        config1: request.selector.config1,
+        config2: request.selector.config2,
+        read_format: TIME_ENABLED | TIME_RUNNING | GROUP,
+        flags: request.flags(),
+        ..Attributes::default()
+    };
+    let (thread, cpu): (libc::pid_t, libc::c_int) = match target {
+        Target::CurrentThread => (0, -1),
+        Target::Thread(id) => (id as libc::pid_t, -1),
+        Target::Cpu(cpu) => (-1, cpu as libc::c_int),
+    };
+    let leader = leader.map_or(-1, |event| event.file.as_raw_fd());
+    let close_on_exec: libc::c_ulong = 8;
+    // SAFETY: `attributes` is valid for reading, as long as it says, during the call.
+    let number = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            &raw const attributes,
+            thread,
+            cpu,
+            leader,
+            close_on_exec,
+        )
+    };
+    if number < 0 {
+        let errno = io::Error::last_os_error().raw_os_error().unwrap_or(0);
+        return Err(OpenError { errno });
+    }
+    // SAFETY: the kernel has just opened this descriptor, and nobody else knows it.
+    let file = unsafe { OwnedFd::from_raw_fd(number as libc::c_int) };
+    Ok(Event { file })
+}
+
+/// Most events that are read at once: more than any processor counts together, software events
+/// included.
+pub const GROUP_MAX: usize = 32;
+
+/// The counts of a group at one moment, since it was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// Time the group was enabled and its target ran, in ns.
+    pub enabled_ns: u64,
+    /// Time the group was on the counters, in ns; less than `enabled_ns` when others had them.
+    pub running_ns: u64,
+    len: usize,
+    values: [u64; GROUP_MAX],
+}
+
+impl Reading {
+    /// The counts: the leader's, then the members' in the order in which they joined.
+    pub fn values(&self) -> &[u64] {
+        &self.values[..self.len]
+    }
+}
+
+/// The number of an ioctl without argument of perf events: `_IO('$', n)`.
+const fn request_number(n: u64) -> u64 {
+    let has_wide_directions = cfg!(any(
+        target_arch = "powerpc",
+        target_arch = "powerpc64",
+        target_arch = "sparc64",
+        target_arch = "mips",
+        target_arch = "mips64"
+    ));
+    let direction = if has_wide_directions { 1 << 29 } else { 0 };
+    direction | 0x24 << 8 | n
+}
+
+const ENABLE: u64 = request_number(0);
+const DISABLE: u64 = request_number(1);
+/// To a leader: about every member of its group.
+const WHOLE_GROUP: libc::c_ulong = 1;
+
+impl Event {
+    /// Reads the whole group of this leader, or this event alone if nobody joined it. One system
+    /// call. Children that inherited the events are counted in.
+    ///
+    /// # Errors
+    /// More than [`GROUP_MAX`] members, or what read(2) says; a pinned event that was thrown off the
+    /// counters is an early end of the file.
+    pub fn read(&self) -> io::Result<Reading> {
+        let mut words = [0u64; 3 + GROUP_MAX];
+        // SAFETY: `words` is valid for writing, as long as is said, during the call.
+        let octets = unsafe {
+            libc::read(self.file.as_raw_fd(), words.as_mut_ptr().cast(), size_of_val(&words))
+        };
+        if octets < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let got = octets as usize / size_of::<u64>();
+        let len = words[0] as usize;
+        if got < 3 || len > GROUP_MAX || got < 3 + len {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let mut values = [0; GROUP_MAX];
+        values[..len].copy_from_slice(&words[3..3 + len]);
+        Ok(Reading { enabled_ns: words[1], running_ns: words[2], len, values })
+    }
+
+    /// Starts the group of this leader.
+    ///
+    /// # Errors
+    /// What ioctl(2) says.
+    pub fn enable(&self) -> io::Result<()> {
+        self.control(ENABLE)
+    }
+
+    /// Stops the group of this leader; its counts stay.
+    ///
+    /// # Errors
+    /// What ioctl(2) says.
+    pub fn disable(&self) -> io::Result<()> {
+        self.control(DISABLE)
+    }
+
+    fn control(&self, request: u64) -> io::Result<()> {
+        // SAFETY: these requests take a number and touch no memory of this process.
+        let status =
+            unsafe { libc::ioctl(self.file.as_raw_fd(), request as libc::Ioctl, WHOLE_GROUP) };
+        if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Maps the page that the kernel keeps for this event, for reading it without a system call.
+    ///
+    /// # Errors
+    /// What mmap(2) says.
+    pub fn map(&self) -> io::Result<Page> {
+        // SAFETY: a question without memory.
+        let octets = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+        // SAFETY: a new mapping, wherever the kernel has room, takes nothing from anybody.
+        let start = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                octets,
+                libc::PROT_READ,
+                libc::MAP_SHARED,
+                self.file.as_raw_fd(),
+                0,
+            )
+        };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Page { start, octets })
+    }
+}
+
+/// The fields of `perf_event_mmap_page` that a reader needs, as found; whole only if
+/// [`Page::sequence`] was the same before and after.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PageFields {
+    /// The counter's number plus one; 0 while the event is on none.
+    pub index: u32,
+    /// To be added to what the counter shows.
+    pub offset: i64,
+    /// As in [`Reading`], up to the last time the event was put on a counter.
+    pub enabled_ns: u64,
+    /// As in [`Reading`], likewise.
+    pub running_ns: u64,
+    /// Whether user mode may read the counter.
+    pub can_read_counter: bool,
+    /// Whether the `time` fields below are kept.
+    pub can_read_time: bool,
+    /// Whether the timestamp counter is short and `time_cycles`, `time_mask` extend it.
+    pub is_time_short: bool,
+    /// Bits of the counter.
+    pub width: u16,
+    /// ns = (ticks * `time_mult`) >> `time_shift`, plus `time_offset`.
+    pub time_shift: u16,
+    /// See `time_shift`.
+    pub time_mult: u32,
+    /// See `time_shift`.
+    pub time_offset: u64,
+    /// See `is_time_short`.
+    pub time_cycles: u64,
+    /// See `is_time_short`.
+    pub time_mask: u64,
+}
+
+/// The kernel's page of an event. Its counter may be read by the thread that is counted and by no
+/// other: elsewhere the kernel gives numbers without meaning.
+#[derive(Debug)]
+pub struct Page {
+    start: NonNull<u8>,
+    octets: usize,
+}
+
+// SAFETY: the mapping belongs to the process, not to a thread, and is only read.
+unsafe impl Send for Page {}
+// SAFETY: as above.
+unsafe impl Sync for Page {}
+
+impl Page {
+    /// Reads a field of `perf_event_mmap_page`.
+    #[inline]
+    fn field<T: Copy>(&self, offset: usize) -> T {
+        // SAFETY: all offsets below lie within the page's first 96 octets and are aligned as their
+        // types are; the kernel may write at any time, hence volatile.
+        unsafe { self.start.as_ptr().add(offset).cast::<T>().read_volatile() }
+    }
+
+    /// The kernel's count of its changes to the page: odd or changed means to read again. What is
+    /// read between two calls stays between them.
+    #[inline]
+    pub fn sequence(&self) -> u32 {
+        fence(Ordering::SeqCst);
+        let sequence = self.field(8);
+        fence(Ordering::SeqCst);
+        sequence
+    }
+
+    /// The fields, between two calls of [`Page::sequence`].
+    #[inline]
+    pub fn fields(&self) -> PageFields {
+        let bits: u64 = self.field(40);
+        let bits = if cfg!(target_endian = "big") { bits.reverse_bits() } else { bits };
+        PageFields {
+            index: self.field(12),
+            offset: self.field(16),
+            enabled_ns: self.field(24),
+            running_ns: self.field(32),
+            can_read_counter: bits >> 2 & 1 == 1,
+            can_read_time: bits >> 3 & 1 == 1,
+            is_time_short: bits >> 5 & 1 == 1,
+            width: self.field(48),
+            time_shift: self.field(50),
+            time_mult: self.field(52),
+            time_offset: self.field(56),
+            time_cycles: self.field(80),
+            time_mask: self.field(88),
+        }
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made by `Event::map` with this length, and ends with `self`.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.octets) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TASK_CLOCK: Selector = Selector::new(SOFTWARE, 1);
+    const PAGE_FAULTS: Selector = Selector::new(SOFTWARE, 2);
+
+    /// Pages that stay with the caller, so that the next ones are new as well.
+    #[must_use]
+    fn touch_new_pages(pages: usize) -> Vec<u8> {
+        let page = 4096;
+        let mut memory = Vec::<u8>::with_capacity(pages * page + page);
+        for at in (0..pages * page).step_by(page) {
+            memory.spare_capacity_mut()[at].write(1);
+        }
+        memory
+    }
+
+    #[test]
+    fn a_group_counts_the_faults_of_this_thread_while_enabled() {
+        let leader = open(&Request::new(TASK_CLOCK), Target::CurrentThread, None);
+        let Ok(leader) = leader else {
+            println!("SKIP: software events are refused: {}", leader.unwrap_err());
+            return;
+        };
+        let faults = Request { disabled: false, ..Request::new(PAGE_FAULTS) };
+        let _faults = open(&faults, Target::CurrentThread, Some(&leader)).unwrap();
+        let _before = touch_new_pages(600);
+        assert_eq!(leader.read().unwrap().values(), [0, 0]);
+        leader.enable().unwrap();
+        let _meanwhile = touch_new_pages(600);
+        leader.disable().unwrap();
+        let first = leader.read().unwrap();
+        // Huge pages would need fewer: the vector is smaller than two of them.
+        assert!(first.values()[1] >= 88, "{first:?}");
+        assert!(first.values()[0] > 0 && first.running_ns == first.enabled_ns, "{first:?}");
+        let _after = touch_new_pages(600);
+        assert_eq!(leader.read().unwrap(), first);
+    }
+
+    #[test]
+    fn an_event_nobody_knows_is_refused_with_its_number() {
+        let unknown = Request::new(Selector::new(SOFTWARE, 999));
+        let error = open(&unknown, Target::CurrentThread, None).unwrap_err();
+        assert!([libc::EINVAL, libc::ENOENT, libc::EACCES].contains(&error.errno), "{error}");
+    }
+
+    #[test]
+    fn the_page_of_a_software_event_has_no_counter() {
+        let Ok(event) = open(&Request::new(TASK_CLOCK), Target::CurrentThread, None) else {
+            println!("SKIP: software events are refused");
+            return;
+        };
+        let page = event.map().unwrap();
+        let before = page.sequence();
+        let fields = page.fields();
+        assert_eq!(page.sequence(), before);
+        assert_eq!((before & 1, fields.index, fields.can_read_counter), (0, 0, false));
+    }
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `linerate doctor` found: what this machine can measure, and what unlocks the rest.
+
+use crate::figure::Tier;
+use serde::{Deserialize, Serialize};
+
+/// What this machine can measure and run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DoctorReport {
+    /// The tiers, best first, with whether each works here.
+    pub tiers: Vec<TierState>,
+    /// The best of them that works.
+    pub best_tier: Tier,
+    /// Everything that was looked at, in the order of the sections.
+    pub observations: Vec<Observation>,
+}
+
+/// Whether a tier works.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TierState {
+    /// Which.
+    pub tier: Tier,
+    /// Whether it works here and now.
+    pub works: bool,
+    /// What it gives here, or why it does not work, in a sentence.
+    pub sentence: String,
+    /// What keeps it from working, as a word for scripts: `no_virtual_pmu`, ...; `null` if it works.
+    pub cause: Option<String>,
+    /// The command that would change it; `null` when it works, or nothing would.
+    pub fix: Option<String>,
+}
+
+/// Which part of the machine an observation is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Section {
+    /// Processor, instruction sets, clocks.
+    Processor,
+    /// Cores, hardware threads, nodes, caches.
+    Topology,
+    /// Counters and the tools that stand in for them.
+    Counters,
+    /// What a data plane needs of the system.
+    DataPlane,
+}
+
+/// How much an observation matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// A fact; nothing is wrong.
+    Fact,
+    /// As it should be.
+    Good,
+    /// Costs accuracy or speed.
+    Advice,
+    /// Keeps something from working.
+    Missing,
+    /// Could not be read.
+    Unknown,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Observation {
+    /// Where it belongs.
+    pub section: Section,
+    /// What was looked at, as a word for scripts: `governor`, `huge_pages`, ...
+    pub name: String,
+    /// How much it matters.
+    pub verdict: Verdict,
+    /// What was found, as a value: `performance`, `2.6 GHz`, `0 of 0`; `null` if it was not read.
+    pub value: Option<String>,
+    /// What that means, in a sentence.
+    pub sentence: String,
+    /// The command that would change it; `null` when nothing needs to change, or nothing would.
+    pub fix: Option<String>,
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a program found out about its own regions: code between two reads of the counters.
+
+use crate::figure::{Figure, Tier};
+use serde::{Deserialize, Serialize};
+
+/// The regions of one program.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RegionsReport {
+    /// What the counts rest on.
+    pub tier: Tier,
+    /// How the counters were read: `user read`, `read(2)`, or `timestamp counter only`.
+    pub reading: String,
+    /// What an empty region costs, in ticks: measured here, and subtracted below.
+    pub own_ticks: Figure,
+    /// Every region of every thread that was entered.
+    pub regions: Vec<RegionReport>,
+}
+
+/// One region in one thread.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RegionReport {
+    /// Its name; nested ones are joined by `/`.
+    pub name: String,
+    /// The thread's number.
+    pub tid: u32,
+    /// How often it was left.
+    pub visits: u64,
+    /// Units of work that were reported in it; 0 if none were.
+    pub units: u64,
+    /// Ticks in it, inner regions included, own cost subtracted.
+    pub ticks: Figure,
+    /// The same, without those of inner regions.
+    pub own_ticks: Figure,
+    /// The counts in it, by the name of the event; own cost subtracted.
+    pub events: Vec<RegionEvent>,
+    /// What can be said of it; or why nothing can, which is so for regions of less than ten times
+    /// the cost of measuring them.
+    pub verdict: String,
+}
+
+/// An event in a region.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RegionEvent {
+    /// Its name.
+    pub name: String,
+    /// The count, all visits together.
+    pub count: Figure,
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `linerate stat` found: counts of events, raw and scaled, and what follows from them.
+
+use crate::figure::{Figure, Tier};
+use serde::{Deserialize, Serialize};
+
+/// Counters of a command, a process, its threads, or processors.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct StatReport {
+    /// What was counted.
+    pub target: StatTarget,
+    /// What the counts of hardware events rest on: `hw`, `user` or `sim`; `sw` where there are none.
+    pub tier: Tier,
+    /// Whether that tier was asked for; otherwise it is the best that works here.
+    pub tier_asked: bool,
+    /// The event table that named the hardware events: `armv8`, `cortex_a7`, `generic`, ...
+    pub event_table: String,
+    /// Whether the table is that of this very processor; otherwise architectural events are used.
+    pub is_known_processor: bool,
+    /// The caches that were simulated; `null` unless the tier is `sim`.
+    pub caches: Option<SimulatedCaches>,
+    /// From the start of counting to its end, all repetitions together, in seconds.
+    pub elapsed_s: f64,
+    /// How the command ended, the last time; `null` where there was no command, or it never began.
+    pub ended: Option<ExitStatus>,
+    /// Whether the user ended the counting.
+    pub is_interrupted: bool,
+    /// How often the command ran.
+    pub repetitions: u64,
+    /// What `per_unit` divides by; `null` unless it was asked for.
+    pub unit_of_work: Option<UnitOfWork>,
+    /// How event sets took turns; `null` when all were counted all the time.
+    pub rotation: Option<RotationReport>,
+    /// Every event asked for, in that order, counted or not.
+    pub events: Vec<EventCount>,
+    /// What was computed from the events.
+    pub metrics: Vec<MetricValue>,
+    /// The counts over time, where that was asked for.
+    pub intervals: Vec<IntervalCounts>,
+    /// The counts of each thread, where that was asked for.
+    pub threads: Vec<ThreadCounts>,
+    /// Differences from the record given with `--baseline`.
+    pub baseline: Vec<BaselineChange>,
+}
+
+/// What was counted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "what", rename_all = "snake_case")]
+pub enum StatTarget {
+    /// A command from its start to its end, with all its children.
+    Command {
+        /// The command and its arguments.
+        argv: Vec<String>,
+    },
+    /// A process that ran already, with the threads and children it creates meanwhile.
+    Process {
+        /// Its number.
+        pid: u32,
+    },
+    /// Everything on some logical processors.
+    Cpus {
+        /// Their numbers.
+        cpus: Vec<u32>,
+    },
+}
+
+/// How a command ended: one of the two is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ExitStatus {
+    /// Its exit status.
+    pub status: Option<i32>,
+    /// The signal that killed it.
+    pub signal: Option<i32>,
+}
+
+/// A cache as it was simulated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CacheShape {
+    /// Its size.
+    pub octets: u64,
+    /// Lines per set.
+    pub ways: u32,
+    /// The length of a line.
+    pub line_octets: u32,
+}
+
+/// The caches that were simulated.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SimulatedCaches {
+    /// Whose caches these are: `this machine`, `arm1176`, ...
+    pub name: String,
+    /// First level, instructions.
+    pub i1: CacheShape,
+    /// First level, data.
+    pub d1: CacheShape,
+    /// Last level.
+    pub ll: CacheShape,
+    /// What had to be changed for the simulator, which knows powers of two only; empty when nothing.
+    pub note: String,
+}
+
+/// What counts are divided by.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct UnitOfWork {
+    /// Its name: that of an event, or `unit` where a number was given.
+    pub name: String,
+    /// How many there were.
+    pub count: Figure,
+}
+
+/// How event sets took turns on the counters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RotationReport {
+    /// The events of each set; those that are always counted are in none.
+    pub sets: Vec<Vec<String>>,
+    /// The nominal length of a slice, in ns.
+    pub slice_ns: u64,
+    /// Slices that were counted, of all sets together.
+    pub slices: u64,
+    /// What scaling goes by: `time`, or the name of an event that was always counted.
+    pub scaled_by: String,
+}
+
+/// One event.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct EventCount {
+    /// Its name; the key in `summary` and `figures`.
+    pub name: String,
+    /// The processor's own name and code; `null` where there is none.
+    pub native: Option<String>,
+    /// What was counted while the event was on a counter; `null` when it never was.
+    pub raw: Option<u64>,
+    /// The estimate for all of the time, with its interval; absent with a reason.
+    pub count: Figure,
+    /// The share of the time that the event was on a counter, 0 to 1; `null` when it never was.
+    pub duty: Option<f64>,
+    /// Slices in which it was counted; `null` without rotation.
+    pub periods: Option<u64>,
+    /// `count` per unit of work; `null` unless that was asked for.
+    pub per_unit: Option<Figure>,
+    /// Which command or setting would have it counted; `null` when it was, or nobody knows any.
+    pub fix: Option<String>,
+}
+
+/// A value computed from events.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MetricValue {
+    /// Its name; the key in `summary` and `figures`.
+    pub name: String,
+    /// The set it belongs to: `pipeline`, `cache`, ...
+    pub set: String,
+    /// How it is computed, in names of events.
+    pub formula: String,
+    /// The value.
+    pub figure: Figure,
+    /// What it tells, and what it does not.
+    pub prose: String,
+}
+
+/// Counts from one moment to the next.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct IntervalCounts {
+    /// When it began, in seconds from the start.
+    pub from_s: f64,
+    /// When it ended, in seconds from the start.
+    pub to_s: f64,
+    /// One figure per event, in the order of `events`.
+    pub counts: Vec<Figure>,
+}
+
+/// Counts of one thread.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ThreadCounts {
+    /// Its number.
+    pub tid: u32,
+    /// Its name.
+    pub name: String,
+    /// One figure per event, in the order of `events`.
+    pub counts: Vec<Figure>,
+}
+
+/// How an event or metric differs from the baseline.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct BaselineChange {
+    /// The figure's name.
+    pub name: String,
+    /// Its value in the baseline.
+    pub before: f64,
+    /// Its value now.
+    pub now: f64,
+    /// `now / before - 1`; `null` when `before` is 0.
+    pub change: Option<f64>,
+    /// Whether it is beyond the threshold, in the direction that costs.
+    pub is_regression: bool,
+}
