@@ -93,12 +93,9 @@ pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
     warnings.extend(figures::warnings(&report.tuned, &provenance, frames));
     let figures = tune_figures(&report);
     let kpps = figures["tuned_kpps"].as_number();
+    let text = linerate_report::tune(&report, &emit::style(emit::WHOLE));
     let body = Body::Tune(Box::new(report));
     let record = Record { provenance, figures, warnings, body };
-    let text = match &record.body {
-        Body::Tune(report) => linerate_report::tune(report, &emit::style(emit::WHOLE)),
-        Body::Run(_) | Body::Kernels(_) => String::new(),
-    };
     if let Some(kept) = &kept {
         write_out(args, &loaded, kept)?;
     }
