@@ -3,9 +3,14 @@
 //!
 //! A step whose tool is missing is skipped, printed with the reason and counted. A test that cannot
 //! do its work here prints a line starting with `SKIP`; those are collected and counted as well.
+//!
+//! What the programs of a step write goes to a file per step under `target/ci`. Of a step that
+//! failed, what looks like the cause is printed, once more at the very end.
 
-use crate::command::{cargo, cargo_of, output, program, root, status, status_with_lines};
+use crate::command::{cargo, cargo_of, log_to, output, program, root, status, status_with_lines};
 use crate::{examples, native, schema};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
@@ -83,16 +88,19 @@ const STEPS: &[Step] = &[
 
 /// Runs the steps and returns failure if any of them failed.
 pub(crate) fn run(extent: Extent) -> ExitCode {
-    let mut lines = Vec::new();
+    let (mut lines, mut causes) = (Vec::new(), Vec::new());
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
     for step in STEPS {
-        println!("\n== {}", step.name);
+        println!("== {}", step.name);
+        let log = log_of(step);
+        log_to(log.as_deref().and_then(|log| File::create(log).ok()));
         let start = Instant::now();
         let outcome = if step.slow && extent == Extent::Fast {
             Outcome::Skipped("left out by --fast".to_owned())
         } else {
             (step.run)()
         };
+        log_to(None);
         let seconds = start.elapsed().as_secs_f64();
         let verdict =
             |word: &str, why: &str| format!("{word} {:<30} {seconds:6.1} s{why}", step.name);
@@ -107,6 +115,8 @@ pub(crate) fn run(extent: Extent) -> ExitCode {
             Outcome::Failed(why) => {
                 failed += 1;
                 lines.push(verdict("FAIL", &format!("  {why}")));
+                causes.extend(log.map(|log| cause(step.name, &log)));
+                println!("{}", causes.last().map_or("", String::as_str));
             }
             Outcome::Skipped(why) => {
                 skipped += 1;
@@ -117,7 +127,55 @@ pub(crate) fn run(extent: Extent) -> ExitCode {
     }
     println!("\n{}", lines.join("\n"));
     println!("{passed} passed, {failed} failed, {skipped} skipped");
+    causes.iter().for_each(|cause| println!("\n{cause}"));
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The file for what a step's programs write; `None` where it cannot be made.
+fn log_of(step: &Step) -> Option<PathBuf> {
+    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    let folder = root().join(target).join("ci");
+    fs::create_dir_all(&folder).ok()?;
+    Some(folder.join(step.name.replace([' ', ','], "_")).with_extension("log"))
+}
+
+/// Texts of lines that tell why something failed; what follows them belongs to it.
+const TELLTALES: &[&str] = &["FAILED", "error:", "error[", "SUMMARY:", "*** ["];
+const FOLLOWING: usize = 5;
+/// As many as a person reads.
+const TELLING: usize = 80;
+const LAST: usize = 15;
+
+/// The lines that look like the cause: telltales, and what test programs say about failed tests.
+fn telling<'a>(lines: &[&'a str]) -> Vec<&'a str> {
+    let (mut follow, mut is_in_failures) = (0, false);
+    let mut found = Vec::new();
+    for line in lines {
+        is_in_failures = *line == "failures:" || is_in_failures && !line.starts_with("test result");
+        if TELLTALES.iter().any(|telltale| line.contains(telltale)) {
+            follow = FOLLOWING + 1;
+        }
+        if is_in_failures || follow > 0 {
+            found.push(*line);
+        }
+        follow = follow.saturating_sub(1);
+    }
+    found.truncate(TELLING);
+    found
+}
+
+/// What a step's log says about its failure.
+fn cause(step: &str, log: &Path) -> String {
+    let octets = fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&octets);
+    let lines: Vec<&str> = text.lines().collect();
+    let (before, last) = lines.split_at(lines.len().saturating_sub(LAST));
+    format!(
+        "why `{step}` failed (all of it: {}):\n{}\n...\n{}",
+        log.strip_prefix(root()).unwrap_or(log).display(),
+        telling(before).join("\n"),
+        last.join("\n")
+    )
 }
 
 fn expect_success(command: Command) -> Outcome {
@@ -218,4 +276,20 @@ fn ring_under_thread_sanitizer() -> Outcome {
     let suppressions = root().join("xtask/thread-sanitizer.supp");
     command.env("TSAN_OPTIONS", format!("suppressions={}", suppressions.display()));
     run_ring_tests(command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::telling;
+
+    #[test]
+    fn what_is_telling_is_found_in_a_log() {
+        let log = "test a ... ok\ntest b ... FAILED\n1\n2\n3\n4\n5\n6\nsuccesses:\npanicked at x\n\
+                   failures:\n---- b stdout ----\npanicked at y\ntest result: FAILED\n7";
+        let lines: Vec<&str> = log.lines().collect();
+        let expected = "test b ... FAILED\n1\n2\n3\n4\n5\nfailures:\n---- b stdout ----\n\
+                        panicked at y\ntest result: FAILED\n7";
+        assert_eq!(telling(&lines).join("\n"), expected);
+        assert!(telling(&["test a ... ok", "panicked at x"]).is_empty());
+    }
 }

@@ -1,9 +1,40 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Running other programs from the root of the repository.
 
-use std::io::{BufRead, BufReader};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
+
+/// Where the output of programs goes instead of ours, if anywhere.
+static LOG: Mutex<Option<File>> = Mutex::new(None);
+
+/// Sends the output of programs to `log` from now on, or to ours again.
+pub(crate) fn log_to(log: Option<File>) {
+    *LOG.lock().expect("nothing panics while it holds the lock") = log;
+}
+
+/// The log once more, if there is one.
+fn log() -> Option<File> {
+    let log = LOG.lock().expect("nothing panics while it holds the lock");
+    log.as_ref().map(|file| file.try_clone().expect("a file can be shared"))
+}
+
+/// A line of our own, to wherever output goes.
+fn say(line: &str) -> io::Result<()> {
+    match log() {
+        Some(mut file) => writeln!(file, "{line}"),
+        None => writeln!(io::stdout(), "{line}"),
+    }
+}
+
+/// The command's output to the log, if there is one.
+fn logged(command: &mut Command) {
+    if let Some(file) = log() {
+        command.stderr(file.try_clone().expect("a file can be shared")).stdout(file);
+    }
+}
 
 /// The root of the repository.
 pub(crate) fn root() -> &'static Path {
@@ -46,8 +77,10 @@ pub(crate) fn shown(command: &Command) -> String {
 /// not start or what ended it.
 pub(crate) fn status(mut command: Command) -> Result<i32, String> {
     let shown = shown(&command);
-    println!("$ {shown}");
-    let status = command.status().map_err(|e| format!("cannot start `{shown}`: {e}"))?;
+    let start = |e: io::Error| format!("cannot start `{shown}`: {e}");
+    say(&format!("$ {shown}")).map_err(start)?;
+    logged(&mut command);
+    let status = command.status().map_err(start)?;
     status.code().ok_or_else(|| format!("`{shown}` was ended by a signal: {status}"))
 }
 
@@ -57,13 +90,14 @@ pub(crate) fn status_with_lines(
     mut line: impl FnMut(&str),
 ) -> Result<i32, String> {
     let shown = shown(&command);
-    println!("$ {shown}");
-    let start = |e: std::io::Error| format!("cannot run `{shown}`: {e}");
+    let start = |e: io::Error| format!("cannot run `{shown}`: {e}");
+    say(&format!("$ {shown}")).map_err(start)?;
+    logged(&mut command);
     let mut child = command.stdout(Stdio::piped()).spawn().map_err(start)?;
     let stdout = child.stdout.take().expect("standard output is piped");
     for text in BufReader::new(stdout).lines() {
         let text = text.map_err(start)?;
-        println!("{text}");
+        say(&text).map_err(start)?;
         line(&text);
     }
     let status = child.wait().map_err(start)?;
@@ -73,10 +107,9 @@ pub(crate) fn status_with_lines(
 /// What the command writes to standard output; `Err` when it cannot start or does not exit with 0.
 pub(crate) fn output(mut command: Command) -> Result<Vec<u8>, String> {
     let shown = shown(&command);
-    let output = command
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|e| format!("cannot start `{shown}`: {e}"))?;
+    let errors = log().map_or_else(Stdio::inherit, Stdio::from);
+    let output =
+        command.stderr(errors).output().map_err(|e| format!("cannot start `{shown}`: {e}"))?;
     if output.status.success() {
         Ok(output.stdout)
     } else {
