@@ -6,3 +6,4 @@
 pub mod event;
 pub mod opener;
 pub mod refusal;
+pub mod user;

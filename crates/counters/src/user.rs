@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Counters read without a system call, by the thread that is counted.
+//!
+//! The kernel keeps a page per event that says which counter the event is on and what to add to it
+//! (`perf_event_mmap_page` in the kernel's `linux/perf_event.h`). The kernel changes the page on the
+//! processor that runs this thread and nowhere else, so a reader notices every change by a sequence
+//! number, and retries:
+//!
+//! ```text
+//! do  before  = sequence
+//!     count   = offset + sign extension of counter[index - 1] from its width
+//!     enabled = enabled so far + time since the kernel's last note; running likewise
+//! while sequence != before
+//! ```
+//!
+//! Whoever gets `None` calls [`perf::Event::read`] instead: the event is on no counter just now, or
+//! the kernel or the processor lets user mode read none.
+//!
+//! Left out: reading in program order. A counter may be read some tens of cycles before or after its
+//! neighbours in the program, as with [`ticks`](linerate_machine::ticks).
+
+use linerate_linux::perf::{self, Page, PageFields, Request};
+use std::io;
+use std::marker::PhantomData;
+
+/// An event of the calling thread, to be read by that thread alone (hence it stays in it).
+///
+/// For an event of another thread the numbers have no meaning.
+#[derive(Debug)]
+pub struct UserCounter {
+    page: Page,
+    stays_in_its_thread: PhantomData<*const ()>,
+}
+
+/// What a [`UserCounter`] shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UserReading {
+    /// The count since the event was opened.
+    pub count: u64,
+    /// How long the event was enabled and on a counter; `None` where the kernel offers no clock to
+    /// tell.
+    pub times: Option<Times>,
+}
+
+/// As in [`perf::Reading`], until now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Times {
+    /// Time the event was enabled and its thread ran, in ns.
+    pub enabled_ns: u64,
+    /// Time the event was on a counter, in ns.
+    pub running_ns: u64,
+}
+
+/// `request`, asking for reads from user mode where the kernel wants to be asked: on arm64, bit 1 of
+/// `config1` (Documentation/arch/arm64/perf.rst). Such an event keeps to one counter, which the
+/// kernel extends to 64 bits. With `kernel.perf_user_access` off it is opened all the same, and
+/// [`UserCounter::count`] is `None`.
+#[must_use]
+pub fn with_user_access(request: Request) -> Request {
+    let mut request = request;
+    if cfg!(target_arch = "aarch64") {
+        request.selector.config1 |= 0b10;
+    }
+    request
+}
+
+impl UserCounter {
+    /// Maps the page of `event`, which counts the calling thread.
+    ///
+    /// # Errors
+    /// What mmap(2) says, e.g. that too much memory is locked already (EPERM).
+    pub fn map(event: &perf::Event) -> io::Result<Self> {
+        Ok(Self { page: event.map()?, stays_in_its_thread: PhantomData })
+    }
+
+    /// The count since the event was opened; `None` if only the kernel can tell.
+    #[inline]
+    pub fn count(&self) -> Option<u64> {
+        settled(&self.page, |fields| count(fields, &Processor))?
+    }
+
+    /// As [`UserCounter::count`], and the times that say whether the event lost its counter to
+    /// others at some time.
+    #[inline]
+    pub fn read(&self) -> Option<UserReading> {
+        settled(&self.page, |fields| {
+            let count = count(fields, &Processor)?;
+            Some(UserReading { count, times: times(fields, &Processor) })
+        })?
+    }
+}
+
+/// The page as the protocol needs it; in tests, a made-up one.
+trait KernelPage {
+    fn sequence(&self) -> u32;
+    fn fields(&self) -> PageFields;
+}
+
+impl KernelPage for Page {
+    #[inline]
+    fn sequence(&self) -> u32 {
+        Page::sequence(self)
+    }
+
+    #[inline]
+    fn fields(&self) -> PageFields {
+        Page::fields(self)
+    }
+}
+
+/// What user mode can read of the processor; in tests, made up.
+trait Registers {
+    /// The counter that the page calls `index`; `None` where there is no way to it.
+    fn counter(&self, index: u32) -> Option<u64>;
+    /// The clock that the page's `time` fields are about.
+    fn ticks(&self) -> u64;
+}
+
+/// More changes during one read than a system in order makes in as many reads; then the kernel is
+/// asked, which always works.
+const ATTEMPTS: u32 = 64;
+
+/// What `read` makes of fields that did not change meanwhile.
+#[inline]
+fn settled<T>(page: &impl KernelPage, mut read: impl FnMut(&PageFields) -> T) -> Option<T> {
+    for _ in 0..ATTEMPTS {
+        let before = page.sequence();
+        let result = read(&page.fields());
+        if page.sequence() == before && before & 1 == 0 {
+            return Some(result);
+        }
+    }
+    None
+}
+
+#[inline]
+fn count(fields: &PageFields, registers: &impl Registers) -> Option<u64> {
+    if !fields.can_read_counter || fields.index == 0 || !(1..=64).contains(&fields.width) {
+        return None;
+    }
+    let unused = 64 - u32::from(fields.width);
+    // Shifted up and down again with its sign: the kernel starts counters below 0.
+    let counter = (registers.counter(fields.index)? << unused) as i64 >> unused;
+    Some(fields.offset.wrapping_add(counter) as u64)
+}
+
+fn times(fields: &PageFields, registers: &impl Registers) -> Option<Times> {
+    if !fields.can_read_time || fields.time_shift >= 64 {
+        return None;
+    }
+    let mut ticks = registers.ticks();
+    if fields.is_time_short {
+        let since = ticks.wrapping_sub(fields.time_cycles) & fields.time_mask;
+        ticks = fields.time_cycles.wrapping_add(since);
+    }
+    // In two parts, because ticks * mult may need more than 64 bits; arithmetic modulo 2^64, as
+    // `time_offset` may stand for a negative number.
+    let mult = u64::from(fields.time_mult);
+    let (whole, rest) = (ticks >> fields.time_shift, ticks & ((1 << fields.time_shift) - 1));
+    let since_ns = fields
+        .time_offset
+        .wrapping_add(whole.wrapping_mul(mult))
+        .wrapping_add(rest.wrapping_mul(mult) >> fields.time_shift);
+    let on_counter = if fields.index == 0 { 0 } else { since_ns };
+    Some(Times {
+        enabled_ns: fields.enabled_ns.wrapping_add(since_ns),
+        running_ns: fields.running_ns.wrapping_add(on_counter),
+    })
+}
+
+/// This processor.
+struct Processor;
+
+#[cfg(target_arch = "x86_64")]
+impl Registers for Processor {
+    #[inline]
+    fn counter(&self, index: u32) -> Option<u64> {
+        let (low, high): (u32, u32);
+        // SAFETY: RDPMC reads a register and nothing else; the kernel's page, which has just named
+        // this counter, says that user mode may (`can_read_counter`).
+        unsafe {
+            std::arch::asm!("rdpmc", in("ecx") index - 1, out("eax") low, out("edx") high,
+                            options(nostack, preserves_flags));
+        }
+        Some(u64::from(high) << 32 | u64::from(low))
+    }
+
+    #[inline]
+    fn ticks(&self) -> u64 {
+        linerate_machine::ticks::ticks()
+    }
+}
+
+/// `mrs` of the register that `$index` stands for: the number of a register is part of the
+/// instruction.
+#[cfg(target_arch = "aarch64")]
+macro_rules! counter_register {
+    ($index:expr, $($number:literal $name:literal),+) => {
+        match $index {
+            $($number => {
+                let value: u64;
+                // SAFETY: MRS reads a register and nothing else; the kernel's page, which has just
+                // named this counter, says that user mode may (`can_read_counter`).
+                unsafe {
+                    std::arch::asm!(concat!("mrs {}, ", $name), out(reg) value,
+                                    options(nostack, preserves_flags));
+                }
+                Some(value)
+            })+
+            _ => None,
+        }
+    };
+}
+
+#[cfg(target_arch = "aarch64")]
+impl Registers for Processor {
+    #[inline]
+    fn counter(&self, index: u32) -> Option<u64> {
+        counter_register!(
+            index, 1 "pmevcntr0_el0", 2 "pmevcntr1_el0", 3 "pmevcntr2_el0", 4 "pmevcntr3_el0",
+            5 "pmevcntr4_el0", 6 "pmevcntr5_el0", 7 "pmevcntr6_el0", 8 "pmevcntr7_el0",
+            9 "pmevcntr8_el0", 10 "pmevcntr9_el0", 11 "pmevcntr10_el0", 12 "pmevcntr11_el0",
+            13 "pmevcntr12_el0", 14 "pmevcntr13_el0", 15 "pmevcntr14_el0", 16 "pmevcntr15_el0",
+            17 "pmevcntr16_el0", 18 "pmevcntr17_el0", 19 "pmevcntr18_el0", 20 "pmevcntr19_el0",
+            21 "pmevcntr20_el0", 22 "pmevcntr21_el0", 23 "pmevcntr22_el0", 24 "pmevcntr23_el0",
+            25 "pmevcntr24_el0", 26 "pmevcntr25_el0", 27 "pmevcntr26_el0", 28 "pmevcntr27_el0",
+            29 "pmevcntr28_el0", 30 "pmevcntr29_el0", 31 "pmevcntr30_el0", 32 "pmccntr_el0"
+        )
+    }
+
+    #[inline]
+    fn ticks(&self) -> u64 {
+        linerate_machine::ticks::ticks()
+    }
+}
+
+/// Left to the kernel: either it allows no such reads, or nobody asked for them yet.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+impl Registers for Processor {
+    fn counter(&self, _index: u32) -> Option<u64> {
+        None
+    }
+
+    fn ticks(&self) -> u64 {
+        linerate_machine::ticks::ticks()
+    }
+}
