@@ -6,4 +6,5 @@
 pub mod event;
 pub mod opener;
 pub mod refusal;
+pub mod stat;
 pub mod user;

@@ -15,6 +15,7 @@ mod error;
 mod memory;
 pub mod perf;
 mod scheduler;
+pub mod signal;
 mod system;
 
 pub use affinity::{allowed_cpus, current_cpu, pin_current_thread};
