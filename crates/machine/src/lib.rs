@@ -7,7 +7,9 @@
 //! | how many core cycles is a tick? | [`core_clock`] |
 //! | which CPUs share a core, a cache? which to take first? | [`topology`] |
 //! | do other programs use these CPUs right now? | [`idle`] |
+//! | is there a hypervisor, an emulator? | [`mod@platform`] |
 //! | what machine was this measured on? | [`mod@provenance`] |
+//! | which processor is it, in its maker's numbers? | [`identity`] |
 //!
 //! Measured values come with an interval; what cannot be read or told is an [`Error`] that says
 //! why. Nothing here changes a setting of the system. Functions that measure keep a CPU busy for
@@ -20,10 +22,13 @@ mod cpuid;
 mod cpuinfo;
 mod error;
 mod files;
+pub mod identity;
 pub mod idle;
+pub mod platform;
 pub mod provenance;
 pub mod ticks;
 pub mod topology;
 
 pub use error::Error;
+pub use platform::{Platform, platform};
 pub use provenance::provenance;

@@ -3,8 +3,9 @@
 //!
 //! Left out: who ran it, and anything that names the host.
 
-use crate::cpuinfo::{self, arm_cores, cpu_name};
+use crate::cpuinfo::cpu_name;
 use crate::files::read;
+use crate::platform::Platform;
 use crate::ticks::ticks_per_second;
 use linerate_linux as linux;
 use linerate_record::Provenance;
@@ -23,8 +24,8 @@ pub fn provenance(
     compiler: &str,
     command: &str,
 ) -> Provenance {
-    let evidence = Evidence::gather();
-    let platform = evidence.platform();
+    let cpuinfo = read(Path::new("/proc/cpuinfo")).unwrap_or_default();
+    let platform = Platform::told_by(Path::new("/"), &cpuinfo);
     Provenance {
         program: program.to_owned(),
         commit: commit.map(str::to_owned),
@@ -32,7 +33,7 @@ pub fn provenance(
         command: command.to_owned(),
         unix_seconds: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_secs()),
         architecture: std::env::consts::ARCH.to_owned(),
-        cpu: cpu_name(&evidence.cpuinfo),
+        cpu: cpu_name(&cpuinfo),
         cpus: linux::allowed_cpus().unwrap_or_default(),
         kernel: linux::kernel_release().ok().map(|release| format!("Linux {release}")),
         hypervisor: platform.hypervisor,
@@ -42,188 +43,9 @@ pub fn provenance(
     }
 }
 
-/// What runs below the kernel.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Platform {
-    /// The hypervisor or the machine it pretends to be.
-    hypervisor: Option<String>,
-    /// Whether instructions are emulated; `None` when it cannot be told.
-    emulated: Option<bool>,
-}
-
-impl Platform {
-    fn new(hypervisor: &str, emulated: Option<bool>) -> Self {
-        Self { hypervisor: Some(hypervisor.to_owned()), emulated }
-    }
-}
-
-/// Everything from which the platform is told.
-#[derive(Clone, Debug, Default)]
-struct Evidence {
-    /// /proc/cpuinfo; empty where it cannot be read.
-    cpuinfo: String,
-    /// Whether the processor is an x86 one, which announces a hypervisor by CPUID.
-    is_x86: bool,
-    /// The hypervisor's letters, where CPUID announces one.
-    signature: Option<[u8; 12]>,
-    /// /sys/hypervisor/type, which Xen sets.
-    hypervisor_type: Option<String>,
-    /// `compatible` of the device tree's node `hypervisor`, which KVM on POWER and Xen on ARM set.
-    tree_hypervisor: Option<String>,
-    /// `compatible` of the device tree's root.
-    tree_root: Option<String>,
-    /// The maker of the machine, as its firmware tells (DMI).
-    vendor: Option<String>,
-}
-
-/// The letters of the hypervisors that run guests on the processor itself, and of the one that
-/// emulates (CPUID leaf 0x4000_0000; each from its project's or maker's interface description).
-const SIGNATURES: [(&[u8; 12], &str, bool); 9] = [
-    (b"KVMKVMKVM\0\0\0", "KVM", false),
-    (b"Linux KVM Hv", "KVM", false),
-    (b"Microsoft Hv", "Hyper-V", false),
-    (b"VMwareVMware", "VMware", false),
-    (b"XenVMMXenVMM", "Xen", false),
-    (b"bhyve bhyve ", "bhyve", false),
-    (b" lrpepyh vr ", "Parallels", false),
-    (b"ACRNACRNACRN", "ACRN", false),
-    (b"TCGTCGTCGTCG", "QEMU TCG", true),
-];
-
-impl Evidence {
-    fn gather() -> Self {
-        let text = |path: &str| read(Path::new(path)).ok().filter(|text| !text.is_empty());
-        Self {
-            cpuinfo: text("/proc/cpuinfo").unwrap_or_default(),
-            is_x86: cfg!(target_arch = "x86_64"),
-            #[cfg(target_arch = "x86_64")]
-            signature: crate::cpuid::hypervisor_signature(),
-            #[cfg(not(target_arch = "x86_64"))]
-            signature: None,
-            hypervisor_type: text("/sys/hypervisor/type"),
-            tree_hypervisor: text("/proc/device-tree/hypervisor/compatible"),
-            tree_root: text("/proc/device-tree/compatible"),
-            vendor: text("/sys/class/dmi/id/sys_vendor"),
-        }
-    }
-
-    fn platform(&self) -> Platform {
-        self.by_signature()
-            .or_else(|| self.by_made_up_processor())
-            .or_else(|| self.by_hypervisor_files())
-            .or_else(|| self.by_virtual_board())
-            // QEMU sets CPUID's hypervisor bit under TCG too: on x86 its absence means hardware.
-            .unwrap_or(Platform { hypervisor: None, emulated: self.is_x86.then_some(false) })
-    }
-
-    fn by_signature(&self) -> Option<Platform> {
-        let signature = self.signature?;
-        let known = SIGNATURES.iter().find(|(letters, ..)| **letters == signature);
-        if let Some((_, name, emulated)) = known {
-            return Some(Platform::new(name, Some(*emulated)));
-        }
-        // A hypervisor that hides its name may still have left it in the processor's.
-        self.by_made_up_processor().or_else(|| {
-            let letters = String::from_utf8_lossy(&signature);
-            let name = letters.trim_matches(|c: char| c == '\0' || c == ' ');
-            Some(Platform::new(if name.is_empty() { "unnamed" } else { name }, None))
-        })
-    }
-
-    /// Processors that exist in an emulator only.
-    fn by_made_up_processor(&self) -> Option<Platform> {
-        let model = cpuinfo::value(&self.cpuinfo, "model name").unwrap_or("");
-        let is_made_up = model.contains("QEMU TCG CPU")
-            || model.contains("QEMU Virtual CPU")
-            || arm_cores(&self.cpuinfo).contains(&cpuinfo::QEMU_MAX);
-        is_made_up.then(|| Platform::new("QEMU TCG", Some(true)))
-    }
-
-    fn by_hypervisor_files(&self) -> Option<Platform> {
-        let tree = self.tree_hypervisor.as_deref().unwrap_or("");
-        if self.hypervisor_type.as_deref() == Some("xen") || tree.contains("xen,xen") {
-            return Some(Platform::new("Xen", Some(false)));
-        }
-        // QEMU writes this node for a guest under KVM only (hw/ppc/spapr.c).
-        if tree.contains("linux,kvm") {
-            return Some(Platform::new("KVM", Some(false)));
-        }
-        self.hypervisor_type.as_deref().map(|name| Platform::new(name, None))
-    }
-
-    /// Boards that only virtual machines have, with and without the processor's help.
-    fn by_virtual_board(&self) -> Option<Platform> {
-        let machine = cpuinfo::value(&self.cpuinfo, "machine").unwrap_or("");
-        let is_qemu =
-            machine.contains("emulated by qemu") || self.vendor.as_deref() == Some("QEMU");
-        if is_qemu {
-            return Some(Platform::new("QEMU", None));
-        }
-        let root = self.tree_root.as_deref().unwrap_or("");
-        root.contains("linux,dummy-virt").then(|| Platform::new("virtual board", None))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpuinfo::samples;
-    use proptest::prelude::*;
-
-    fn x86(model: &str, signature: Option<&[u8; 12]>) -> Evidence {
-        Evidence {
-            cpuinfo: format!("processor\t: 0\nmodel name\t: {model}\n"),
-            is_x86: true,
-            signature: signature.copied(),
-            ..Evidence::default()
-        }
-    }
-
-    fn other(cpuinfo: &str) -> Evidence {
-        Evidence { cpuinfo: cpuinfo.to_owned(), ..Evidence::default() }
-    }
-
-    #[track_caller]
-    fn check(evidence: &Evidence, hypervisor: Option<&str>, emulated: Option<bool>) {
-        let expected = Platform { hypervisor: hypervisor.map(str::to_owned), emulated };
-        assert_eq!(evidence.platform(), expected, "{evidence:?}");
-    }
-
-    #[test]
-    fn x86_is_told_by_the_letters_of_the_hypervisor() {
-        check(&x86("AMD EPYC", Some(b"KVMKVMKVM\0\0\0")), Some("KVM"), Some(false));
-        check(&x86("AMD EPYC", None), None, Some(false));
-        let tcg = Some(b"TCGTCGTCGTCG");
-        check(&x86("QEMU TCG CPU version 2.5+", tcg), Some("QEMU TCG"), Some(true));
-        check(&x86("Intel Core Processor (Haswell)", tcg), Some("QEMU TCG"), Some(true));
-        // The plain model of QEMU, once with the processor's help and once without.
-        let plain = "QEMU Virtual CPU version 2.5+";
-        check(&x86(plain, Some(b"KVMKVMKVM\0\0\0")), Some("KVM"), Some(false));
-        check(&x86(plain, Some(&[0; 12])), Some("QEMU TCG"), Some(true));
-        check(&x86(plain, None), Some("QEMU TCG"), Some(true));
-        check(&x86("AMD EPYC", Some(b"NoBodyKnows ")), Some("NoBodyKnows"), None);
-        check(&x86("AMD EPYC", Some(&[0; 12])), Some("unnamed"), None);
-    }
-
-    #[test]
-    fn arm_and_power_are_told_by_their_files_or_not_at_all() {
-        check(&other(samples::RASPBERRY_PI_4), None, None);
-        check(&other(samples::QEMU_ARM_MAX), Some("QEMU TCG"), Some(true));
-        check(&other(samples::POWER_MAC_G4), None, None);
-        check(&other(samples::POWER9_GUEST), Some("QEMU"), None);
-        let kvm = Some("linux,kvm\0".to_owned());
-        let power_kvm = Evidence { tree_hypervisor: kvm, ..other(samples::POWER9_GUEST) };
-        check(&power_kvm, Some("KVM"), Some(false));
-        let root = Some("linux,dummy-virt\0".to_owned());
-        let virt = Evidence { tree_root: root, ..other(samples::CORTEX_A7_32_BIT) };
-        check(&virt, Some("virtual board"), None);
-        let qemu = Evidence { vendor: Some("QEMU".to_owned()), ..other(samples::BIG_LITTLE) };
-        check(&qemu, Some("QEMU"), None);
-        let xen = Evidence { hypervisor_type: Some("xen".to_owned()), ..other("") };
-        check(&xen, Some("Xen"), Some(false));
-        let unheard = Evidence { hypervisor_type: Some("zap".to_owned()), ..other("") };
-        check(&unheard, Some("zap"), None);
-    }
 
     #[test]
     fn describes_this_machine() {
@@ -237,21 +59,5 @@ mod tests {
         assert!(made.kernel.unwrap().starts_with("Linux "));
         assert_eq!(made.ticks_per_second, Some(ticks_per_second()));
         assert!(made.load_1min.unwrap() >= 0.0);
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig {
-            failure_persistence: None,
-            rng_seed: proptest::test_runner::RngSeed::Fixed(1),
-            ..ProptestConfig::default()
-        })]
-
-        #[test]
-        fn any_letters_are_printable_or_lost(letters: [u8; 12]) {
-            let platform = x86("AMD EPYC", Some(&letters)).platform();
-            prop_assert!(!platform.hypervisor.unwrap().is_empty());
-            let is_known = SIGNATURES.iter().any(|(known, ..)| **known == letters);
-            prop_assert_eq!(platform.emulated.is_some(), is_known);
-        }
     }
 }
