@@ -3,8 +3,12 @@
 //!
 //! Left out: system calls (`linerate-linux`), printing (`linerate-report`).
 
+pub mod catalog;
 pub mod event;
+mod formula;
+pub mod metrics;
 pub mod opener;
 pub mod refusal;
 pub mod stat;
+mod suggest;
 pub mod user;

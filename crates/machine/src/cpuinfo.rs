@@ -39,9 +39,11 @@ pub(crate) fn cpu_name(cpuinfo: &str) -> Option<String> {
 
 /// What the main identification register of an ARM core says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ArmCore {
-    pub(crate) implementer: u32,
-    pub(crate) part: u32,
+pub struct ArmCore {
+    /// Who designed it, by a letter: 0x41 is ARM.
+    pub implementer: u32,
+    /// Which of the designer's cores it is: 0xd08 of ARM is the Cortex-A72.
+    pub part: u32,
 }
 
 impl ArmCore {

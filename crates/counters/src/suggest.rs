@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What somebody may have meant who wrote a name that does not exist.
+
+/// Most names that are suggested.
+const SUGGESTIONS: usize = 3;
+
+/// The candidates near enough to be what was meant, best first, at most three.
+///
+/// Near is: at most one slip of the pen (an insertion, a deletion, a replacement, two letters
+/// exchanged) for every three characters of the longer name; failing that, containing what was
+/// written, if that is three characters or more. `-` is `_`, and case does not matter.
+pub(crate) fn nearest<'a>(
+    written: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Vec<String> {
+    let wanted = normal(written);
+    let length = wanted.chars().count();
+    let rank = |name: &str| {
+        let normal = normal(name);
+        let slips = strsim::damerau_levenshtein(&wanted, &normal);
+        let is_near = slips * 3 <= length.max(normal.chars().count());
+        let contains = length >= 3 && normal.contains(&wanted);
+        (is_near || contains).then_some((!is_near, slips))
+    };
+    let mut near: Vec<_> =
+        candidates.into_iter().filter_map(|name| rank(name).map(|rank| (rank, name))).collect();
+    near.sort_unstable();
+    near.dedup();
+    near.into_iter().take(SUGGESTIONS).map(|(_, name)| name.to_owned()).collect()
+}
+
+/// A name as names are compared: lower case, `_` for `-`.
+pub(crate) fn normal(name: &str) -> String {
+    name.to_ascii_lowercase().replace('-', "_")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_what_was_meant_and_no_more() {
+        let names = ["instructions", "cycles", "ref_cycles", "branches", "branch_misses", "loads"];
+        for (written, meant) in [
+            ("instrctions", &["instructions"][..]),
+            ("Cycels", &["cycles"]),
+            ("branch-mises", &["branch_misses"]),
+            ("branch", &["branches", "branch_misses"]),
+            ("cycle", &["cycles", "ref_cycles"]),
+            ("laods", &["loads"]),
+            ("packets", &[]),
+            ("es", &[]),
+            ("", &[]),
+            ("größe", &[]),
+        ] {
+            assert_eq!(nearest(written, names), meant, "{written}");
+        }
+        assert_eq!(nearest("l1d", ["l1d_1", "l1d_2", "l1d_3", "l1d_4"]).len(), SUGGESTIONS);
+    }
+}
