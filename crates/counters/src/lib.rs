@@ -11,4 +11,5 @@ pub mod opener;
 pub mod refusal;
 pub mod stat;
 mod suggest;
+pub mod surroundings;
 pub mod user;

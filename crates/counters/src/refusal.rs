@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Why an event is not counted, and which command would change that.
 
+use crate::event::Event;
+use crate::surroundings::Surroundings;
+use linerate_linux::perf::{OpenError, Request, Target};
+
 /// An event that is not counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
@@ -85,5 +89,55 @@ impl Cause {
             Self::NeverScheduled => "never_scheduled",
             Self::Other => "other",
         }
+    }
+}
+
+/// An attempt to open an event that the kernel refused.
+#[derive(Clone, Copy, Debug)]
+pub struct Attempt<'a> {
+    /// What was to be counted.
+    pub event: &'a Event,
+    /// How it was asked for.
+    pub request: &'a Request,
+    /// On what.
+    pub target: Target,
+    /// How many events the group had that it was to join; 0 when it was opened alone.
+    pub group_len: usize,
+    /// Whether the processor is one of the event tables'.
+    pub is_known_processor: bool,
+}
+
+/// Why the kernel refused.
+pub fn explain(error: OpenError, attempt: &Attempt<'_>, around: &Surroundings) -> Refusal {
+    let _ = (attempt, around);
+    Refusal { cause: Cause::Other, sentence: error.to_string(), fix: None }
+}
+
+/// Why an event was opened and never got a counter in all the time it was counted.
+pub fn never_scheduled(event: &Event, around: &Surroundings) -> Refusal {
+    let sentence = format!("`{}` never got a counter", event.name);
+    let cause = if around.facts().is_watchdog_on {
+        Cause::WatchdogHoldsCounter
+    } else {
+        Cause::NeverScheduled
+    };
+    Refusal { cause, sentence, fix: None }
+}
+
+/// Why there is no simulator; `None` if there is.
+pub fn no_valgrind(around: &Surroundings) -> Option<Refusal> {
+    around.facts().valgrind.is_none().then(|| Refusal {
+        cause: Cause::NoValgrind,
+        sentence: "Valgrind, which simulates the caches, is not in PATH".to_owned(),
+        fix: Some("sudo apt install valgrind".to_owned()),
+    })
+}
+
+/// Why the simulator does not count `event`.
+pub fn not_simulated(event: &str) -> Refusal {
+    Refusal {
+        cause: Cause::NotSimulated,
+        sentence: format!("Valgrind does not simulate `{event}`"),
+        fix: None,
     }
 }

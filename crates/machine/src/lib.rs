@@ -30,5 +30,6 @@ pub mod ticks;
 pub mod topology;
 
 pub use error::Error;
+pub use files::{format_cpu_list, parse_cpu_list};
 pub use platform::{Platform, platform};
 pub use provenance::provenance;
