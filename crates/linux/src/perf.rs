@@ -9,7 +9,7 @@ use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::{Ordering, compiler_fence};
 
 /// Which event, in the kernel's numbers: `type` and the three `config` words of `perf_event_attr`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -364,12 +364,14 @@ impl Page {
     }
 
     /// The kernel's count of its changes to the page: odd or changed means to read again. What is
-    /// read between two calls stays between them.
+    /// read between two calls stays between them, for the thread that is counted: the kernel
+    /// changes the page on the processor that runs this thread, so the order of the program is
+    /// enough, and fences of the processor, which cost more than all the rest, are left out.
     #[inline]
     pub fn sequence(&self) -> u32 {
-        fence(Ordering::SeqCst);
+        compiler_fence(Ordering::SeqCst);
         let sequence = self.field(8);
-        fence(Ordering::SeqCst);
+        compiler_fence(Ordering::SeqCst);
         sequence
     }
 
