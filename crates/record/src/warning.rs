@@ -61,6 +61,17 @@ pub enum Warning {
         /// Packets of the input, these included.
         of: u64,
     },
+    /// Figures that may have got worse since the baseline, or not: nothing tells by how much they
+    /// differ from one run to the next.
+    NoVerdictWithoutInterval {
+        /// The figures.
+        names: Vec<String>,
+    },
+    /// Figures that rest on something else than those of the baseline: another tier, other caches.
+    NoVerdictOnOtherGrounds {
+        /// The figures.
+        names: Vec<String>,
+    },
     /// The instructions are emulated.
     Emulated,
     /// Written by a newer version, with a code this one does not know.
@@ -106,6 +117,14 @@ impl Warning {
             Self::RejectedPackets { rejected, of } => {
                 write!(f, "{rejected} of {of} packets of the input were left out")
             }
+            Self::NoVerdictWithoutInterval { names } => {
+                let names = names.join(", ");
+                write!(f, "no verdict against the baseline without intervals ({names})")
+            }
+            Self::NoVerdictOnOtherGrounds { names } => {
+                let names = names.join(", ");
+                write!(f, "the baseline has another tier or other caches ({names})")
+            }
             Self::Emulated => write!(f, "the processor is emulated"),
             Self::Unknown => write!(f, "a newer linerate wrote a warning this one does not know"),
         }
@@ -134,6 +153,12 @@ impl Warning {
             Self::UnknownCoreClock { .. } => "cycles are left out, ticks hold",
             Self::RejectedPackets { .. } => {
                 "the report lists the causes; replace the capture if they matter"
+            }
+            Self::NoVerdictWithoutInterval { .. } => {
+                "measure both with --repeat 6 or more, or count in the simulator (--tier sim)"
+            }
+            Self::NoVerdictOnOtherGrounds { .. } => {
+                "make the baseline anew with the same --tier and --caches"
             }
             Self::Emulated => "counts are exact, times mean nothing; measure on hardware",
             Self::Unknown => "read the record with the version named in its provenance",
