@@ -9,6 +9,8 @@ mod formula;
 pub mod metrics;
 pub mod opener;
 pub mod refusal;
+pub mod rotation;
+pub mod session;
 pub mod stat;
 mod suggest;
 pub mod surroundings;
