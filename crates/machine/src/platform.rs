@@ -69,6 +69,11 @@ const SIGNATURES: [(&[u8; 12], &str, bool); 9] = [
     (b"TCGTCGTCGTCG", "QEMU TCG", true),
 ];
 
+/// The generic timer that QEMU emulates for ARM ticks every 16 ns (`GTIMER_SCALE` of its
+/// target/arm/cpu.h): at 62.5 MHz, which Linux prints twofold as BogoMIPS. Under KVM the timer is
+/// the host's, and no processor is known whose timer has that rate.
+const EMULATED_TIMER: &str = "125.00";
+
 /// Other processors have no CPUID.
 #[cfg(not(target_arch = "x86_64"))]
 fn hypervisor_signature() -> Option<[u8; 12]> {
@@ -147,7 +152,14 @@ impl Evidence {
             return Some(Platform::new("QEMU", None));
         }
         let root = self.tree_root.as_deref().unwrap_or("");
-        root.contains("linux,dummy-virt").then(|| Platform::new("virtual board", None))
+        if !root.contains("linux,dummy-virt") {
+            return None;
+        }
+        let timer = cpuinfo::value(&self.cpuinfo, "BogoMIPS");
+        if timer == Some(EMULATED_TIMER) {
+            return Some(Platform::new("QEMU TCG", Some(true)));
+        }
+        Some(Platform::new("virtual board", None))
     }
 }
 
@@ -216,6 +228,10 @@ mod tests {
         let root = Some("linux,dummy-virt\0".to_owned());
         let virt = Evidence { tree_root: root, ..other(samples::CORTEX_A7_32_BIT) };
         check(&virt, Some("virtual board"), None);
+        let ticking = format!("BogoMIPS\t: 125.00\n{}", samples::CORTEX_A7_32_BIT);
+        let emulated = Evidence { cpuinfo: ticking.clone(), ..virt };
+        check(&emulated, Some("QEMU TCG"), Some(true));
+        check(&other(&ticking), None, None);
         let qemu = Evidence { vendor: Some("QEMU".to_owned()), ..other(samples::BIG_LITTLE) };
         check(&qemu, Some("QEMU"), None);
         let xen = Evidence { hypervisor_type: Some("xen".to_owned()), ..other("") };
