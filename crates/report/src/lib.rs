@@ -14,6 +14,7 @@ mod kernels;
 mod layout;
 mod run;
 mod shares;
+mod stat;
 pub mod svg;
 mod tune;
 mod value;
@@ -21,6 +22,7 @@ mod value;
 pub use kernels::{Sizes, kernels};
 use linerate_record::Warning;
 pub use run::run;
+pub use stat::{interval_line, rpistat, stat};
 pub use tune::tune;
 
 /// How to render.

@@ -26,6 +26,36 @@ pub(crate) fn count(n: u64) -> String {
     grouped
 }
 
+/// A count that may be an estimate: to the unit, digits in groups.
+pub(crate) fn whole(x: f64) -> String {
+    let sign = if x <= -0.5 { "-" } else { "" };
+    // Saturates at 2^64 - 1, beyond every counter.
+    format!("{sign}{}", count(x.abs().round() as u64))
+}
+
+/// Three significant digits however small `x` is; from a thousand on to the unit, in groups.
+pub(crate) fn significant(x: f64) -> String {
+    let size = x.abs();
+    if size == 0.0 || size >= 1000.0 {
+        return whole(x);
+    }
+    // The power of ten of the first digit after rounding to three.
+    let exponent = format!("{size:.2e}");
+    let exponent = exponent.rsplit('e').next().and_then(|text| text.parse().ok()).unwrap_or(0);
+    match exponent {
+        i32::MIN..-9 => format!("{x:.2e}"),
+        3.. => whole(x),
+        _ => {
+            let decimals = usize::try_from(2 - exponent).unwrap_or(0);
+            let text = format!("{x:.decimals$}");
+            match text.contains('.') {
+                true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+                false => text,
+            }
+        }
+    }
+}
+
 /// `1 octet`, `1460 octets`.
 pub(crate) fn octets(n: u64) -> String {
     if n == 1 { "1 octet".to_owned() } else { format!("{n} octets") }
@@ -131,6 +161,29 @@ mod tests {
         assert_eq!((octets(0), octets(1)), ("0 octets".to_owned(), "1 octet".to_owned()));
         assert_eq!(percent(0.31249), "31.2");
         assert_eq!(percent(-0.0001), "0.0");
+    }
+
+    #[test]
+    fn small_numbers_keep_three_digits() {
+        let table = [
+            (0.0, "0"),
+            (-0.0, "0"),
+            (1.0, "1"),
+            (9.474, "9.47"),
+            (0.000_412_3, "0.000412"),
+            (0.9996, "1"),
+            (999.4, "999"),
+            (999.7, "1,000"),
+            (1_234_567.5, "1,234,568"),
+            (-0.25, "-0.25"),
+            (1.5e-12, "1.50e-12"),
+            (-2_000.0, "-2,000"),
+            (0.1 + 0.2, "0.3"),
+        ];
+        for (x, text) in table {
+            assert_eq!(significant(x), text);
+        }
+        assert_eq!((whole(1e30), whole(0.4)), (count(u64::MAX), "0".to_owned()));
     }
 
     #[test]

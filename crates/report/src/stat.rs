@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The report of counters: events, what follows from them, and why some are missing.
+//!
+//! What was scaled stands in brackets with its error, beside what was really counted. A count that
+//! is missing is `-`, and below the table stands why, and which command would have it.
+
+mod columns;
+mod events;
+mod metrics;
+mod rows;
+mod rpistat;
+
+use crate::Style;
+use crate::layout::{Grid, Paint, labelled, stacked};
+use crate::value::{clean, significant};
+use linerate_record::stat::{CacheShape, ExitStatus, StatReport, StatTarget};
+use linerate_record::units::{Nanos, three_digits};
+use linerate_record::{Figure, Tier};
+pub use rows::interval_line;
+pub use rpistat::rpistat;
+use std::collections::BTreeMap;
+
+/// The report of `linerate stat`. `figures` are those of the record: times of the command are in no
+/// other place. With `explain`, every metric says what it tells and what it does not.
+pub fn stat(
+    report: &StatReport,
+    figures: &BTreeMap<String, Figure>,
+    explain: bool,
+    style: &Style,
+) -> String {
+    stacked(&[
+        head(report, figures, style),
+        events::table(report, style) + &events::missing(report, style),
+        metrics::table(report, style),
+        if explain { metrics::explained(report, style) } else { String::new() },
+        rows::intervals(report, style),
+        rows::threads(report, style),
+        baseline(report, style),
+    ])
+}
+
+fn line(label: &str, text: &str, style: &Style) -> String {
+    labelled(label, Paint::Head, &clean(text), style)
+}
+
+fn head(report: &StatReport, figures: &BTreeMap<String, Figure>, style: &Style) -> String {
+    let mut lines = line("counted", &target(report), style);
+    lines += &line("tier", &tier(report), style);
+    if let Some(caches) = &report.caches {
+        let (name, i1, d1, ll) =
+            (&caches.name, shape(caches.i1), shape(caches.d1), shape(caches.ll));
+        let text = format!("of {name}: I1 {i1}; D1 {d1}; last level {ll}");
+        lines += &line("caches", &text, style);
+        lines += &note(&caches.note, style);
+    }
+    lines += &line("elapsed", &elapsed(report, figures), style);
+    lines + &rotation(report, style)
+}
+
+/// A text under the label above it; nothing if it is empty.
+fn note(text: &str, style: &Style) -> String {
+    if text.is_empty() { String::new() } else { line("", text, style) }
+}
+
+fn target(report: &StatReport) -> String {
+    let mut text = match &report.target {
+        StatTarget::Command { argv } => format!("`{}`", command_line(argv)),
+        StatTarget::Process { pid } => format!("process {pid}"),
+        StatTarget::Cpus { cpus } => format!("everything on processors {}", list(cpus)),
+    };
+    if report.repetitions > 1 {
+        text += &format!(", {} times: counts are medians of the runs", report.repetitions);
+    }
+    match report.ended {
+        Some(ExitStatus { signal: Some(signal), .. }) => {
+            let name = signal_name(signal).map_or(String::new(), |name| format!(" ({name})"));
+            text += &format!("; killed by signal {signal}{name}");
+        }
+        Some(ExitStatus { status: Some(0), .. }) | None => {}
+        Some(ExitStatus { status: Some(status), .. }) => {
+            text += &format!("; ended with status {status}");
+        }
+        Some(ExitStatus { status: None, signal: None }) => {}
+    }
+    if report.is_interrupted {
+        text += "; interrupted, the counts are those until then";
+    }
+    text
+}
+
+fn list(numbers: &[u32]) -> String {
+    numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// The names of signals that end programs, where all of Linux agrees on the number.
+fn signal_name(signal: i32) -> Option<&'static str> {
+    let name = match signal {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        6 => "SIGABRT",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        11 => "SIGSEGV",
+        13 => "SIGPIPE",
+        14 => "SIGALRM",
+        15 => "SIGTERM",
+        _ => return None,
+    };
+    Some(name)
+}
+
+/// A command as a shell reads it back.
+fn command_line(argv: &[String]) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=,:@%".contains(c);
+    let quoted = |word: &String| match !word.is_empty() && word.chars().all(plain) {
+        true => word.clone(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    };
+    argv.iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+fn tier(report: &StatReport) -> String {
+    let what = match report.tier {
+        Tier::Hw => "hw: hardware counters, kernel and user mode",
+        Tier::User => "user: hardware counters, user mode only",
+        Tier::Sw => "sw: events of the kernel and clocks, no hardware counters",
+        Tier::Sim => {
+            "sim: simulated by Valgrind with the caches below; counts are the model's, times the \
+             simulator's"
+        }
+        Tier::Model => "model: computed, nothing was counted",
+    };
+    let why = if report.tier_asked { "as asked for" } else { "the best that works here" };
+    let table = match (report.tier, report.is_known_processor) {
+        (Tier::Hw | Tier::User, true) => format!("; event table {}", report.event_table),
+        (Tier::Hw | Tier::User, false) => format!(
+            "; event table {}: this processor has none of its own, only events that all have",
+            report.event_table
+        ),
+        _ => String::new(),
+    };
+    format!("{what} ({why}){table}")
+}
+
+/// `32 KiB, 8 ways, lines of 64`.
+fn shape(cache: CacheShape) -> String {
+    let size = match cache.octets {
+        octets if octets >= 1 << 20 && octets.is_multiple_of(1 << 20) => {
+            format!("{} MiB", octets >> 20)
+        }
+        octets if octets.is_multiple_of(1 << 10) => format!("{} KiB", octets >> 10),
+        octets => format!("{octets} octets"),
+    };
+    let ways = if cache.ways == 1 { "1 way".to_owned() } else { format!("{} ways", cache.ways) };
+    format!("{size}, {ways}, lines of {}", cache.line_octets)
+}
+
+fn elapsed(report: &StatReport, figures: &BTreeMap<String, Figure>) -> String {
+    let figure = |name: &str| figures.get(name).and_then(Figure::as_number);
+    let time = |seconds: f64| Nanos(seconds * 1e9).to_string();
+    let mut text = time(report.elapsed_s);
+    for (name, what) in [("user_s", "user"), ("system_s", "system")] {
+        if let Some(seconds) = figure(name) {
+            text += &format!(", {} {what}", time(seconds));
+        }
+    }
+    if let Some(cpus) = figure("cpus_used") {
+        text += &format!("; {} processors used", significant(cpus));
+    }
+    text
+}
+
+fn rotation(report: &StatReport, style: &Style) -> String {
+    let Some(rotation) = &report.rotation else { return String::new() };
+    let ms = three_digits(rotation.slice_ns as f64 / 1e6);
+    let (sets, slices) = (rotation.sets.len(), crate::value::count(rotation.slices));
+    let text = format!(
+        "{sets} sets of events took turns of about {ms} ms in random order, {slices} in all; [in \
+         brackets] what the whole time would have counted, scaled by {}{}",
+        rotation.scaled_by,
+        confidence(report).map_or_else(String::new, |c| format!(", ± the {c} % interval"))
+    );
+    line("rotation", &text, style)
+}
+
+/// The confidence of the counts, in per cent, if any has an interval.
+fn confidence(report: &StatReport) -> Option<String> {
+    let confidence = report.events.iter().find_map(|event| event.count.confidence)?;
+    Some(three_digits(confidence * 100.0))
+}
+
+/// Half the interval relative to the value, as `0.8 %`; the larger half where they differ.
+/// `None` without an interval that has both ends.
+fn error(figure: &Figure) -> Option<String> {
+    let (value, low, high) = (figure.as_number()?, figure.low?, figure.high?);
+    let half = (value - low).max(high - value).max(0.0);
+    match value {
+        0.0 => Some(significant(half)),
+        value => Some(format!("{} %", significant_percent(half / value.abs()))),
+    }
+}
+
+/// A share in per cent, to two digits.
+fn significant_percent(share: f64) -> String {
+    match share * 100.0 {
+        percent if percent >= 10.0 => format!("{percent:.0}"),
+        percent if percent >= 0.1 => format!("{percent:.1}"),
+        percent if percent > 0.0 => "<0.1".to_owned(),
+        _ => "0".to_owned(),
+    }
+}
+
+/// What differs from the baseline. Figures that are the same are not listed.
+fn baseline(report: &StatReport, style: &Style) -> String {
+    if report.baseline.is_empty() {
+        return String::new();
+    }
+    let mut grid = Grid::new(&["against the baseline", ">before", ">now", ">change %", ""]);
+    for change in report.baseline.iter().filter(|change| change.before != change.now) {
+        grid.row(vec![
+            change.name.clone(),
+            significant(change.before),
+            significant(change.now),
+            change.change.map_or_else(|| "-".to_owned(), signed_percent),
+            if change.is_regression { "regression" } else { "" }.to_owned(),
+        ]);
+    }
+    let compared = report.baseline.len();
+    let worse = report.baseline.iter().filter(|change| change.is_regression).count();
+    let verdict = match worse {
+        0 => format!("no regression in {compared} figures"),
+        worse => format!("{worse} of {compared} figures are worse by more than the threshold"),
+    };
+    grid.render(style) + &line("baseline", &verdict, style)
+}
+
+/// A change in per cent with its sign, small ones with as many decimals as they need.
+fn signed_percent(change: f64) -> String {
+    let sign = if change > 0.0 { "+" } else { "" };
+    format!("{sign}{}", significant(change * 100.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_record::stats::Estimate;
+
+    fn within(value: f64, low: f64, high: f64) -> Figure {
+        let estimate = Estimate { value, low, high, confidence: 0.95, n: 9 };
+        Figure::number("events", estimate, Tier::Hw, "test")
+    }
+
+    #[test]
+    fn an_error_is_the_larger_half_of_the_interval() {
+        let text = |value, low, high| error(&within(value, low, high));
+        assert_eq!(text(1000.0, 992.0, 1004.0).as_deref(), Some("0.8 %"));
+        assert_eq!(text(1000.0, 990.0, 1250.0).as_deref(), Some("25 %"));
+        assert_eq!(text(1e9, 1e9 - 3.0, 1e9).as_deref(), Some("<0.1 %"));
+        assert_eq!(text(7.0, 7.0, 7.0).as_deref(), Some("0 %"));
+        assert_eq!(text(0.0, 0.0, 12.0).as_deref(), Some("12"));
+        assert_eq!(text(5.0, 1.0, f64::INFINITY), None);
+        assert_eq!(error(&Figure::exact("events", 5.0, Tier::Hw, "test")), None);
+    }
+
+    #[test]
+    fn small_changes_keep_their_digits() {
+        assert_eq!(signed_percent(0.001), "+0.1");
+        assert_eq!(signed_percent(0.000_012_3), "+0.00123");
+        assert_eq!(signed_percent(-0.25), "-25");
+    }
+
+    #[test]
+    fn caches_are_named_by_the_largest_whole_unit() {
+        let cache = |octets, ways| shape(CacheShape { octets, ways, line_octets: 64 });
+        assert_eq!(cache(32 << 10, 8), "32 KiB, 8 ways, lines of 64");
+        assert_eq!(cache(32 << 20, 1), "32 MiB, 1 way, lines of 64");
+        assert_eq!(cache(1_310_720, 5), "1280 KiB, 5 ways, lines of 64");
+    }
+}

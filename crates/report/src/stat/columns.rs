@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tables made column by column, so that it is known whether they fit before they are laid out:
+//! a number broken over two lines is hard to read.
+
+use crate::Style;
+use crate::layout::Grid;
+
+/// Blanks between columns.
+const GAP: usize = 2;
+
+/// A column of a table.
+#[derive(Clone)]
+pub(super) struct Column {
+    /// As [`Grid::new`] has it.
+    pub(super) head: String,
+    pub(super) cells: Vec<String>,
+}
+
+impl Column {
+    fn width(&self) -> usize {
+        let head = self.head.trim_start_matches('>').lines();
+        let lines = head.chain(self.cells.iter().map(String::as_str));
+        lines.map(|line| line.chars().count()).max().unwrap_or(0)
+    }
+}
+
+/// How wide the table of these columns is.
+pub(super) fn width(columns: &[Column]) -> usize {
+    let widths: usize = columns.iter().map(|column| column.width() + GAP).sum();
+    widths.saturating_sub(GAP)
+}
+
+/// The table. All columns have the same number of cells.
+pub(super) fn render(columns: &[Column], style: &Style) -> String {
+    let mut grid = Grid::new(&columns.iter().map(|c| c.head.as_str()).collect::<Vec<_>>());
+    for row in 0..columns.first().map_or(0, |column| column.cells.len()) {
+        grid.row(columns.iter().map(|column| column.cells[row].clone()).collect());
+    }
+    grid.render(style)
+}
+
+/// Tables that each begin with `first` and have as many of `rest` as fit, at least one.
+pub(super) fn spread(first: &[Column], rest: &[Column], style: &Style) -> String {
+    let mut tables = vec![first.to_vec()];
+    for column in rest {
+        let last = tables.last_mut().expect("there is one from the start");
+        last.push(column.clone());
+        if width(last) > style.width && last.len() > first.len() + 1 {
+            last.pop();
+            tables.push([first, std::slice::from_ref(column)].concat());
+        }
+    }
+    tables.iter().map(|table| render(table, style)).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The table of events, and the reasons of those that were not counted.
+
+use super::columns::{self, Column};
+use super::error;
+use crate::Style;
+use crate::layout::{Paint, labelled};
+use crate::value::{ABSENT, clean, count, percent, reason, significant, tiers, whole};
+use linerate_record::stat::{EventCount, StatReport};
+use linerate_record::{Figure, Tier};
+use std::collections::BTreeSet;
+
+/// Which columns the table needs, beside name and count.
+struct Columns {
+    /// Some event was not counted all the time: raw counts, and scaled ones in brackets.
+    scaled: bool,
+    /// Some count has an error.
+    error: bool,
+    /// What counts are divided by.
+    unit: Option<String>,
+    /// Some event has a name and code of the processor.
+    native: bool,
+    /// Figures rest on different things.
+    tier: bool,
+}
+
+fn was_scaled(event: &EventCount) -> bool {
+    event.duty.is_some_and(|duty| duty < 1.0)
+}
+
+/// Whether the figures that are there rest on different things.
+fn several_tiers<'a>(figures: impl Iterator<Item = &'a Figure>) -> bool {
+    let present = figures.filter(|figure| figure.as_number().is_some());
+    present.map(|figure| figure.tier).collect::<BTreeSet<Tier>>().len() > 1
+}
+
+impl Columns {
+    fn of(report: &StatReport) -> Self {
+        let events = &report.events;
+        Self {
+            scaled: events.iter().any(was_scaled),
+            error: events.iter().any(|event| error(&event.count).is_some()),
+            unit: report.unit_of_work.as_ref().map(|unit| unit.name.clone()),
+            native: events.iter().any(|event| event.native.is_some()),
+            tier: several_tiers(events.iter().map(|event| &event.count)),
+        }
+    }
+
+    fn heads(&self) -> Vec<String> {
+        let mut heads = vec!["event".to_owned()];
+        heads.push(if self.scaled { ">counted" } else { ">count" }.to_owned());
+        heads.extend(self.scaled.then(|| ">[scaled]".to_owned()));
+        heads.extend(self.error.then(|| ">±".to_owned()));
+        heads.extend(self.scaled.then(|| ">on %".to_owned()));
+        heads.extend(self.unit.as_ref().map(|unit| format!(">per\n{unit}")));
+        heads.extend(self.tier.then(|| "tier".to_owned()));
+        heads.extend(self.native.then(|| "native".to_owned()));
+        heads
+    }
+
+    fn cells(&self, event: &EventCount) -> Vec<String> {
+        let per = || event.per_unit.as_ref().map_or_else(absent, |f| shown(f, significant));
+        let mut cells = vec![event.name.clone()];
+        cells.push(if self.scaled { raw(event) } else { shown(&event.count, whole) });
+        cells.extend(self.scaled.then(|| scaled(event)));
+        cells.extend(self.error.then(|| error(&event.count).unwrap_or_default()));
+        cells.extend(self.scaled.then(|| event.duty.map_or_else(String::new, percent)));
+        cells.extend(self.unit.is_some().then(per));
+        cells.extend(self.tier.then(|| tier_of(&event.count)));
+        cells.extend(self.native.then(|| event.native.clone().unwrap_or_default()));
+        cells
+    }
+
+    fn columns(&self, events: &[EventCount]) -> Vec<Column> {
+        let mut columns: Vec<Column> =
+            self.heads().into_iter().map(|head| Column { head, cells: Vec::new() }).collect();
+        for event in events {
+            for (column, cell) in columns.iter_mut().zip(self.cells(event)) {
+                column.cells.push(cell);
+            }
+        }
+        columns
+    }
+}
+
+/// The events; without the processor's own names where these do not fit.
+pub(super) fn table(report: &StatReport, style: &Style) -> String {
+    if report.events.is_empty() {
+        return String::new();
+    }
+    let wanted = Columns::of(report);
+    let all = wanted.columns(&report.events);
+    let columns = match columns::width(&all) > style.width {
+        true => Columns { native: false, ..wanted }.columns(&report.events),
+        false => all,
+    };
+    columns::render(&columns, style) + &per_unit(report, style)
+}
+
+/// A figure's tier; nothing for one that is absent.
+fn tier_of(figure: &Figure) -> String {
+    match (figure.as_number(), figure.tier) {
+        (None, _) => String::new(),
+        (Some(_), Tier::Hw) => "hw".to_owned(),
+        (Some(_), _) => tiers([figure]),
+    }
+}
+
+fn absent() -> String {
+    ABSENT.to_owned()
+}
+
+/// The value as `show` has it.
+fn shown(figure: &Figure, show: impl Fn(f64) -> String) -> String {
+    figure.as_number().map_or_else(absent, show)
+}
+
+/// A value as `show` has it, and its error.
+pub(super) fn with_error(figure: &Figure, show: impl Fn(f64) -> String) -> String {
+    let value = shown(figure, show);
+    error(figure).map_or(value.clone(), |error| format!("{value} ± {error}"))
+}
+
+/// What was really counted; for an event counted all the time that is the count itself.
+fn raw(event: &EventCount) -> String {
+    match event.raw {
+        Some(raw) if was_scaled(event) => count(raw),
+        _ => shown(&event.count, whole),
+    }
+}
+
+fn scaled(event: &EventCount) -> String {
+    let is_estimate = was_scaled(event) || error(&event.count).is_some();
+    match event.count.as_number() {
+        Some(value) if is_estimate => format!("[{}]", whole(value)),
+        _ => String::new(),
+    }
+}
+
+/// How many units of work there were.
+fn per_unit(report: &StatReport, style: &Style) -> String {
+    let Some(unit) = &report.unit_of_work else { return String::new() };
+    let text = match unit.count.as_number() {
+        Some(_) => {
+            format!("per {}: of these there were {}", unit.name, with_error(&unit.count, whole))
+        }
+        None => {
+            format!("{ABSENT} per {}: their number is unknown: {}", unit.name, reason(&unit.count))
+        }
+    };
+    labelled("", Paint::Head, &clean(&text), style)
+}
+
+/// Why events were not counted and what would have them counted, each pair said once.
+pub(super) fn missing(report: &StatReport, style: &Style) -> String {
+    let mut groups: Vec<(&str, Option<&str>, Vec<&str>)> = Vec::new();
+    for event in report.events.iter().filter(|event| event.count.as_number().is_none()) {
+        let (why, fix) = (reason(&event.count), event.fix.as_deref());
+        match groups.iter_mut().find(|(w, f, _)| (*w, *f) == (why, fix)) {
+            Some((_, _, names)) => names.push(&event.name),
+            None => groups.push((why, fix, vec![&event.name])),
+        }
+    }
+    let line = |label: &str, text: &str| labelled(label, Paint::Warning, &clean(text), style);
+    let tell = |(why, fix, names): &(&str, Option<&str>, Vec<&str>)| {
+        let fix = fix.map_or_else(String::new, |fix| line("", &format!("to change that: {fix}")));
+        line("not counted", &format!("{}: {why}", names.join(", "))) + &fix
+    };
+    groups.iter().map(tell).collect()
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The report in the layout of rpistat, which counted nine events of the ARM1176 in turns: raw
+//! counts, scaled ones in brackets, rates and ratios below each group of events.
+//!
+//! Two things are added: an error within the brackets, and a list of what is missing and why.
+//! Missing counts are `-`. The date is in UTC, since the record knows no other.
+
+use super::{command_line, error, list};
+use crate::value::{ABSENT, clean, count, reason, whole};
+use linerate_record::stat::{EventCount, StatReport, StatTarget};
+use linerate_record::{Figure, Provenance};
+use std::fmt::Write;
+
+/// A line of the report.
+enum Line {
+    /// An event, counted or not.
+    Event { label: &'static str, name: &'static str },
+    /// How many slices this event was counted in.
+    Periods { label: &'static str, of: &'static str },
+    /// `above / below` in per cent.
+    Percent { label: &'static str, above: &'static str, below: &'static str },
+    /// `above / below`.
+    Ratio { label: &'static str, above: &'static str, below: &'static str },
+    /// Counts of the event per thousand instructions.
+    Pti { label: &'static str, of: &'static str },
+    /// Between groups.
+    Blank,
+}
+
+const INSTRUCTIONS: &str = "instructions";
+const IBUF: &str = "ibuf_stall_cycles";
+
+const LINES: &[Line] = &[
+    Line::Event { label: "Cycles", name: "cycles" },
+    Line::Event { label: "Instructions", name: INSTRUCTIONS },
+    Line::Event { label: "IBUF stall cycles", name: IBUF },
+    Line::Periods { label: "Instr periods", of: INSTRUCTIONS },
+    Line::Ratio { label: "CPI", above: "cycles", below: INSTRUCTIONS },
+    Line::Percent { label: "IBUF stall percent", above: IBUF, below: "cycles" },
+    Line::Blank,
+    Line::Event { label: "DC cached accesses", name: "l1d_accesses" },
+    Line::Event { label: "DC misses", name: "l1d_misses" },
+    Line::Periods { label: "DC periods", of: "l1d_accesses" },
+    Line::Percent { label: "DC miss ratio", above: "l1d_misses", below: "l1d_accesses" },
+    Line::Blank,
+    Line::Event { label: "MicroTLB misses", name: "micro_tlb_misses" },
+    Line::Event { label: "Main TLB misses", name: "main_tlb_misses" },
+    Line::Periods { label: "TLB periods", of: "micro_tlb_misses" },
+    Line::Pti { label: "Micro miss rate", of: "micro_tlb_misses" },
+    Line::Pti { label: "Main miss rate", of: "main_tlb_misses" },
+    Line::Blank,
+    Line::Event { label: "Branches", name: "branches" },
+    Line::Event { label: "Mispredicted BR", name: "branch_misses" },
+    Line::Periods { label: "BR periods", of: "branches" },
+    Line::Pti { label: "Branch rate", of: "branches" },
+    Line::Percent { label: "Mispredict ratio", above: "branch_misses", below: "branches" },
+];
+
+/// The report in the layout of rpistat. Its nine events are those of the metric set `rpistat`;
+/// others are not shown.
+pub fn rpistat(report: &StatReport, provenance: &Provenance) -> String {
+    let mut text = format!(
+        "rpistat: {}\n{}\n\nSystem information\n",
+        target(&report.target),
+        date(provenance.unix_seconds)
+    );
+    let processors = provenance.cpus.len();
+    text += &line("Number of processors", &format!("     {processors}"));
+    text += "\nPerformance events\n  [ ... ] = scaled event count\n  PTI     = per thousand \
+             instructions\n";
+    let periods = report.rotation.as_ref().map_or(1, |rotation| rotation.slices);
+    text += &line("Total periods", &count(periods));
+    text.push('\n');
+    for one in LINES {
+        text += &shown(one, report);
+    }
+    text + &missing(report)
+}
+
+/// `  label:   value`, the value in column 22, as rpistat has it.
+fn line(label: &str, value: &str) -> String {
+    format!("  {:<20}{value}", format!("{label}:")).trim_end().to_owned() + "\n"
+}
+
+fn shown(one: &Line, report: &StatReport) -> String {
+    let absent = || ABSENT.to_owned();
+    match *one {
+        Line::Event { label, name } => {
+            line(label, &find(report, name).map_or_else(absent, counted))
+        }
+        Line::Periods { label, of } => line(label, &periods(report, of).map_or_else(absent, count)),
+        Line::Ratio { label, above, below } => {
+            let value = ratio(report, above, below);
+            line(label, &value.map_or_else(absent, |value| format!("{value:.3}")))
+        }
+        Line::Percent { label, above, below } => {
+            let value = ratio(report, above, below).map(|ratio| format!("{:.3}", ratio * 100.0));
+            line(label, &value.map_or_else(absent, |value| format!("{value:<6} %")))
+        }
+        Line::Pti { label, of } => {
+            let value = ratio(report, of, INSTRUCTIONS).map(|ratio| format!("{:.3}", ratio * 1e3));
+            line(label, &value.map_or_else(absent, |value| format!("{value:<7} PTI")))
+        }
+        Line::Blank => "\n".to_owned(),
+    }
+}
+
+fn find<'a>(report: &'a StatReport, name: &str) -> Option<&'a EventCount> {
+    report.events.iter().find(|event| event.name == name)
+}
+
+/// The raw count and, but for an event that was counted all the time, the scaled one with its
+/// error.
+fn counted(event: &EventCount) -> String {
+    let Some(value) = event.count.as_number() else { return ABSENT.to_owned() };
+    match event.raw {
+        Some(raw) if event.duty.is_some_and(|duty| duty < 1.0) => {
+            let error =
+                error(&event.count).map_or_else(String::new, |error| format!(" +- {error}"));
+            format!("{}  [{}{error}]", count(raw), whole(value))
+        }
+        _ => whole(value),
+    }
+}
+
+/// Slices in which an event was counted; all the time is one.
+fn periods(report: &StatReport, name: &str) -> Option<u64> {
+    let event = find(report, name)?;
+    event.count.as_number()?;
+    Some(event.periods.unwrap_or(1))
+}
+
+fn ratio(report: &StatReport, above: &str, below: &str) -> Option<f64> {
+    let number = |name| find(report, name).and_then(|event| event.count.as_number());
+    let ratio = number(above)? / number(below)?;
+    ratio.is_finite().then_some(ratio)
+}
+
+/// Why events of the report are missing, each reason once.
+fn missing(report: &StatReport) -> String {
+    let mut groups: Vec<(String, Option<&str>, Vec<&str>)> = Vec::new();
+    for one in LINES {
+        let Line::Event { label, name } = *one else { continue };
+        let event = find(report, name);
+        let (why, fix) = match event.map(|event| (&event.count, event.fix.as_deref())) {
+            Some((figure @ Figure { value: linerate_record::Scalar::Absent, .. }, fix)) => {
+                (clean(reason(figure)), fix)
+            }
+            Some(_) => continue,
+            None => ("not asked for".to_owned(), None),
+        };
+        match groups.iter_mut().find(|(w, f, _)| (w, *f) == (&why, fix)) {
+            Some((_, _, labels)) => labels.push(label),
+            None => groups.push((why, fix, vec![label])),
+        }
+    }
+    let mut text = String::new();
+    for (why, fix, labels) in groups {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "\n  - = not counted: {}\n      {why}\n", labels.join(", "));
+        if let Some(fix) = fix {
+            let _ = writeln!(text, "      to change that: {}", clean(fix));
+        }
+    }
+    text
+}
+
+fn target(target: &StatTarget) -> String {
+    match target {
+        StatTarget::Command { argv } => clean(&command_line(argv)),
+        StatTarget::Process { pid } => format!("process {pid}"),
+        StatTarget::Cpus { cpus } => format!("processors {}", list(cpus)),
+    }
+}
+
+/// A moment as asctime(3) writes it: `Thu Jun 27 09:58:08 2013`, and the zone.
+fn date(unix_seconds: u64) -> String {
+    const WEEKDAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let (days, seconds) = (unix_seconds / 86_400, unix_seconds % 86_400);
+    let is_leap = |year: u64| {
+        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+    };
+    // 400 years of the calendar have the same number of days wherever they begin.
+    let (mut year, mut day) = (1970 + days / 146_097 * 400, days % 146_097);
+    while day >= 365 + u64::from(is_leap(year)) {
+        day -= 365 + u64::from(is_leap(year));
+        year += 1;
+    }
+    let february = 28 + u64::from(is_leap(year));
+    let lengths = [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let mut month = 0;
+    while day >= lengths[month] {
+        day -= lengths[month];
+        month += 1;
+    }
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    let weekday = WEEKDAYS[(days % 7) as usize];
+    let month = MONTHS[month];
+    format!("{weekday} {month} {:>2} {hour:02}:{minute:02}:{second:02} {year} UTC", day + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::date;
+
+    #[test]
+    fn dates_are_those_of_date() {
+        // From `date -u -d @N`.
+        let table = [
+            (0, "Thu Jan  1 00:00:00 1970 UTC"),
+            (951_782_400, "Tue Feb 29 00:00:00 2000 UTC"),
+            (951_868_799, "Tue Feb 29 23:59:59 2000 UTC"),
+            (1_372_327_088, "Thu Jun 27 09:58:08 2013 UTC"),
+            (1_798_761_599, "Thu Dec 31 23:59:59 2026 UTC"),
+            (4_107_542_400, "Mon Mar  1 00:00:00 2100 UTC"),
+            (13_574_563_200, "Tue Feb 29 00:00:00 2400 UTC"),
+        ];
+        for (seconds, text) in table {
+            assert_eq!(date(seconds), text);
+        }
+    }
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What people see of a `stat` record. Golden files: see `common`.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod example;
+
+use common::{PLAIN, assert_golden, assert_same};
+use linerate_record::stat::{StatReport, StatTarget};
+use linerate_report::{Style, rpistat, stat};
+
+fn table(report: &StatReport, style: &Style) -> String {
+    stat(report, &example::figures(), false, style)
+}
+
+#[test]
+fn events_in_turns_stand_raw_and_scaled() {
+    assert_golden("stat-turns.txt", &PLAIN, &table(&example::turns(), &PLAIN));
+}
+
+#[test]
+fn metrics_say_what_they_tell_when_asked() {
+    let text = stat(&example::turns(), &example::figures(), true, &PLAIN);
+    assert_golden("stat-explained.txt", &PLAIN, &text);
+}
+
+#[test]
+fn without_counters_there_is_still_an_answer() {
+    let text = table(&example::without_pmu(), &PLAIN);
+    assert_golden("stat-without-pmu.txt", &PLAIN, &text);
+    let row = |name: &str| text.lines().find(|line| line.starts_with(name)).map(str::to_owned);
+    for name in ["cycles", "instructions", "branches", "branch_misses"] {
+        let row = row(name).unwrap_or_else(|| panic!("{name} is in {text}"));
+        assert!(row.ends_with(" -") && !row.contains('0'), "{row}");
+    }
+    assert!(row("migrations").is_some_and(|row| row.ends_with(" 0")), "{text}");
+}
+
+#[test]
+fn a_simulation_names_its_caches_and_what_changed() {
+    let text = table(&example::simulated(), &PLAIN);
+    assert_golden("stat-simulated.txt", &PLAIN, &text);
+}
+
+#[test]
+fn rows_are_spread_over_tables_that_fit() {
+    let style = Style { width: 80, ..PLAIN };
+    assert_golden("stat-rows-80.txt", &style, &table(&example::rows(), &style));
+}
+
+#[test]
+fn repetitions_have_an_error_and_no_brackets() {
+    let text = table(&example::repeated(), &PLAIN);
+    assert_golden("stat-repeated.txt", &PLAIN, &text);
+    assert!(!text.contains('['), "{text}");
+}
+
+#[test]
+fn colours_mark_heads_and_what_is_missing() {
+    let style = Style { color: true, ..PLAIN };
+    assert_golden("stat-color.txt", &style, &table(&example::without_pmu(), &style));
+}
+
+#[test]
+fn control_characters_of_a_record_do_not_reach_the_terminal() {
+    let mut report = example::turns();
+    report.target = StatTarget::Command { argv: vec!["a\x1b[2J".to_owned()] };
+    report.events[0].native = Some("\x07".to_owned());
+    report.metrics[0].prose = "\x1b]0;".to_owned();
+    let text = stat(&report, &example::figures(), true, &PLAIN)
+        + &rpistat(&report, &example::provenance());
+    assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
+}
+
+#[test]
+fn nothing_counted_is_still_a_report() {
+    let mut report = example::without_pmu();
+    report.events.clear();
+    report.metrics.clear();
+    let text = stat(&report, &Default::default(), true, &PLAIN);
+    assert!(text.starts_with("counted     `ls -l`; ended with status 2\n"), "{text}");
+}
+
+#[test]
+fn rpistat_has_its_layout() {
+    let report = example::turns();
+    assert_same("stat-rpistat.txt", &rpistat(&report, &example::provenance()));
+}
+
+/// The labels of the original's report, in its order, with nothing but counts and what is new
+/// between them.
+#[test]
+fn rpistat_has_the_lines_of_the_original() {
+    let text = rpistat(&example::turns(), &example::provenance());
+    let labels = [
+        "rpistat: ./naive",
+        "Thu Jun 27 09:58:08 2013",
+        "System information",
+        "  Number of processors:     1",
+        "Performance events",
+        "  [ ... ] = scaled event count",
+        "  PTI     = per thousand instructions",
+        "  Total periods:      169",
+        "  Cycles:             11,759,598,287",
+        "  Instructions:       315,810,640  [1,241,39",
+        "  IBUF stall cycles:  65,981,902  [259,36",
+        "  Instr periods:      42",
+        "  CPI:                9.47",
+        "  IBUF stall percent: 2.206  %",
+        "  DC cached accesses: 4,558,795  [18,345,",
+        "  DC misses:          933,837  [3,757,8",
+        "  DC periods:         42",
+        "  DC miss ratio:      20.484 %",
+        "  MicroTLB misses:    224,886  [904,97",
+        "  Main TLB misses:    172,973  [696,06",
+        "  TLB periods:        42",
+        "  Micro miss rate:    0.729   PTI",
+        "  Main miss rate:     0.561   PTI",
+        "  Branches:           33,438,664  [134,562,0",
+        "  Mispredicted BR:    366,383  [1,474,37",
+        "  BR periods:         42",
+        "  Branch rate:        108.39",
+        "  Mispredict ratio:   1.096  %",
+    ];
+    let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
+    assert_eq!(lines.len(), labels.len(), "{text}");
+    for (line, label) in lines.iter().zip(labels) {
+        assert!(line.starts_with(label), "{line:?} begins with {label:?}");
+    }
+}
+
+#[test]
+fn rpistat_says_what_is_missing_and_why() {
+    let text = rpistat(&example::without_pmu(), &example::provenance());
+    assert_same("stat-rpistat-without-pmu.txt", &text);
+    assert!(text.contains("  Cycles:             -\n"), "{text}");
+}
