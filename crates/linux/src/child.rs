@@ -154,6 +154,59 @@ fn open_watch(pid: libc::pid_t) -> Option<OwnedFd> {
     (number >= 0).then(|| unsafe { OwnedFd::from_raw_fd(number as libc::c_int) })
 }
 
+/// Waits until `watch` is readable, for `at_most` that long, or until a signal arrives; without one
+/// for the time or the signal alone. Whether it is readable.
+fn poll(watch: Option<&OwnedFd>, at_most: Duration) -> bool {
+    let count = libc::nfds_t::from(watch.is_some());
+    let descriptor = watch.map_or(-1, AsRawFd::as_raw_fd);
+    let mut watched = libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
+    let timeout = libc::timespec {
+        tv_sec: at_most.as_secs() as libc::time_t,
+        tv_nsec: at_most.subsec_nanos() as libc::c_long,
+    };
+    // SAFETY: `watched` and `timeout` are valid during the call; no signal mask is given.
+    unsafe { libc::ppoll(&raw mut watched, count, &raw const timeout, std::ptr::null()) == 1 }
+}
+
+/// Sleeps for `at_most` that long, or until a signal arrives.
+pub fn sleep(at_most: Duration) {
+    poll(None, at_most);
+}
+
+/// A process that somebody else started.
+#[derive(Debug)]
+pub struct Stranger {
+    pid: u32,
+    watch: Option<OwnedFd>,
+}
+
+impl Stranger {
+    /// The process of this number.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn find(pid: u32) -> Result<Self, Error> {
+        let number = libc::pid_t::try_from(pid).unwrap_or(-1);
+        let stranger = Self { pid, watch: open_watch(number) };
+        if stranger.watch.is_none() && !stranger.is_there() {
+            let advice = "take the number of a process, not of a thread, from `ps -e`";
+            let call = "pidfd_open";
+            return Err(Error::Call { call, value: pid.to_string(), errno: libc::ESRCH, advice });
+        }
+        Ok(stranger)
+    }
+
+    /// Waits until it ends, for `at_most` that long, or until a signal arrives; whether it has
+    /// ended. On kernels without pidfd_open(2) (before 5.3) it sleeps and then looks.
+    pub fn wait_timeout(&self, at_most: Duration) -> bool {
+        poll(self.watch.as_ref(), at_most) || self.watch.is_none() && !self.is_there()
+    }
+
+    fn is_there(&self) -> bool {
+        std::path::Path::new("/proc").join(self.pid.to_string()).join("task").exists()
+    }
+}
+
 impl Held {
     /// The child's process number.
     pub fn pid(&self) -> u32 {
@@ -222,15 +275,7 @@ impl Child {
         if let Some(ended) = self.wait4(libc::WNOHANG) {
             return Some(ended);
         }
-        let count = libc::nfds_t::from(self.watch.is_some());
-        let descriptor = self.watch.as_ref().map_or(-1, AsRawFd::as_raw_fd);
-        let mut watched = libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
-        let timeout = libc::timespec {
-            tv_sec: at_most.as_secs() as libc::time_t,
-            tv_nsec: at_most.subsec_nanos() as libc::c_long,
-        };
-        // SAFETY: `watched` and `timeout` are valid during the call; no signal mask is given.
-        unsafe { libc::ppoll(&raw mut watched, count, &raw const timeout, std::ptr::null()) };
+        poll(self.watch.as_ref(), at_most);
         self.wait4(libc::WNOHANG)
     }
 
@@ -313,5 +358,19 @@ mod tests {
         child.signal(libc::SIGTERM);
         let ended = child.wait_timeout(Duration::from_secs(50)).expect("it was told to end");
         assert_eq!(ended.signal, Some(libc::SIGTERM));
+    }
+
+    #[test]
+    fn the_end_of_a_stranger_is_seen() {
+        let mut child = held("sleep", &["60"]).release().unwrap();
+        let pid = child.pid();
+        let stranger = Stranger::find(pid).unwrap();
+        assert!(!stranger.wait_timeout(Duration::from_millis(20)));
+        child.signal(libc::SIGKILL);
+        assert!(stranger.wait_timeout(Duration::from_secs(50)));
+        child.wait();
+        let error = Stranger::find(pid).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("pidfd_open({pid}): No such process")), "{error}");
+        assert!(Stranger::find(u32::MAX).is_err());
     }
 }
