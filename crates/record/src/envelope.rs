@@ -300,8 +300,8 @@ impl fmt::Display for ReadError {
             ),
             Self::UnknownKind { kind } => write!(
                 f,
-                "the record is of kind `{kind}` and this linerate knows `run`, `tune` and \
-                 `kernels`; a newer version reads it"
+                "the record is of kind `{kind}`, which this linerate does not know; a newer \
+                 version reads it"
             ),
             Self::Field { field, message, line, column } => {
                 write!(f, "line {line}, column {column}: `{field}`: {message}")

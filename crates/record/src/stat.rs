@@ -21,6 +21,7 @@ pub struct StatReport {
     /// The caches that were simulated; `null` unless the tier is `sim`.
     pub caches: Option<SimulatedCaches>,
     /// From the start of counting to its end, all repetitions together, in seconds.
+    #[serde(serialize_with = "crate::finite")]
     pub elapsed_s: f64,
     /// How the command ended, the last time; `null` where there was no command, or it never began.
     pub ended: Option<ExitStatus>,
@@ -171,8 +172,10 @@ pub struct MetricValue {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IntervalCounts {
     /// When it began, in seconds from the start.
+    #[serde(serialize_with = "crate::finite")]
     pub from_s: f64,
     /// When it ended, in seconds from the start.
+    #[serde(serialize_with = "crate::finite")]
     pub to_s: f64,
     /// One figure per event, in the order of `events`.
     pub counts: Vec<Figure>,
@@ -197,8 +200,10 @@ pub struct BaselineChange {
     /// The figure's name.
     pub name: String,
     /// Its value in the baseline.
+    #[serde(serialize_with = "crate::finite")]
     pub before: f64,
     /// Its value now.
+    #[serde(serialize_with = "crate::finite")]
     pub now: f64,
     /// `now / before - 1`; `null` when `before` is 0.
     pub change: Option<f64>,

@@ -6,10 +6,6 @@ use linerate_record::{Body, Figure, ReadError, Record, Scalar, Tier};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-fn examples() -> [Record; 3] {
-    [example::run(), example::tune(), example::kernels()]
-}
-
 /// The run record with one change, as text.
 fn changed(change: impl FnOnce(&mut Value)) -> String {
     let mut value = serde_json::from_str(&example::run().to_json_pretty().unwrap()).unwrap();
@@ -23,7 +19,7 @@ fn refused(change: impl FnOnce(&mut Value)) -> ReadError {
 
 #[test]
 fn what_is_written_is_read_back() {
-    for record in examples() {
+    for record in example::all() {
         let json = record.to_json_pretty().unwrap();
         assert!(json.ends_with("}\n"));
         assert_eq!(Record::from_json(&json).unwrap(), record);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Records made by hand, with every kind of value in them.
 
+use crate::counting;
 use linerate_record::kernels::{
     ColdState, HugePages, Kernel, KernelsReport, Mix, PeerReport, RaceWindows, Role, Row, Skipped,
     State, Timing, VariantReport, WrongResult,
@@ -108,7 +109,7 @@ pub(crate) fn run_report() -> RunReport {
     }
 }
 
-fn record(body: Body) -> Record {
+pub(crate) fn record(body: Body) -> Record {
     Record {
         provenance: Provenance {
             program: "linerate 0.1.0".to_owned(),
@@ -134,6 +135,11 @@ fn record(body: Body) -> Record {
         warnings: vec![Warning::Emulated, Warning::NotIdle { share: 0.25 }],
         body,
     }
+}
+
+/// One of every kind.
+pub(crate) fn all() -> [Record; 6] {
+    [run(), tune(), kernels(), counting::stat(), counting::doctor(), counting::regions()]
 }
 
 pub(crate) fn run() -> Record {

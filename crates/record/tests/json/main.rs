@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The record's JSON.
 
+mod counting;
 mod envelope;
 mod example;
 #[cfg(feature = "schema")]

@@ -129,9 +129,8 @@ fn verdict(value: &Value) -> Verdict {
     validator.check(value, &validator.root, "")
 }
 
-fn example_values() -> [Value; 3] {
-    [example::run(), example::tune(), example::kernels()]
-        .map(|record| serde_json::from_str(&record.to_json_pretty().unwrap()).unwrap())
+fn example_values() -> [Value; 6] {
+    example::all().map(|record| serde_json::from_str(&record.to_json_pretty().unwrap()).unwrap())
 }
 
 #[test]
@@ -143,7 +142,7 @@ fn records_obey_the_schema() {
 
 #[test]
 fn the_schema_refuses_what_reading_refuses() {
-    let [run, ..] = example_values();
+    let [run, _, _, stat, doctor, _] = example_values();
     let changes: [fn(&mut Value); 6] = [
         |v| v["schema"] = json!("other"),
         |v| v["version"] = json!("2.0"),
@@ -152,10 +151,35 @@ fn the_schema_refuses_what_reading_refuses() {
         |v| v["rings"][0]["held"] = json!(-1),
         |v| v["figures"]["third"]["tier"] = json!("guess"),
     ];
-    for (index, change) in changes.into_iter().enumerate() {
-        let mut value = run.clone();
-        change(&mut value);
-        assert!(verdict(&value).is_err(), "change {index}");
-        assert!(linerate_record::Record::from_json(&value.to_string()).is_err(), "change {index}");
+    for change in changes {
+        assert_refused(&run, change);
     }
+    let changes: [fn(&mut Value); 8] = [
+        |v| v["target"]["what"] = json!("container"),
+        |v| v["tier"] = json!(null),
+        |v| v["events"][0]["raw"] = json!("<not counted>"),
+        |v| v["events"][1]["duty"] = json!("0 %"),
+        |v| v["events"][1]["count"]["value"] = json!({}),
+        |v| v["elapsed_s"] = json!(null),
+        |v| drop(v["metrics"][0].as_object_mut().unwrap().remove("formula")),
+        |v| v["rotation"]["sets"][0] = json!("cycles"),
+    ];
+    for change in changes {
+        assert_refused(&stat, change);
+    }
+    let changes: [fn(&mut Value); 2] = [
+        |v| v["observations"][0]["verdict"] = json!("bad"),
+        |v| v["tiers"][0]["works"] = json!("yes"),
+    ];
+    for change in changes {
+        assert_refused(&doctor, change);
+    }
+}
+
+#[track_caller]
+fn assert_refused(value: &Value, change: fn(&mut Value)) {
+    let mut value = value.clone();
+    change(&mut value);
+    assert!(verdict(&value).is_err(), "the schema takes {value}");
+    assert!(linerate_record::Record::from_json(&value.to_string()).is_err(), "{value} is read");
 }
