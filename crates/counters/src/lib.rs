@@ -11,6 +11,7 @@ pub mod opener;
 pub mod refusal;
 pub mod rotation;
 pub mod session;
+pub mod sim;
 pub mod stat;
 mod suggest;
 pub mod surroundings;

@@ -31,6 +31,8 @@ pub struct Cache {
     pub octets: Result<u64, Error>,
     /// The length of a cache line.
     pub line_octets: Result<u64, Error>,
+    /// Lines per set.
+    pub ways: Result<u32, Error>,
     /// The logical CPUs that share it, this one included, ascending.
     pub shared_by: Result<Vec<u32>, Error>,
 }
@@ -166,6 +168,7 @@ fn read_cache(folder: &Path) -> Result<Cache, Error> {
         kind: read_as(&folder.join("type"), parse_kind)?,
         octets: read_as(&folder.join("size"), parse_size),
         line_octets: read_as(&folder.join("coherency_line_size"), parse_size),
+        ways: read_as(&folder.join("ways_of_associativity"), parse_number),
         shared_by: read_as(&folder.join("shared_cpu_list"), parse_cpu_list),
     })
 }
@@ -212,6 +215,7 @@ mod tests {
             self.write(&at("type"), kind);
             self.write(&at("size"), size);
             self.write(&at("coherency_line_size"), "64");
+            self.write(&at("ways_of_associativity"), "8");
             self.write(&at("shared_cpu_list"), shared_by);
         }
 
@@ -244,7 +248,7 @@ mod tests {
         assert_eq!(topology.cpus[5].l3_group(), Ok(&[0, 1, 4, 5][..]));
         let caches = topology.cpus[0].caches.as_ref().unwrap();
         let l2 = caches.iter().find(|cache| cache.level == 2).unwrap();
-        assert_eq!((&l2.octets, &l2.line_octets), (&Ok(1 << 20), &Ok(64)));
+        assert_eq!((&l2.octets, &l2.line_octets, &l2.ways), (&Ok(1 << 20), &Ok(64), &Ok(8)));
         assert_eq!(l2.kind, CacheKind::Unified);
     }
 
