@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Why an event is not counted, and which command would change that.
 
+mod explain;
+mod pmu;
+
+pub use explain::{Attempt, explain};
+
 use crate::event::Event;
-use crate::surroundings::Surroundings;
-use linerate_linux::perf::{OpenError, Request, Target};
+use crate::surroundings::{Facts, Surroundings};
 
 /// An event that is not counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +68,31 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// All of them.
+    pub const ALL: [Self; 21] = [
+        Self::NoVirtualPmu,
+        Self::NoPmuDriver,
+        Self::DeviceTreeWithoutPmu,
+        Self::Paranoid,
+        Self::Seccomp,
+        Self::MissingCapability,
+        Self::UserAccessOff,
+        Self::WatchdogHoldsCounter,
+        Self::HybridCores,
+        Self::UnknownProcessor,
+        Self::TooManyEvents,
+        Self::UnsupportedEvent,
+        Self::NotInTable,
+        Self::NotSimulated,
+        Self::NoValgrind,
+        Self::NoPerfEvents,
+        Self::CountersBusy,
+        Self::NoDescriptors,
+        Self::TargetGone,
+        Self::NeverScheduled,
+        Self::Other,
+    ];
+
     /// The cause as a word for scripts.
     pub fn word(self) -> &'static str {
         match self {
@@ -92,52 +121,83 @@ impl Cause {
     }
 }
 
-/// An attempt to open an event that the kernel refused.
-#[derive(Clone, Copy, Debug)]
-pub struct Attempt<'a> {
-    /// What was to be counted.
-    pub event: &'a Event,
-    /// How it was asked for.
-    pub request: &'a Request,
-    /// On what.
-    pub target: Target,
-    /// How many events the group had that it was to join; 0 when it was opened alone.
-    pub group_len: usize,
-    /// Whether the processor is one of the event tables'.
-    pub is_known_processor: bool,
+impl Refusal {
+    fn new(cause: Cause, sentence: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { cause, sentence: sentence.into(), fix: Some(fix.into()) }
+    }
 }
 
-/// Why the kernel refused.
-pub fn explain(error: OpenError, attempt: &Attempt<'_>, around: &Surroundings) -> Refusal {
-    let _ = (attempt, around);
-    Refusal { cause: Cause::Other, sentence: error.to_string(), fix: None }
-}
+/// What counts on any machine that has Valgrind.
+const SIMULATE: &str = "linerate stat --tier sim -- COMMAND";
 
-/// Why an event was opened and never got a counter in all the time it was counted.
+/// Why an event was opened and never got a counter, although its target ran.
 pub fn never_scheduled(event: &Event, around: &Surroundings) -> Refusal {
-    let sentence = format!("`{}` never got a counter", event.name);
-    let cause = if around.facts().is_watchdog_on {
-        Cause::WatchdogHoldsCounter
-    } else {
-        Cause::NeverScheduled
+    let facts = around.facts();
+    let name = &event.name;
+    if let Some(unit) = facts.hybrid_unit(event.selector.kind) {
+        let (on, list) = (explain::cpus_of(unit), explain::list_of(unit));
+        return Refusal::new(
+            Cause::HybridCores,
+            format!("`{name}` is counted on {on} only ({}), and nothing ran there", unit.name),
+            format!("taskset -c {list} linerate stat -e {name} -- COMMAND"),
+        );
+    }
+    if facts.is_watchdog_on {
+        return Refusal::new(
+            Cause::WatchdogHoldsCounter,
+            format!(
+                "`{name}` never got a counter: the watchdog of the kernel (kernel.nmi_watchdog = 1) \
+                 holds one on every CPU"
+            ),
+            "sudo sysctl kernel.nmi_watchdog=0",
+        );
+    }
+    Refusal::new(
+        Cause::NeverScheduled,
+        format!("`{name}` never got a counter: others had them, or its turn never came"),
+        format!("linerate stat -e {name} -- COMMAND, alone, or for longer"),
+    )
+}
+
+/// Why programs cannot read counters themselves; `None` if nothing forbids it.
+pub fn user_access_off(facts: &Facts) -> Option<Refusal> {
+    let access = facts.user_access.as_ref().filter(|access| !access.is_on)?;
+    let setting = &access.setting;
+    let fix = match setting.starts_with('/') {
+        true => format!("echo 1 | sudo tee {setting}"),
+        false => format!("sudo sysctl {setting}=1"),
     };
-    Refusal { cause, sentence, fix: None }
+    let sentence = format!("{setting} is 0: programs may not read counters without a system call");
+    Some(Refusal::new(Cause::UserAccessOff, sentence, fix))
 }
 
 /// Why there is no simulator; `None` if there is.
-pub fn no_valgrind(around: &Surroundings) -> Option<Refusal> {
-    around.facts().valgrind.is_none().then(|| Refusal {
-        cause: Cause::NoValgrind,
-        sentence: "Valgrind, which simulates the caches, is not in PATH".to_owned(),
-        fix: Some("sudo apt install valgrind".to_owned()),
-    })
+pub fn no_valgrind(facts: &Facts) -> Option<Refusal> {
+    if facts.valgrind.is_some() {
+        return None;
+    }
+    let command = facts.installer.map_or("sudo apt-get install", |installer| installer.command);
+    let sentence = "there is no Valgrind in PATH, which simulates instructions and caches";
+    Some(Refusal::new(Cause::NoValgrind, sentence, format!("{command} valgrind")))
 }
 
-/// Why the simulator does not count `event`.
-pub fn not_simulated(event: &str) -> Refusal {
-    Refusal {
-        cause: Cause::NotSimulated,
-        sentence: format!("Valgrind does not simulate `{event}`"),
-        fix: None,
-    }
+/// Why the simulator does not count `event`, in `reason`'s words.
+pub fn not_simulated(event: &str, reason: &str) -> Refusal {
+    Refusal::new(
+        Cause::NotSimulated,
+        format!("Valgrind does not simulate `{event}`: {reason}"),
+        format!("linerate stat --tier hw -e {event} -- COMMAND, on a machine with counters"),
+    )
 }
+
+/// Why the table of this processor has no `event`, in `reason`'s words.
+pub fn not_in_table(event: &str, table: &str, reason: &str) -> Refusal {
+    Refusal::new(
+        Cause::NotInTable,
+        format!("this processor (table {table}) does not count `{event}`: {reason}"),
+        "linerate stat --list",
+    )
+}
+
+#[cfg(test)]
+mod tests;

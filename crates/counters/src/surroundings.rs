@@ -59,8 +59,8 @@ pub struct Facts {
     pub is_in_user_namespace: bool,
     /// Whether a seccomp filter is on this process.
     pub has_seccomp_filter: Option<bool>,
-    /// `kernel.perf_user_access`; `None` on processors without that setting (all but arm64).
-    pub user_access: Option<bool>,
+    /// Whether programs may read counters themselves; `None` where there is no setting for it.
+    pub user_access: Option<UserAccess>,
     /// `kernel.nmi_watchdog`: whether the kernel watches itself with a counter of each CPU.
     pub is_watchdog_on: bool,
     /// The units that count for the cores; several where there are cores of several kinds.
@@ -73,7 +73,36 @@ pub struct Facts {
     pub device_tree: DeviceTree,
     /// Where Valgrind is.
     pub valgrind: Option<PathBuf>,
+    /// What installs packages here: `apt`, `dnf`, ...
+    pub installer: Option<Installer>,
 }
+
+/// The setting that decides whether programs may read counters themselves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserAccess {
+    /// Whether they may.
+    pub is_on: bool,
+    /// Its name: `kernel.perf_user_access` (arm64), or the file `rdpmc` of the unit (x86).
+    pub setting: String,
+}
+
+/// What installs packages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Installer {
+    /// The program.
+    pub program: &'static str,
+    /// What comes before the names of the packages.
+    pub command: &'static str,
+}
+
+/// The usual ones; the first that is there counts.
+const INSTALLERS: [Installer; 5] = [
+    Installer { program: "apt-get", command: "sudo apt-get install" },
+    Installer { program: "dnf", command: "sudo dnf install" },
+    Installer { program: "zypper", command: "sudo zypper install" },
+    Installer { program: "pacman", command: "sudo pacman -S" },
+    Installer { program: "apk", command: "sudo apk add" },
+];
 
 /// A unit that counts for cores of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,13 +180,14 @@ impl Facts {
             capabilities: status("CapEff").and_then(|set| u64::from_str_radix(set, 16).ok()),
             is_in_user_namespace: text("proc/self/uid_map").is_some_and(|map| !is_identity(&map)),
             has_seccomp_filter: status("Seccomp").map(|mode| mode == "2"),
-            user_access: setting("perf_user_access").map(|on| on != "0"),
+            user_access: read_user_access(setting("perf_user_access"), &units),
             is_watchdog_on: setting("nmi_watchdog").is_some_and(|on| on != "0"),
             core_units: read_core_units(&units),
             platform: platform(root),
             maker: text("sys/class/dmi/id/sys_vendor"),
             device_tree: read_device_tree(&root.join("proc/device-tree")),
             valgrind: find_program(root, "valgrind"),
+            installer: INSTALLERS.into_iter().find(|i| find_program(root, i.program).is_some()),
         }
     }
 }
@@ -197,6 +227,17 @@ fn read_core_units(folder: &Path) -> Vec<CoreUnit> {
         Some(CoreUnit { name, kind, cpus: cpus.and_then(|list| parse_cpu_list(&list).ok()) })
     };
     names(folder).into_iter().filter_map(unit).collect()
+}
+
+/// By the setting of arm64, or else the file of x86's unit.
+fn read_user_access(sysctl: Option<String>, units: &Path) -> Option<UserAccess> {
+    let found =
+        |setting: &str, on: &str| UserAccess { is_on: on != "0", setting: setting.to_owned() };
+    if let Some(on) = sysctl {
+        return Some(found("kernel.perf_user_access", &on));
+    }
+    let files = ["cpu", "cpu_core"].map(|unit| units.join(unit).join("rdpmc"));
+    files.iter().find_map(|file| Some(found(&file.display().to_string(), &text(file)?)))
 }
 
 /// Looks for the node that makes the kernel drive the counters of ARM cores: below the root or
@@ -247,4 +288,171 @@ fn find_program(root: &Path, name: &str) -> Option<PathBuf> {
         root.join(below).join(name)
     });
     files.find(|file| file.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use tempfile::TempDir;
+
+    /// A machine made up in a folder.
+    struct Root(TempDir);
+
+    impl Root {
+        fn new(files: &[(&str, &str)]) -> Self {
+            let root = Self(tempfile::tempdir().unwrap());
+            for (path, text) in files {
+                let path = root.0.path().join(path);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            }
+            root
+        }
+
+        fn facts(&self) -> Facts {
+            Surroundings::from(self.0.path()).facts().clone()
+        }
+    }
+
+    const UNITS: &str = "sys/bus/event_source/devices";
+
+    #[test]
+    fn a_server_as_recorded() {
+        let root = Root::new(&[
+            ("proc/sys/kernel/perf_event_paranoid", "2\n"),
+            ("proc/sys/kernel/nmi_watchdog", "1\n"),
+            ("proc/self/status", "Name:\tx\nCapEff:\t0000004000000000\nSeccomp:\t0\n"),
+            ("proc/self/uid_map", "         0          0 4294967295\n"),
+            ("sys/bus/event_source/devices/cpu/type", "4\n"),
+            ("sys/bus/event_source/devices/cpu/rdpmc", "1\n"),
+            ("sys/bus/event_source/devices/uncore_imc/type", "23\n"),
+            ("sys/bus/event_source/devices/uncore_imc/cpumask", "0\n"),
+            ("sys/class/dmi/id/sys_vendor", "Dell Inc.\n"),
+        ]);
+        let facts = root.facts();
+        assert_eq!((facts.paranoid, facts.is_watchdog_on, facts.has_units), (Some(2), true, true));
+        assert_eq!((facts.capabilities, facts.has_seccomp_filter), (Some(1 << 38), Some(false)));
+        assert!(facts.may_count_everything() && !facts.is_in_user_namespace);
+        let unit = CoreUnit { name: "cpu".to_owned(), kind: 4, cpus: None };
+        assert_eq!((&facts.core_units, facts.hybrid_unit(4)), (&vec![unit], None));
+        let access = facts.user_access.unwrap();
+        assert!(access.is_on && access.setting.ends_with("/cpu/rdpmc"), "{access:?}");
+        assert_eq!(facts.maker.as_deref(), Some("Dell Inc."));
+        assert_eq!((facts.device_tree, facts.valgrind), (DeviceTree::NotUsed, None));
+    }
+
+    #[test]
+    fn cores_of_two_kinds_have_a_unit_each() {
+        let root = Root::new(&[
+            ("sys/bus/event_source/devices/armv8_cortex_a53/type", "8\n"),
+            ("sys/bus/event_source/devices/armv8_cortex_a53/cpus", "0-3\n"),
+            ("sys/bus/event_source/devices/armv8_cortex_a72/type", "9\n"),
+            ("sys/bus/event_source/devices/armv8_cortex_a72/cpus", "4-5\n"),
+            ("sys/bus/event_source/devices/software/type", "1\n"),
+            ("proc/sys/kernel/perf_user_access", "0\n"),
+        ]);
+        let facts = root.facts();
+        assert_eq!(facts.core_units.len(), 2);
+        assert_eq!(facts.hybrid_unit(9).unwrap().cpus, Some(vec![4, 5]));
+        assert_eq!(facts.hybrid_unit(1), None);
+        let setting = "kernel.perf_user_access".to_owned();
+        assert_eq!(facts.user_access, Some(UserAccess { is_on: false, setting }));
+    }
+
+    #[test]
+    fn root_of_a_container_is_not_root() {
+        let root = Root::new(&[
+            ("proc/self/status", "CapEff:\t000001ffffffffff\nSeccomp:\t2\n"),
+            ("proc/self/uid_map", "         0     100000      65536\n"),
+        ]);
+        let facts = root.facts();
+        assert!(facts.is_in_user_namespace && facts.has_seccomp_filter == Some(true));
+        assert!(!facts.may_count_everything() && !facts.may_trace_others());
+    }
+
+    fn tree(files: &[(&str, &str)]) -> DeviceTree {
+        let core = ("proc/device-tree/cpus/cpu@0/compatible", "arm,cortex-a7\0");
+        Root::new(&[&[core], files].concat()).facts().device_tree
+    }
+
+    #[test]
+    fn device_trees_as_recorded() {
+        let wanted = "arm,cortex-a7-pmu".to_owned();
+        assert_eq!(tree(&[]), DeviceTree::NoNode { wanted: wanted.clone() });
+        // QEMU's virt board gives ARMv7 processors a node without content.
+        let empty = tree(&[("proc/device-tree/pmu/name", "pmu\0")]);
+        assert_eq!(
+            empty,
+            DeviceTree::EmptyNode { path: "/pmu".to_owned(), wanted: wanted.clone() }
+        );
+        // Rockchip's power management unit.
+        let power = ("proc/device-tree/pmu@ff730000/compatible", "rockchip,rk3288-pmu\0syscon\0");
+        assert_eq!(tree(&[power]), DeviceTree::NoNode { wanted });
+        let soc = ("proc/device-tree/soc/arm-pmu/compatible", "arm,cortex-a7-pmu\0");
+        assert_eq!(tree(&[power, soc]), DeviceTree::Node("arm,cortex-a7-pmu".to_owned()));
+        let named = ("proc/device-tree/pmu_a7/compatible", "arm,armv8-pmuv3\0arm,cortex-a7-pmu\0");
+        let both = "arm,armv8-pmuv3 arm,cortex-a7-pmu".to_owned();
+        assert_eq!(tree(&[named]), DeviceTree::Node(both));
+    }
+
+    #[test]
+    fn other_architectures_need_no_node() {
+        let power = [("proc/device-tree/cpus/PowerPC,POWER9@0/name", "PowerPC,POWER9\0")];
+        let risc_v = [("proc/device-tree/cpus/cpu@0/compatible", "riscv\0")];
+        for files in [&power, &risc_v] {
+            assert_eq!(Root::new(files).facts().device_tree, DeviceTree::NotUsed);
+        }
+    }
+
+    #[test]
+    fn programs_are_found_below_the_root() {
+        // Tests run with a PATH that has /usr/bin.
+        let root = Root::new(&[("usr/bin/valgrind", ""), ("usr/bin/dnf", "")]);
+        let facts = root.facts();
+        assert_eq!(facts.valgrind, Some(root.0.path().join("usr/bin/valgrind")));
+        assert_eq!(facts.installer.unwrap().program, "dnf");
+    }
+
+    #[test]
+    fn nothing_at_all_gives_nothing() {
+        assert_eq!(Root::new(&[]).facts(), Facts::default());
+    }
+
+    #[test]
+    fn this_machine_tells_its_level() {
+        let around = Surroundings::gather();
+        let text = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap();
+        assert_eq!(around.facts().paranoid, text.trim().parse().ok());
+        assert!(std::ptr::eq(around.facts(), around.facts()));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            failure_persistence: None,
+            rng_seed: proptest::test_runner::RngSeed::Fixed(1),
+            cases: 48,
+            ..ProptestConfig::default()
+        })]
+
+        /// Whatever stands in the files, reading them ends, and says nothing that is not there.
+        #[test]
+        fn files_may_hold_anything(
+            paranoid in ".{0,20}",
+            status in prop::collection::vec(any::<u8>(), 0..200),
+            cpus in "[0-9,\\-]{0,12}",
+            kind in ".{0,12}",
+        ) {
+            let unit = format!("{UNITS}/armv8");
+            let root = Root::new(&[
+                ("proc/sys/kernel/perf_event_paranoid", &paranoid),
+                ("proc/self/status", &String::from_utf8_lossy(&status)),
+                (&format!("{unit}/cpus"), &cpus),
+                (&format!("{unit}/type"), &kind),
+            ]);
+            let facts = root.facts();
+            prop_assert_eq!(facts.paranoid, paranoid.trim().parse().ok());
+            prop_assert!(facts.core_units.is_empty() || kind.trim().parse::<u32>().is_ok());
+        }
+    }
 }

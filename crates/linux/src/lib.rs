@@ -24,3 +24,11 @@ pub use error::Error;
 pub use memory::advise_huge_pages;
 pub use scheduler::{involuntary_switches, run_delay_ns, thread_id, yield_now};
 pub use system::{kernel_release, load_average};
+
+/// Error numbers, as in errno(3), of which some differ between architectures.
+pub mod errno {
+    pub use libc::{
+        E2BIG, EACCES, EBUSY, EINVAL, EMFILE, ENFILE, ENODEV, ENOENT, ENOSPC, ENOSYS, ENXIO,
+        EOPNOTSUPP, EPERM, ESRCH,
+    };
+}

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From the error number of perf_event_open(2) to the cause.
+//!
+//! The kernel has some ten numbers for some twenty causes, so a number is read together with what
+//! was asked for and what the surroundings are:
+//!
+//! ```text
+//! ENOSYS                 a filter that pretends, or no perf events
+//! EPERM, EACCES          the paranoid level, where it forbids this; a filter (EPERM); a process of
+//!                        somebody else's (EACCES); else a security module
+//! ESRCH                  no such process         EMFILE, ENFILE   no descriptors
+//! EBUSY                  held by somebody alone
+//! EINVAL, E2BIG, ENOSPC  in a group: it is full
+//! ENODEV of a CPU        it is offline
+//! these and the rest     no unit counts for the cores; or the event is none of this unit,
+//!                        this kind of core, this processor, this kernel
+//! ```
+
+use super::{Cause, Refusal, pmu};
+use crate::event::{Class, Event};
+use crate::surroundings::{CoreUnit, Facts, Surroundings};
+use linerate_linux::errno;
+use linerate_linux::perf::{OpenError, RAW, Request, Target};
+use linerate_machine::format_cpu_list;
+
+/// An attempt to open an event that the kernel refused.
+#[derive(Clone, Copy, Debug)]
+pub struct Attempt<'a> {
+    /// What was to be counted.
+    pub event: &'a Event,
+    /// How it was asked for.
+    pub request: &'a Request,
+    /// On what.
+    pub target: Target,
+    /// How many events the group had that it was to join; 0 when it was opened alone.
+    pub group_len: usize,
+    /// Whether the processor is one of the event tables'.
+    pub is_known_processor: bool,
+}
+
+/// Why the kernel refused.
+///
+/// What concerns the machine and not this event has a sentence without its name, so that a report
+/// may say it once for many events.
+pub fn explain(error: OpenError, attempt: &Attempt<'_>, around: &Surroundings) -> Refusal {
+    let facts = around.facts();
+    match error.errno {
+        errno::ENOSYS => no_such_call(facts),
+        errno::EPERM | errno::EACCES => forbidden(error, attempt, facts),
+        errno::ESRCH => target_gone(attempt.target),
+        errno::EMFILE | errno::ENFILE => no_descriptors(error),
+        errno::EBUSY => Refusal::new(
+            Cause::CountersBusy,
+            "somebody else holds the counters of the processor alone",
+            "pgrep -a 'perf|likwid|pcm|vtune|emon|oprofile' shows who it may be; end it",
+        ),
+        errno::EINVAL | errno::E2BIG | errno::ENOSPC if attempt.group_len > 0 => too_many(attempt),
+        errno::EINVAL | errno::ENODEV | errno::ENOENT | errno::ENXIO | errno::EOPNOTSUPP => {
+            not_there(error, attempt, facts)
+        }
+        _ => other(error, attempt),
+    }
+}
+
+/// A kernel that has settings for perf events has the call; then a filter denies it.
+fn no_such_call(facts: &Facts) -> Refusal {
+    if facts.paranoid.is_some() || facts.has_units {
+        return seccomp();
+    }
+    no_perf_events("the kernel was built without perf events")
+}
+
+fn no_perf_events(sentence: &str) -> Refusal {
+    let fix = "zgrep CONFIG_PERF_EVENTS /proc/config.gz /boot/config-$(uname -r); boot a kernel that \
+               has it set to y";
+    Refusal::new(Cause::NoPerfEvents, sentence, fix)
+}
+
+fn seccomp() -> Refusal {
+    Refusal::new(
+        Cause::Seccomp,
+        "a seccomp filter forbids perf_event_open(2), as the default one of containers does",
+        "docker run --cap-add PERFMON --security-opt seccomp=unconfined IMAGE (podman: the same)",
+    )
+}
+
+fn forbidden(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> Refusal {
+    let has_filter = facts.has_seccomp_filter == Some(true);
+    if let Some(limit) = paranoid_limit(attempt, facts) {
+        return paranoid(limit, attempt, facts);
+    }
+    if has_filter && error.errno == errno::EPERM {
+        return seccomp();
+    }
+    match attempt.target {
+        Target::Thread(id) if !facts.may_trace_others() => Refusal::new(
+            Cause::MissingCapability,
+            format!("process {id} is not ours to look into, and CAP_SYS_PTRACE is missing"),
+            "sudo setcap cap_perfmon,cap_sys_ptrace=ep \"$(command -v linerate)\"",
+        ),
+        _ if !facts.may_count_everything() && facts.capabilities.is_some() => Refusal::new(
+            Cause::MissingCapability,
+            format!("`{}` needs CAP_PERFMON, which this process lacks", attempt.event.name),
+            "sudo setcap cap_perfmon=ep \"$(command -v linerate)\"",
+        ),
+        _ if has_filter => seccomp(),
+        _ => other(error, attempt),
+    }
+}
+
+/// The highest level of `kernel.perf_event_paranoid` that allows this attempt, if the level is
+/// higher. Events of whole CPUs need 0, kernel mode 1, the rest 2 (kernel documentation,
+/// admin-guide/perf-security and sysctl/kernel; 3 and more are of distributions).
+fn paranoid_limit(attempt: &Attempt<'_>, facts: &Facts) -> Option<i32> {
+    let limit = match attempt.target {
+        Target::Cpu(_) => 0,
+        _ if attempt.request.exclude_kernel => 2,
+        _ => 1,
+    };
+    let is_forbidden = facts.paranoid? > limit && !facts.may_count_everything();
+    is_forbidden.then_some(limit)
+}
+
+fn paranoid(limit: i32, attempt: &Attempt<'_>, facts: &Facts) -> Refusal {
+    let level = facts.paranoid.unwrap_or(limit + 1);
+    let what = match (attempt.target, limit) {
+        (Target::Cpu(_), _) => "counting whole CPUs",
+        (_, 1) => "counting kernel mode",
+        _ => "all counting",
+    };
+    let (whom, place) = match facts.is_in_user_namespace {
+        true => ("to every process in a user namespace", "on the host: "),
+        false => ("to processes without CAP_PERFMON", ""),
+    };
+    Refusal::new(
+        Cause::Paranoid,
+        format!("kernel.perf_event_paranoid is {level}, which forbids {what} {whom}"),
+        format!("{place}sudo sysctl kernel.perf_event_paranoid={limit}"),
+    )
+}
+
+fn target_gone(target: Target) -> Refusal {
+    let sentence = match target {
+        Target::Thread(id) => format!("there is no process or thread {id}, or it has just ended"),
+        Target::CurrentThread | Target::Cpu(_) => "what was to be counted is gone".to_owned(),
+    };
+    Refusal::new(
+        Cause::TargetGone,
+        sentence,
+        "linerate stat -- COMMAND, which counts from its start",
+    )
+}
+
+fn offline(cpu: u32) -> Refusal {
+    Refusal::new(
+        Cause::TargetGone,
+        format!("CPU {cpu} is offline, or there is none of that number"),
+        format!("echo 1 | sudo tee /sys/devices/system/cpu/cpu{cpu}/online"),
+    )
+}
+
+fn no_descriptors(error: OpenError) -> Refusal {
+    let (who, fix) = match error.errno {
+        errno::EMFILE => ("this process has", "ulimit -n \"$(ulimit -Hn)\""),
+        _ => ("the system has", "sudo sysctl fs.file-max=\"$(($(sysctl -n fs.file-max) * 2))\""),
+    };
+    let sentence = format!("{who} no file descriptors left, and each event takes one");
+    Refusal::new(Cause::NoDescriptors, sentence, fix)
+}
+
+fn too_many(attempt: &Attempt<'_>) -> Refusal {
+    let Attempt { event, group_len, .. } = attempt;
+    let sentence = format!(
+        "`{}` does not fit on the counters beside {group_len} other {}",
+        event.name,
+        if *group_len == 1 { "event" } else { "events" }
+    );
+    let fix =
+        format!("linerate stat -e {} -- COMMAND, with at most {group_len} at once", event.name);
+    Refusal::new(Cause::TooManyEvents, sentence, fix)
+}
+
+/// The event, or the unit that would count it, is not there.
+fn not_there(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> Refusal {
+    let Attempt { event, target, .. } = attempt;
+    match (event.class, target) {
+        (Class::Software | Class::Tracepoint, Target::Cpu(cpu))
+            if error.errno == errno::ENODEV && facts.has_units =>
+        {
+            offline(*cpu)
+        }
+        (Class::Software | Class::Tracepoint, _) => not_of_kernel(error, attempt, facts),
+        (Class::Hardware, _) if is_outside_cores(event, facts) => not_of_unit(attempt),
+        (Class::Hardware, _) if facts.core_units.is_empty() => pmu::why_none(facts),
+        (Class::Hardware, Target::Cpu(cpu)) if error.errno == errno::ENODEV => offline(*cpu),
+        (Class::Hardware, _) => not_of_processor(error, attempt, facts),
+    }
+}
+
+fn not_of_kernel(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> Refusal {
+    // Sandboxes that play the kernel answer so to everything.
+    if error.errno == errno::ENODEV && !facts.has_units {
+        return no_perf_events("what plays the kernel here has no perf events, as gVisor");
+    }
+    Refusal::new(
+        Cause::UnsupportedEvent,
+        format!(
+            "this kernel does not count `{}`: too old, or built without it",
+            attempt.event.name
+        ),
+        "linerate stat --list",
+    )
+}
+
+/// Whether the event is one of a unit with a number of its own that counts for no core: memory
+/// controllers, links, energy.
+fn is_outside_cores(event: &Event, facts: &Facts) -> bool {
+    // 5 is that of breakpoints; units get the numbers above.
+    let kind = event.selector.kind;
+    kind > RAW + 1 && facts.core_units.iter().all(|unit| unit.kind != kind)
+}
+
+fn not_of_unit(attempt: &Attempt<'_>) -> Refusal {
+    let name = &attempt.event.name;
+    let is_cpu = matches!(attempt.target, Target::Cpu(_));
+    let (sentence, fix) = match is_cpu {
+        true => (
+            format!("the unit that was asked for `{name}` does not count it on this CPU"),
+            "cat /sys/bus/event_source/devices/UNIT/cpumask shows the CPUs to name with --cpu",
+        ),
+        false => (
+            format!("`{name}` belongs to a unit outside the cores, which counts for no process"),
+            "linerate stat --cpu 0 -e EVENT, which counts whole CPUs",
+        ),
+    };
+    Refusal::new(Cause::UnsupportedEvent, sentence, fix.replace("EVENT", name))
+}
+
+/// There are counters, but not for this.
+fn not_of_processor(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> Refusal {
+    let Attempt { event, request, target, .. } = attempt;
+    let name = &event.name;
+    if let (Some(unit), Target::Cpu(cpu)) = (facts.hybrid_unit(event.selector.kind), target) {
+        if !counts_on(unit, *cpu) {
+            let (unit, on, list) = (&unit.name, cpus_of(unit), list_of(unit));
+            return Refusal::new(
+                Cause::HybridCores,
+                format!(
+                    "`{name}` is an event of {unit}, which counts on {on} and not on CPU {cpu}"
+                ),
+                format!("linerate stat --cpu {list} -e {name}"),
+            );
+        }
+    }
+    let excludes = request.exclude_kernel || request.exclude_user || request.exclude_hypervisor;
+    if excludes && counts_all_modes(error, facts) {
+        return Refusal::new(
+            Cause::UnsupportedEvent,
+            format!("the counters here cannot leave out a mode, as was asked for `{name}`"),
+            format!("linerate stat -e {} -- COMMAND, without :u", name.trim_end_matches(":u")),
+        );
+    }
+    if attempt.is_known_processor {
+        return Refusal::new(
+            Cause::UnsupportedEvent,
+            format!("the kernel's driver does not count `{name}` on this processor"),
+            "linerate stat --list",
+        );
+    }
+    Refusal::new(
+        Cause::UnknownProcessor,
+        format!(
+            "this processor is in none of the event tables, and the kernel does not count `{name}` \
+             on it either"
+        ),
+        "linerate stat -e rCODE -- COMMAND, with the code in hexadecimal from the maker's manual",
+    )
+}
+
+fn counts_on(unit: &CoreUnit, cpu: u32) -> bool {
+    unit.cpus.as_ref().is_none_or(|cpus| cpus.contains(&cpu))
+}
+
+/// Whether this answer comes from counters that know no modes: those of ARMv6, and all that say so
+/// by EOPNOTSUPP (kernel, drivers/perf/arm_pmu.c and kernel/events/core.c, `PERF_PMU_CAP_NO_EXCLUDE`).
+fn counts_all_modes(error: OpenError, facts: &Facts) -> bool {
+    let is_armv6 = facts.core_units.iter().any(|unit| unit.name.starts_with("armv6"));
+    error.errno == errno::EOPNOTSUPP || (is_armv6 && error.errno == errno::EINVAL)
+}
+
+/// The CPUs of a unit, in words.
+pub(super) fn cpus_of(unit: &CoreUnit) -> String {
+    unit.cpus
+        .as_ref()
+        .map_or("all CPUs".to_owned(), |cpus| format!("CPUs {}", format_cpu_list(cpus)))
+}
+
+/// The CPUs of a unit, as commands take them.
+pub(super) fn list_of(unit: &CoreUnit) -> String {
+    unit.cpus.as_ref().map_or("LIST".to_owned(), |cpus| format_cpu_list(cpus))
+}
+
+fn other(error: OpenError, attempt: &Attempt<'_>) -> Refusal {
+    let (name, errno) = (&attempt.event.name, error.errno);
+    Refusal::new(
+        Cause::Other,
+        format!(
+            "the kernel refuses `{name}` for no reason that is known here (error number {errno}: \
+             {error}); a security module may do that"
+        ),
+        "sudo dmesg | tail, and sudo ausearch -m avc -ts recent, show what was denied",
+    )
+}

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Every cause, brought about by an opener that refuses and by surroundings that explain it.
+
+use super::*;
+use crate::event::Class;
+use crate::opener::Opener;
+use crate::surroundings::{CoreUnit, DeviceTree, Installer, UserAccess};
+use linerate_linux::errno::*;
+use linerate_linux::perf::{self, HARDWARE, OpenError, RAW, Request, SOFTWARE, Selector, Target};
+use linerate_machine::Platform;
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A kernel that refuses everything with one number.
+struct Refusing(i32);
+
+impl Opener for Refusing {
+    fn open(
+        &self,
+        _: &Request,
+        _: Target,
+        _: Option<&perf::Event>,
+    ) -> Result<perf::Event, OpenError> {
+        Err(OpenError { errno: self.0 })
+    }
+}
+
+fn event(name: &str, class: Class, selector: Selector) -> Event {
+    Event {
+        name: name.to_owned(),
+        native: None,
+        unit: "events",
+        class,
+        selector,
+        is_user_only: false,
+    }
+}
+
+fn cycles() -> Event {
+    event("cycles", Class::Hardware, Selector::new(HARDWARE, 0))
+}
+
+fn task_clock() -> Event {
+    event("task_clock_ns", Class::Software, Selector::new(SOFTWARE, 1))
+}
+
+/// An unprivileged process of a machine with counters, at the usual level.
+fn usual() -> Facts {
+    Facts {
+        paranoid: Some(2),
+        has_units: true,
+        capabilities: Some(0),
+        has_seccomp_filter: Some(false),
+        core_units: vec![CoreUnit { name: "cpu".to_owned(), kind: RAW, cpus: None }],
+        ..Facts::default()
+    }
+}
+
+/// The same for root.
+fn root() -> Facts {
+    Facts { capabilities: Some(0x1ff_ffff_ffff), ..usual() }
+}
+
+fn without_counters() -> Facts {
+    Facts { core_units: vec![], ..root() }
+}
+
+fn guest(hypervisor: &str) -> Facts {
+    let platform = Platform { hypervisor: Some(hypervisor.to_owned()), emulated: Some(false) };
+    Facts { platform, ..without_counters() }
+}
+
+fn hybrid() -> Facts {
+    let unit = |name: &str, kind, cpus: [u32; 2]| CoreUnit {
+        name: name.to_owned(),
+        kind,
+        cpus: Some((cpus[0]..=cpus[1]).collect()),
+    };
+    let core_units = vec![unit("cpu_core", RAW, [0, 7]), unit("cpu_atom", 10, [8, 15])];
+    Facts { core_units, ..root() }
+}
+
+/// What was asked for, with the parts that most cases share.
+struct Case {
+    event: Event,
+    request: Request,
+    target: Target,
+    group_len: usize,
+    is_known: bool,
+}
+
+impl Case {
+    fn of(event: Event) -> Self {
+        let request = Request::new(event.selector);
+        Self { event, request, target: Target::CurrentThread, group_len: 0, is_known: true }
+    }
+
+    fn on(self, target: Target) -> Self {
+        Self { target, ..self }
+    }
+
+    fn user_only(self) -> Self {
+        Self { request: Request { exclude_kernel: true, ..self.request }, ..self }
+    }
+
+    /// What is said when the kernel answers `errno`.
+    fn refused(&self, errno: i32, facts: Facts) -> Refusal {
+        let error = Refusing(errno).open(&self.request, self.target, None).unwrap_err();
+        let attempt = Attempt {
+            event: &self.event,
+            request: &self.request,
+            target: self.target,
+            group_len: self.group_len,
+            is_known_processor: self.is_known,
+        };
+        explain(error, &attempt, &Surroundings::of(facts))
+    }
+}
+
+/// The tree of a QEMU board with a Cortex-A7: a node without content.
+fn empty_node() -> DeviceTree {
+    DeviceTree::EmptyNode { path: "/pmu".to_owned(), wanted: "arm,cortex-a7-pmu".to_owned() }
+}
+
+fn no_node() -> DeviceTree {
+    DeviceTree::NoNode { wanted: "arm,cortex-a76-pmu".to_owned() }
+}
+
+/// Refusals of the machine: why there is no unit.
+fn of_machines() -> Vec<(Cause, Refusal)> {
+    let refused = |facts: Facts| Case::of(cycles()).refused(ENOENT, facts);
+    let tree = |device_tree, facts| Facts { device_tree, ..facts };
+    let node = DeviceTree::Node("arm,cortex-a720-pmu".to_owned());
+    vec![
+        (Cause::NoVirtualPmu, refused(guest("KVM"))),
+        (Cause::NoVirtualPmu, refused(tree(no_node(), guest("Xen")))),
+        (Cause::NoPmuDriver, refused(without_counters())),
+        (Cause::NoPmuDriver, refused(tree(node, without_counters()))),
+        (Cause::DeviceTreeWithoutPmu, refused(tree(no_node(), without_counters()))),
+        (Cause::DeviceTreeWithoutPmu, refused(tree(empty_node(), guest("QEMU TCG")))),
+    ]
+}
+
+/// Refusals for want of rights.
+fn of_rights() -> Vec<(Cause, Refusal)> {
+    let cycles = || Case::of(cycles());
+    let filtered = || Facts { has_seccomp_filter: Some(true), ..root() };
+    let closed = || Facts { paranoid: Some(4), ..usual() };
+    let open = || Facts { paranoid: Some(-1), ..usual() };
+    let namespace = || Facts { is_in_user_namespace: true, ..root() };
+    vec![
+        (Cause::Paranoid, cycles().refused(EACCES, usual())),
+        (Cause::Paranoid, cycles().user_only().refused(EACCES, closed())),
+        (Cause::Paranoid, cycles().user_only().on(Target::Cpu(1)).refused(EACCES, usual())),
+        (Cause::Paranoid, cycles().refused(EACCES, namespace())),
+        (Cause::Seccomp, cycles().refused(EPERM, filtered())),
+        (Cause::Seccomp, cycles().refused(ENOSYS, filtered())),
+        (Cause::MissingCapability, cycles().on(Target::Thread(77)).refused(EACCES, open())),
+        (Cause::MissingCapability, cycles().refused(EPERM, open())),
+        (Cause::Other, cycles().refused(EACCES, root())),
+    ]
+}
+
+/// Refusals of one event among others that may be counted.
+fn of_events() -> Vec<(Cause, Refusal)> {
+    let atom = event("cpu_atom/0x3c/", Class::Hardware, Selector::new(10, 0x3c));
+    let group = Case { group_len: 6, ..Case::of(cycles()) };
+    let unknown = Case { is_known: false, ..Case::of(cycles()) };
+    let memory = event("uncore_imc/reads/", Class::Hardware, Selector::new(23, 4));
+    let armv6 = CoreUnit { name: "armv6_1176".to_owned(), kind: RAW, cpus: None };
+    let arm1176 = Facts { core_units: vec![armv6], ..usual() };
+    let never = |facts| never_scheduled(&cycles(), &Surroundings::of(facts));
+    let on_atom = never_scheduled(&atom, &Surroundings::of(hybrid()));
+    vec![
+        (Cause::HybridCores, Case::of(atom).on(Target::Cpu(3)).refused(ENOENT, hybrid())),
+        (Cause::HybridCores, on_atom),
+        (Cause::TooManyEvents, group.refused(EINVAL, root())),
+        (Cause::UnknownProcessor, unknown.refused(ENOENT, root())),
+        (Cause::UnsupportedEvent, Case::of(cycles()).refused(ENOENT, root())),
+        (Cause::UnsupportedEvent, Case::of(cycles()).user_only().refused(EOPNOTSUPP, root())),
+        (Cause::UnsupportedEvent, Case::of(cycles()).refused(EINVAL, arm1176)),
+        (Cause::UnsupportedEvent, Case::of(task_clock()).refused(EINVAL, root())),
+        (Cause::UnsupportedEvent, Case::of(memory.clone()).refused(EINVAL, root())),
+        (Cause::UnsupportedEvent, Case::of(memory).on(Target::Cpu(1)).refused(EINVAL, root())),
+        (Cause::NeverScheduled, never(root())),
+        (Cause::WatchdogHoldsCounter, never(Facts { is_watchdog_on: true, ..root() })),
+        (Cause::NotInTable, not_in_table("branch_misses", "arm1176", "it has no such event")),
+        (Cause::NotSimulated, not_simulated("dtlb_misses", "it has no TLB")),
+    ]
+}
+
+/// Everything else.
+fn of_systems() -> Vec<(Cause, Refusal)> {
+    let user_access = |setting: &str| {
+        let access = UserAccess { is_on: false, setting: setting.to_owned() };
+        user_access_off(&Facts { user_access: Some(access), ..root() }).unwrap()
+    };
+    let rdpmc = "/sys/bus/event_source/devices/cpu/rdpmc";
+    let pid = Target::Thread(4_000_000);
+    vec![
+        (Cause::UserAccessOff, user_access("kernel.perf_user_access")),
+        (Cause::UserAccessOff, user_access(rdpmc)),
+        (Cause::NoValgrind, no_valgrind(&usual()).unwrap()),
+        (Cause::NoPerfEvents, Case::of(task_clock()).refused(ENOSYS, Facts::default())),
+        (Cause::NoPerfEvents, Case::of(task_clock()).refused(ENODEV, Facts::default())),
+        (Cause::CountersBusy, Case::of(cycles()).refused(EBUSY, root())),
+        (Cause::NoDescriptors, Case::of(cycles()).refused(EMFILE, root())),
+        (Cause::NoDescriptors, Case::of(cycles()).refused(ENFILE, root())),
+        (Cause::TargetGone, Case::of(cycles()).on(pid).refused(ESRCH, root())),
+        (Cause::TargetGone, Case::of(cycles()).on(Target::Cpu(9)).refused(ENODEV, root())),
+        (Cause::TargetGone, Case::of(task_clock()).on(Target::Cpu(9)).refused(ENODEV, root())),
+        (Cause::Other, Case::of(cycles()).refused(12, root())),
+    ]
+}
+
+fn all() -> Vec<(Cause, Refusal)> {
+    [of_machines(), of_rights(), of_events(), of_systems()].concat()
+}
+
+#[test]
+fn every_cause_is_told_from_the_others() {
+    for (expected, refusal) in all() {
+        assert_eq!(refusal.cause, expected, "{refusal:?}");
+    }
+}
+
+/// Together with the exhaustive list of [`Cause::ALL`], this is the promise of the issue: 100 %.
+#[test]
+fn every_cause_has_its_own_sentence_and_a_fix() {
+    let mut causes_of = BTreeMap::<String, BTreeSet<&str>>::new();
+    let mut seen = BTreeSet::new();
+    for (cause, refusal) in all() {
+        assert!(refusal.sentence.len() > 20, "{refusal:?}");
+        assert!(refusal.fix.as_ref().is_some_and(|fix| fix.len() > 10), "{refusal:?}");
+        causes_of.entry(refusal.sentence).or_default().insert(cause.word());
+        seen.insert(cause.word());
+    }
+    assert!(causes_of.values().all(|causes| causes.len() == 1), "{causes_of:?}");
+    assert_eq!(seen, Cause::ALL.iter().map(|cause| cause.word()).collect());
+}
+
+#[test]
+fn a_level_is_lowered_no_further_than_needed() {
+    let fix = |case: &Case, level| {
+        let facts = Facts { paranoid: Some(level), ..usual() };
+        case.refused(EACCES, facts).fix.unwrap()
+    };
+    let (both, user) = (Case::of(cycles()), Case::of(cycles()).user_only());
+    let cpu = Case::of(cycles()).on(Target::Cpu(0));
+    assert_eq!(fix(&both, 2), "sudo sysctl kernel.perf_event_paranoid=1");
+    assert_eq!(fix(&both, 4), "sudo sysctl kernel.perf_event_paranoid=1");
+    assert_eq!(fix(&user, 3), "sudo sysctl kernel.perf_event_paranoid=2");
+    assert_eq!(fix(&cpu, 1), "sudo sysctl kernel.perf_event_paranoid=0");
+    let container = Facts { is_in_user_namespace: true, ..root() };
+    let fix = both.refused(EACCES, container).fix.unwrap();
+    assert_eq!(fix, "on the host: sudo sysctl kernel.perf_event_paranoid=1");
+}
+
+#[test]
+fn hosts_are_asked_in_their_own_words() {
+    let asked = |facts: Facts| Case::of(cycles()).refused(ENOENT, facts).fix.unwrap();
+    let cloud = |maker: &str| Facts { maker: Some(maker.to_owned()), ..guest("KVM") };
+    assert!(asked(guest("KVM")).starts_with("on the host: qemu-system-ARCH -accel kvm"));
+    assert!(asked(cloud("Google")).starts_with("gcloud "));
+    assert!(asked(cloud("Amazon EC2")).contains(".metal"));
+    assert!(asked(cloud("Dell Inc.")).contains("pmu=on"));
+    assert!(asked(guest("Hyper-V")).contains("Set-VMProcessor"));
+    assert_eq!(asked(guest("NoBodyKnows")), SIMULATE);
+    let emulated = Platform { hypervisor: Some("QEMU TCG".to_owned()), emulated: Some(true) };
+    let refusal =
+        Case::of(cycles()).refused(ENOENT, Facts { platform: emulated, ..without_counters() });
+    assert!(refusal.sentence.contains("emulated (QEMU TCG)"), "{refusal:?}");
+    assert!(refusal.fix.unwrap().contains("-icount shift=0"));
+}
+
+#[test]
+fn packages_are_installed_the_way_of_the_system() {
+    let installer = Installer { program: "dnf", command: "sudo dnf install" };
+    let refusal = no_valgrind(&Facts { installer: Some(installer), ..usual() }).unwrap();
+    assert_eq!(refusal.fix.unwrap(), "sudo dnf install valgrind");
+    let there = Facts { valgrind: Some("/usr/bin/valgrind".into()), ..usual() };
+    assert_eq!(no_valgrind(&there), None);
+}
+
+#[test]
+fn access_of_programs_is_refused_only_where_it_is_off() {
+    assert_eq!(user_access_off(&usual()), None);
+    let on = UserAccess { is_on: true, setting: "kernel.perf_user_access".to_owned() };
+    assert_eq!(user_access_off(&Facts { user_access: Some(on), ..usual() }), None);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(1),
+        ..ProptestConfig::default()
+    })]
+
+    /// Whatever the kernel answers, and whatever the machine, something is said and advised.
+    #[test]
+    fn every_answer_has_a_sentence_and_a_fix(
+        errno in -1i32..140,
+        paranoid in prop::option::of(-1i32..5),
+        capabilities in prop::option::of(any::<u64>()),
+        filter in prop::option::of(any::<bool>()),
+        machine in 0usize..5,
+        kind in 0u32..30,
+        group_len in 0usize..3,
+        target in prop_oneof![
+            Just(Target::CurrentThread),
+            (0u32..20).prop_map(Target::Thread),
+            (0u32..20).prop_map(Target::Cpu),
+        ],
+    ) {
+        let machines = [usual(), without_counters(), guest("KVM"), hybrid(), Facts::default()];
+        let facts = Facts {
+            paranoid,
+            capabilities,
+            has_seccomp_filter: filter,
+            ..machines[machine].clone()
+        };
+        let class = if kind == SOFTWARE { Class::Software } else { Class::Hardware };
+        let event = event("anything", class, Selector::new(kind, 1));
+        let case = Case { group_len, ..Case::of(event).on(target) };
+        let refusal = case.refused(errno, facts);
+        prop_assert!(!refusal.sentence.is_empty() && refusal.fix.is_some());
+    }
+}
