@@ -59,6 +59,7 @@ pub(crate) fn report(
         path: job.path.name.clone(),
         mapping: describe(job.mapping, &job.path.stages),
         kernels: Some(job.kernels.name().to_owned()),
+        counted: None,
         seconds,
         ticks_per_second,
         throughput_kpps: rates.figure(&rates.delivered, "packets at the sink, clean windows"),
@@ -307,6 +308,7 @@ fn stage_reports(
             ledger: view.ledger,
             counts: view.counts,
             kernels,
+            events: None,
         }
     });
     reports.collect()

@@ -128,6 +128,30 @@ pub struct VariantTime {
     pub time_ratio: Figure,
 }
 
+/// An event that was to be counted around the stages.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CountedEvent {
+    /// Its name: `instructions`, `cycles`, ...
+    pub name: String,
+    /// Why it was not counted; `null` if it was.
+    pub reason: Option<String>,
+    /// The command that would change that; `null` where nobody knows one.
+    pub fix: Option<String>,
+}
+
+/// Which events were counted around the stages, and how.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CountedEvents {
+    /// How the counters were read: `user read` or `read(2)`; `null` when nothing was counted.
+    pub reading: Option<String>,
+    /// One turn in so many was counted.
+    pub one_turn_in: u64,
+    /// The events, in order.
+    pub events: Vec<CountedEvent>,
+}
+
 /// One stage on one strand.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -160,6 +184,9 @@ pub struct StageReport {
     pub counts: BTreeMap<String, u64>,
     /// What kernels did for the stage, those it called; `null` when its calls were not logged.
     pub kernels: Option<Vec<KernelUse>>,
+    /// Hardware events per packet, waiting excluded, and `cpi`, by name; `null` when nothing was
+    /// counted, and in records before version 1.2.
+    pub events: Option<BTreeMap<String, Figure>>,
 }
 
 /// Measuring windows of a strand (about 1 ms each, and at least a turn).
@@ -246,6 +273,9 @@ pub struct RunReport {
     /// Which kernels the strands called: `selected`, the best of each, or a variant by name; `null`
     /// in records of version 1.0.
     pub kernels: Option<String>,
+    /// Which events were counted around the stages; `null` when none were asked for, and in records
+    /// before version 1.2.
+    pub counted: Option<CountedEvents>,
     /// Wall time of the measured part, in seconds; warming up excluded.
     #[serde(serialize_with = "crate::finite")]
     pub seconds: f64,

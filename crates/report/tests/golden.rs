@@ -45,6 +45,7 @@ fn stage(name: &str, ticks: f64, shares: (f64, f64, f64), drops: &[(&str, u64)])
         ledger: Default::default(),
         counts: BTreeMap::new(),
         kernels: Some(Vec::new()),
+        events: None,
     }
 }
 
@@ -123,6 +124,7 @@ fn pipeline() -> RunReport {
         path: "edge".to_owned(),
         mapping: "parse+verify | nat44+forward x2".to_owned(),
         kernels: Some("selected".to_owned()),
+        counted: None,
         seconds: 2.0,
         ticks_per_second: 2.4e9,
         throughput_kpps: kpps(1340.06),

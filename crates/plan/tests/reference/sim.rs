@@ -407,6 +407,7 @@ pub(crate) fn run(world: &World, mapping: &Mapping, noise: f64, seed: u64) -> Ru
         path: "simulated".to_owned(),
         mapping: String::new(),
         kernels: None,
+        counted: None,
         seconds,
         ticks_per_second: TICKS_PER_SECOND,
         throughput_kpps: Figure::exact("kpps", kpps, Tier::Sim, "simulated"),
@@ -449,6 +450,7 @@ fn strand_report(strand: &SimStrand<'_>, noise: f64, dice: &mut Dice) -> StrandR
         ledger: Ledger::default(),
         counts: BTreeMap::new(),
         kernels: None,
+        events: None,
     });
     let stages: Vec<StageReport> = stages.collect();
     let sum: f64 = strand.ticks.iter().sum();

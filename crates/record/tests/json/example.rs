@@ -7,8 +7,8 @@ use linerate_record::kernels::{
     State, Timing, VariantReport, WrongResult,
 };
 use linerate_record::run::{
-    KernelUse, Latency, Ledger, RingReport, RunReport, StageReport, StrandReport, Tally,
-    TimeShares, VariantTime, WindowCount,
+    CountedEvent, CountedEvents, KernelUse, Latency, Ledger, RingReport, RunReport, StageReport,
+    StrandReport, Tally, TimeShares, VariantTime, WindowCount,
 };
 use linerate_record::stats::Estimate;
 use linerate_record::tune::{
@@ -57,6 +57,7 @@ fn stage(name: &str) -> StageReport {
                 time_ratio: figure("ratio", 2.5),
             }],
         }]),
+        events: Some(BTreeMap::from([("cpi".to_owned(), figure("cycles/instruction", 0.7))])),
     }
 }
 
@@ -65,6 +66,15 @@ pub(crate) fn run_report() -> RunReport {
         path: "edge \"north\"".to_owned(),
         mapping: "parse | verify".to_owned(),
         kernels: Some("selected".to_owned()),
+        counted: Some(CountedEvents {
+            reading: Some("user read".to_owned()),
+            one_turn_in: 64,
+            events: vec![CountedEvent {
+                name: "ll_misses".to_owned(),
+                reason: Some("this processor does not count it".to_owned()),
+                fix: None,
+            }],
+        }),
         seconds: 2.0,
         ticks_per_second: 2.4e9,
         throughput_kpps: figure("kpps", 1234.5),
