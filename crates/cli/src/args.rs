@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command line.
 
+use crate::stat::StatArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use linerate_kernelbench::cases::SIZE_MAX;
 use linerate_path::model::Rate;
@@ -18,7 +19,7 @@ pub(crate) struct Cli {
 
 const AFTER: &str = "\
 Results go to stdout, everything else to stderr. Exit status: 0 done, 1 the answer is no
-(--goal missed), 2 could not do it.";
+(--goal missed), 2 could not do it. Commands that start another one have its status.";
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -29,10 +30,28 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Measure checksum and copy: every variant beside its bound, warm, cold and mixed
     Kernels(KernelsArgs),
+    /// Count events of a command, a process or processors: instructions, misses, switches, ...
+    Stat(StatArgs),
     /// List the stages a path can use, their parameters, and what they forbid
     Stages(StagesArgs),
     /// Print the JSON schema of a format
     Schema(SchemaArgs),
+}
+
+/// The exit status of a command that could not do its work.
+pub(crate) const STATUS_OF_FAILURE: u8 = 2;
+
+/// The same of one that starts another and has its status otherwise: as env(1).
+pub(crate) const STATUS_AS_ENV: u8 = 125;
+
+impl Command {
+    /// The exit status if it cannot do its work.
+    pub(crate) fn status_of_failure(&self) -> u8 {
+        match self {
+            Self::Stat(_) => STATUS_AS_ENV,
+            _ => STATUS_OF_FAILURE,
+        }
+    }
 }
 
 /// What `tune` and `run` share.
@@ -237,7 +256,7 @@ fn state(text: &str) -> Result<State, String> {
     named(text, &State::ALL, State::name)
 }
 
-fn cpu_list(text: &str) -> Result<CpuList, String> {
+pub(crate) fn cpu_list(text: &str) -> Result<CpuList, String> {
     let mut cpus = Vec::new();
     for part in text.split(',') {
         let number = |digits: &str| {

@@ -16,6 +16,8 @@ pub(crate) enum Answer {
     Done,
     /// Done, and the answer is no.
     No,
+    /// Done; the exit status is that of a command that was started.
+    Status(u8),
 }
 
 /// Prints a text to stdout. A reader that has gone away is no failure.

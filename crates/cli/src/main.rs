@@ -16,6 +16,7 @@ mod progress;
 mod run;
 mod schema;
 mod stages;
+mod stat;
 mod tune;
 
 use crate::args::{Cli, Command};
@@ -25,13 +26,31 @@ use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match answer(&Cli::parse()) {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refused(&error),
+    };
+    match answer(&cli) {
         Ok(Answer::Done) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(1),
+        Ok(Answer::Status(status)) => ExitCode::from(status),
         Err(failure) => {
             eprintln!("linerate: {failure}");
-            ExitCode::from(2)
+            ExitCode::from(cli.command.status_of_failure())
         }
+    }
+}
+
+/// Prints help, or what is wrong with the command line.
+fn refused(error: &clap::Error) -> ExitCode {
+    // Nobody is left to be told when this fails.
+    let _ = error.print();
+    match error.use_stderr() {
+        false => ExitCode::SUCCESS,
+        true if std::env::args_os().nth(1).is_some_and(|word| word == "stat") => {
+            ExitCode::from(args::STATUS_AS_ENV)
+        }
+        true => ExitCode::from(args::STATUS_OF_FAILURE),
     }
 }
 
@@ -40,6 +59,7 @@ fn answer(cli: &Cli) -> Result<Answer, Failure> {
         Command::Tune(args) => tune::tune(args),
         Command::Run(args) => run::run(args),
         Command::Kernels(args) => kernels::kernels(args),
+        Command::Stat(args) => stat::stat(args),
         Command::Stages(args) => emit::print(&stages::stages(args)?),
         Command::Schema(args) => emit::print(&schema::schema(args)?),
     }

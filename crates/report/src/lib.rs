@@ -35,6 +35,18 @@ pub struct Style {
     pub width: usize,
 }
 
+/// A table of texts; nothing without rows. A head that begins with `>` is aligned to the right.
+pub fn table(heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>, style: &Style) -> String {
+    let mut grid = layout::Grid::new(heads);
+    rows.into_iter().for_each(|row| grid.row(row));
+    grid.render(style)
+}
+
+/// A text broken at words; a line feed at its end.
+pub fn paragraph(text: &str, style: &Style) -> String {
+    textwrap::fill(&value::clean(text), style.width) + "\n"
+}
+
 /// The warnings, one paragraph each; empty without any.
 pub fn warnings(warnings: &[Warning], style: &Style) -> String {
     warnings

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `linerate stat`: counters of a command, a process or processors.
+//!
+//! Nothing is read or computed before the command runs that counting does not need, so that short
+//! commands are not buried under this one.
+
+mod args;
+mod list;
+
+pub(crate) use self::args::StatArgs;
+use self::args::{EventList, Layout};
+use crate::emit::{self, Answer};
+use crate::failure::Failure;
+use crate::figures;
+use linerate_counters::stat::{DEFAULT_SLICE, Outcome, Progress, Request, Watch, What};
+use linerate_record::stat::StatReport;
+use linerate_record::units::three_digits;
+use linerate_record::{Body, Figure, Provenance, Record};
+use linerate_report::Style;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+/// The metric set that has the events of rpistat.
+const RPISTAT: &str = "rpistat";
+
+/// Counts, and prints the report.
+pub(crate) fn stat(args: &StatArgs) -> Result<Answer, Failure> {
+    if args.list {
+        return put(args, &list::list(args.json, &style(args)));
+    }
+    let request = request(args)?;
+    emit::check_writable(args.record.iter().chain(&args.output))?;
+    let signals = linerate_linux::signal::catch()
+        .map_err(|error| Failure::new(format!("cannot listen to signals: {error}")))?;
+    let tell = |progress: Progress<'_>| {
+        if !args.quiet {
+            eprint!("{}", said(progress));
+        }
+    };
+    let outcome = request.run(&Watch { signals, tell: &tell }).map_err(Failure::new)?;
+    show(args, outcome)
+}
+
+fn request(args: &StatArgs) -> Result<Request, Failure> {
+    let what = match (args.pid, &args.cpu) {
+        (Some(pid), _) => What::Process(pid),
+        (None, Some(cpus)) => What::Cpus(cpus.0.clone()),
+        (None, None) => What::Command { argv: args.command.clone() },
+    };
+    let mut sets = args.metrics.clone();
+    if args.format == Layout::Rpistat && !sets.iter().any(|set| set == RPISTAT) {
+        sets.push(RPISTAT.to_owned());
+    }
+    Ok(Request {
+        events: args.events.iter().flat_map(|EventList(events)| events.clone()).collect(),
+        sets,
+        tier: args.tier,
+        interval: args.interval,
+        repeat: args.repeat,
+        per: args.per.clone(),
+        threads: args.threads,
+        at_most: args.time,
+        slice: args.slice.unwrap_or(DEFAULT_SLICE),
+        seed: args.seed,
+        strict: args.strict,
+        baseline: args.baseline.as_deref().map(read_record).transpose()?.map(Box::new),
+        threshold: args.threshold(),
+        caches: args.caches.clone(),
+        ..Request::new(what)
+    })
+}
+
+fn read_record(file: &Path) -> Result<Record, Failure> {
+    let name = file.display();
+    let json = fs::read_to_string(file)
+        .map_err(|error| Failure::new(format!("cannot read the baseline {name}: {error}")))?;
+    Record::from_json(&json).map_err(|error| Failure::new(format!("baseline {name}: {error}")))
+}
+
+/// What is worth knowing before the end, for stderr.
+fn said(progress: Progress<'_>) -> String {
+    match progress {
+        Progress::Budget { sets, slice, least } => {
+            let (count, ms) = (sets.len(), |time: Duration| three_digits(time.as_secs_f64() * 1e3));
+            format!(
+                "linerate: {count} sets of events take turns of about {} ms, each counted {} % of \
+                 the time; counts have an error from {} ms on\n",
+                ms(slice),
+                three_digits(100.0 / count as f64),
+                ms(least)
+            )
+        }
+        Progress::Interval { names, counts } => {
+            let style = Style { color: false, ..emit::style(emit::NARROW) };
+            linerate_report::interval_line(names, counts, &style)
+        }
+        _ => String::new(),
+    }
+}
+
+/// Prints what was counted; what went wrong and why to doubt the figures goes to stderr.
+fn show(args: &StatArgs, outcome: Outcome) -> Result<Answer, Failure> {
+    let Outcome { report, figures, warnings, status, failure } = outcome;
+    let text = match (args.json || args.record.is_some(), args.format) {
+        (false, Layout::Table) => table(args, &report, &figures),
+        (false, Layout::Rpistat) => linerate_report::rpistat(&report, &figures::provenance()),
+        (true, _) => recorded(args, report, figures, warnings.clone())?,
+    };
+    if !args.quiet {
+        let style = Style { color: false, ..emit::style(emit::NARROW) };
+        eprint!("{}", linerate_report::warnings(&warnings, &style));
+    }
+    put(args, &text)?;
+    if let Some(failure) = failure {
+        eprintln!("linerate: {failure}");
+    }
+    Ok(Answer::Status(u8::try_from(status).unwrap_or(125)))
+}
+
+/// Makes the record and writes it where it was asked for; what to print.
+fn recorded(
+    args: &StatArgs,
+    report: StatReport,
+    figures: BTreeMap<String, Figure>,
+    warnings: Vec<linerate_record::Warning>,
+) -> Result<String, Failure> {
+    let provenance = figures::provenance();
+    let record = Record { provenance, figures, warnings, body: Body::Stat(Box::new(report)) };
+    let json = record.to_json_pretty().map_err(Failure::new)?;
+    if let Some(file) = &args.record {
+        write(file, &json)?;
+    }
+    let Body::Stat(report) = &record.body else { return Ok(json) };
+    Ok(match (args.json, args.format) {
+        (true, _) => json,
+        (false, Layout::Table) => table(args, report, &record.figures),
+        (false, Layout::Rpistat) => rpistat(report, &record.provenance),
+    })
+}
+
+fn rpistat(report: &StatReport, provenance: &Provenance) -> String {
+    linerate_report::rpistat(report, provenance)
+}
+
+fn table(args: &StatArgs, report: &StatReport, figures: &BTreeMap<String, Figure>) -> String {
+    linerate_report::stat(report, figures, args.explain, &style(args))
+}
+
+/// How to print for whoever reads the result.
+fn style(args: &StatArgs) -> Style {
+    let style = emit::style(emit::WHOLE);
+    Style { color: style.color && args.output.is_none(), ..style }
+}
+
+fn write(file: &Path, text: &str) -> Result<(), Failure> {
+    fs::write(file, text)
+        .map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))
+}
+
+/// Puts the result where it was asked for.
+fn put(args: &StatArgs, text: &str) -> Result<Answer, Failure> {
+    match &args.output {
+        Some(file) => write(file, text).map(|()| Answer::Done),
+        None => emit::print(text),
+    }
+}

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The arguments of `linerate stat`.
+
+use crate::args::{CpuList, cpu_list};
+use clap::{ArgGroup, Args, ValueEnum};
+use linerate_counters::stat::{DEFAULT_THRESHOLD, Per};
+use linerate_record::Tier;
+use linerate_record::units::parse_duration;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const AFTER: &str = "\
+Events: names of --list, which hold on every processor that counts them (instructions,
+l1d_misses, task_clock_ns); the processor's own; r08 (a code in hexadecimal);
+cpu/event=0x08,umask=0x01/ (as the unit's files in sysfs have it); net:netif_rx (a tracepoint); each
+with :u at its end for user mode only. An event that cannot be counted is \"-\" (null in the record)
+with the reason, and the others are counted all the same.
+
+Tiers: hw (hardware counters, kernel and user), user (user mode only), sw (events of the kernel and
+clocks), sim (Valgrind: instructions, cache and branch misses of simulated caches; 50 to 100 times
+slower). Without --tier, the best of the first three that works here; \"linerate doctor\" tells why
+the others do not.
+
+Where there are more events than counters, they take turns in random order. What the whole time
+would have counted then stands in [brackets], with the error that it has.
+
+  linerate stat -- ./router --packets 1000000
+  linerate stat -m cache,branch --per 1000000 -- ./router --packets 1000000
+  linerate stat -e instructions,l1d_misses --repeat 20 -- ./router --packets 1000000
+  linerate stat --pid 4711 --threads --time 10s
+  linerate stat --cpu 2-3 --interval 1s --time 10s -e task_clock_ns,net:netif_rx
+  linerate stat --tier sim -m cache --baseline before.json -- ./router --packets 1000
+
+The command keeps its standard input, output and error; the result follows on stdout when it has
+ended, or goes to the file of --output. Exit status: the command's own, or 128 + n when signal n
+killed it; 127 not found, 126 not executable, 125 stat itself failed; 1 there is a regression against
+--baseline and the command ended well.";
+
+/// `linerate stat`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = AFTER,
+    group(ArgGroup::new("what").required(true).args(["command", "pid", "cpu", "list"]))
+)]
+pub(crate) struct StatArgs {
+    /// The command to count and its arguments
+    #[arg(value_name = "CMD", trailing_var_arg = true)]
+    pub(crate) command: Vec<OsString>,
+    /// Count a process that runs already, and what it starts from now on
+    #[arg(long, short, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) pid: Option<u32>,
+    /// Count everything on these processors, e.g. 0,2-3
+    #[arg(long, value_name = "LIST", value_parser = cpu_list, allow_negative_numbers = true)]
+    pub(crate) cpu: Option<CpuList>,
+    /// List the events and the sets of metrics that there are here, and what they tell
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// Count these events, separated by commas (default: times, faults, instructions, branches)
+    #[arg(long, short, value_name = "EVENTS", value_parser = event_list)]
+    pub(crate) events: Vec<EventList>,
+    /// Count what these sets of metrics need, and compute them; separated by commas
+    #[arg(long, short, value_name = "SETS", value_delimiter = ',')]
+    pub(crate) metrics: Vec<String>,
+    /// What hardware events shall rest on: hw, user, sw, sim (default: the best that works)
+    #[arg(long, value_parser = tier)]
+    pub(crate) tier: Option<Tier>,
+    /// Whose caches are simulated with --tier sim (default: this machine's)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) caches: Option<String>,
+    /// Give every count per this event, or divided by this number of units of work
+    #[arg(long, value_name = "EVENT|N", value_parser = per)]
+    pub(crate) per: Option<Per>,
+    /// Give the counts of each thread, too
+    #[arg(long)]
+    pub(crate) threads: bool,
+    /// Give the counts of every interval of this length, too, e.g. 1s or 100ms
+    #[arg(long, short, value_name = "TIME", value_parser = interval)]
+    pub(crate) interval: Option<Duration>,
+    /// Run the command this often; counts are medians with intervals
+    #[arg(
+        long, short, value_name = "N", default_value_t = 1, conflicts_with_all = ["pid", "cpu"],
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    pub(crate) repeat: u32,
+    /// Stop counting after this time; a command is told to end by SIGTERM
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) time: Option<Duration>,
+    /// How long events keep the counters before others take their turn (default: 4ms)
+    #[arg(long, value_name = "TIME", value_parser = slice)]
+    pub(crate) slice: Option<Duration>,
+    /// Draw the order of turns by this number
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Fail when an event cannot be counted
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Compare with this record of an earlier run; exit with status 1 if something costs more
+    #[arg(long, value_name = "FILE")]
+    pub(crate) baseline: Option<PathBuf>,
+    /// How many per cent more are too much
+    #[arg(
+        long, value_name = "PERCENT", requires = "baseline", value_parser = percent,
+        allow_negative_numbers = true
+    )]
+    pub(crate) threshold: Option<Percent>,
+    /// Say of every metric what it tells and what it does not
+    #[arg(long)]
+    pub(crate) explain: bool,
+    /// How to print the result
+    #[arg(long, value_enum, default_value_t = Layout::Table, conflicts_with = "json")]
+    pub(crate) format: Layout,
+    /// Print the record as JSON; with --list, the list, which is no record
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print the result to this file instead of stdout
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Write the record to this file as well
+    #[arg(long, value_name = "FILE", conflicts_with = "list")]
+    pub(crate) record: Option<PathBuf>,
+    /// No progress, no warnings
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+/// How a result is laid out for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Layout {
+    /// Events and metrics as tables
+    Table,
+    /// The report of rpistat, with its nine events
+    Rpistat,
+}
+
+/// Events, as one argument has them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct EventList(pub(crate) Vec<String>);
+
+/// A share that was given in per cent: 0.001 is 0.1 %.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Percent(pub(crate) f64);
+
+impl StatArgs {
+    /// How much more is too much, as a share.
+    pub(crate) fn threshold(&self) -> f64 {
+        self.threshold.map_or(DEFAULT_THRESHOLD, |Percent(share)| share)
+    }
+}
+
+/// Splits at commas, except within the slashes of `unit/event=0x08,umask=0x01/`.
+fn event_list(text: &str) -> Result<EventList, String> {
+    let mut events = vec![String::new()];
+    let mut is_within = false;
+    for c in text.chars() {
+        is_within ^= c == '/';
+        match events.last_mut() {
+            Some(_) if c == ',' && !is_within => events.push(String::new()),
+            Some(event) => event.push(c),
+            None => {}
+        }
+    }
+    let mut events: Vec<String> = events.iter().map(|event| event.trim().to_owned()).collect();
+    // perf(1) takes a comma at the end, and lists made by programs have one.
+    events.pop_if(|event| event.is_empty());
+    match events.iter().any(String::is_empty) || events.is_empty() {
+        true => Err("a name is missing; write e.g. instructions,l1d_misses".to_owned()),
+        false => Ok(EventList(events)),
+    }
+}
+
+fn tier(text: &str) -> Result<Tier, String> {
+    match text {
+        "hw" => Ok(Tier::Hw),
+        "user" => Ok(Tier::User),
+        "sw" => Ok(Tier::Sw),
+        "sim" => Ok(Tier::Sim),
+        _ => Err("choose from hw, user, sw, sim".to_owned()),
+    }
+}
+
+/// A number of units, or the name of an event.
+fn per(text: &str) -> Result<Per, String> {
+    match text.replace('_', "").parse::<f64>() {
+        Ok(units) if units > 0.0 && units.is_finite() => Ok(Per::Units(units)),
+        Ok(_) => Err("a number of units of work is above 0".to_owned()),
+        Err(_) if text.is_empty() => Err("write an event or a number".to_owned()),
+        Err(_) => Ok(Per::Event(text.to_owned())),
+    }
+}
+
+fn duration(text: &str, least: Duration, most: Duration) -> Result<Duration, String> {
+    let time = parse_duration(text).map_err(|error| error.to_string())?;
+    match time {
+        time if time < least => Err(format!("shorter than {least:?}")),
+        time if time > most => Err(format!("longer than {most:?}")),
+        time => Ok(time),
+    }
+}
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+fn interval(text: &str) -> Result<Duration, String> {
+    duration(text, Duration::from_millis(10), DAY)
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    duration(text, Duration::from_millis(1), 365 * DAY)
+}
+
+/// Shorter slices would be spent on changing them, longer ones on waiting for the next.
+fn slice(text: &str) -> Result<Duration, String> {
+    duration(text, Duration::from_micros(500), Duration::from_secs(1))
+}
+
+fn percent(text: &str) -> Result<Percent, String> {
+    let number = text.trim().trim_end_matches('%').trim_end().parse::<f64>();
+    match number {
+        Ok(percent) if percent >= 0.0 && percent.is_finite() => Ok(Percent(percent / 100.0)),
+        _ => Err("write a number of per cent from 0 on, e.g. 0.1".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Cli, Command};
+    use clap::Parser;
+
+    fn parsed(words: &[&str]) -> Result<StatArgs, String> {
+        let words = ["linerate", "stat"].iter().chain(words);
+        match Cli::try_parse_from(words).map_err(|error| error.to_string())?.command {
+            Command::Stat(args) => Ok(args),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn args(words: &[&str]) -> StatArgs {
+        parsed(words).unwrap_or_else(|error| panic!("{words:?}: {error}"))
+    }
+
+    #[test]
+    fn events_are_split_outside_of_slashes_only() {
+        let split = |text| event_list(text).map(|EventList(events)| events);
+        let two = ["cpu/event=0x1,umask=2/", "r08"].map(str::to_owned).to_vec();
+        assert_eq!(split("cpu/event=0x1,umask=2/,r08"), Ok(two.clone()));
+        assert_eq!(split(" cpu/event=0x1,umask=2/ , r08,"), Ok(two));
+        assert_eq!(split("cycles"), Ok(vec!["cycles".to_owned()]));
+        for bad in ["", ",", "a,,b", ",a"] {
+            assert!(split(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_follows_the_command_is_its_own() {
+        let wanted: Vec<OsString> = ["ls", "-l", "--json", "-e"].map(OsString::from).to_vec();
+        for words in [&["--", "ls", "-l", "--json", "-e"][..], &["ls", "-l", "--json", "-e"]] {
+            let args = args(words);
+            assert_eq!((&args.command, args.json), (&wanted, false));
+        }
+        let args = args(&["-e", "cycles", "--json", "ls", "--", "-l"]);
+        assert_eq!(args.command, ["ls", "--", "-l"].map(OsString::from));
+        assert!(args.json);
+        assert!(parsed(&["--jsno", "ls"]).is_err_and(|error| error.contains("--json")));
+    }
+
+    #[test]
+    fn one_thing_is_counted() {
+        assert_eq!(args(&["--pid", "1"]).pid, Some(1));
+        assert_eq!(args(&["--cpu", "0,2-3"]).cpu, Some(CpuList(vec![0, 2, 3])));
+        for bad in [
+            &[][..],
+            &["--pid", "1", "--", "ls"],
+            &["--pid", "1", "--cpu", "0"],
+            &["--pid", "0"],
+            &["--pid", "1", "--repeat", "2"],
+            &["--repeat", "0", "ls"],
+            &["--list", "ls"],
+            &["--format", "rpistat", "--json", "ls"],
+            &["--threshold", "1", "ls"],
+        ] {
+            assert!(parsed(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn units_of_work_are_numbers_or_events() {
+        assert_eq!(per("1e6"), Ok(Per::Units(1e6)));
+        assert_eq!(per("134_217_728"), Ok(Per::Units(134_217_728.0)));
+        assert_eq!(per("net:netif_rx"), Ok(Per::Event("net:netif_rx".to_owned())));
+        for bad in ["0", "-1", "inf", "nan", ""] {
+            assert!(per(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn times_and_shares_have_limits() {
+        assert_eq!(interval("1.5s"), Ok(Duration::from_millis(1500)));
+        assert_eq!(slice("4ms"), Ok(Duration::from_millis(4)));
+        assert!(interval("9ms").is_err() && interval("2").is_err() && slice("2s").is_err());
+        assert_eq!(time("0.25 s"), Ok(Duration::from_millis(250)));
+        assert!(time("0s").is_err());
+        for text in ["0.1", "0.1%", " 0.1 % "] {
+            assert_eq!(percent(text), Ok(Percent(0.001)), "{text}");
+        }
+        for bad in ["", "%", "-1", "inf", "nan", "0,1"] {
+            assert!(percent(bad).is_err(), "{bad}");
+        }
+    }
+}
