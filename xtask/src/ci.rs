@@ -8,7 +8,7 @@
 //! failed, what looks like the cause is printed, once more at the very end.
 
 use crate::command::{cargo, cargo_of, log_to, output, program, root, status, status_with_lines};
-use crate::{examples, native, schema};
+use crate::{examples, lab, native, schema};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -77,11 +77,9 @@ const STEPS: &[Step] = &[
     slow("oldest compiler, workspace", || {
         oldest_compiler(env!("CARGO_PKG_RUST_VERSION"), &["--workspace"])
     }),
-    // What a small program inside guests with an older distribution's compiler needs.
-    slow("oldest compiler, base crates", || {
-        let packages = ["-p", "linerate-record", "-p", "linerate-linux", "-p", "linerate-machine"];
-        oldest_compiler("1.85", &packages)
-    }),
+    // Fetches the compiler that the step after it uses.
+    slow("guests", lab::check_all),
+    slow("oldest compiler, base crates", oldest_compiler_of_base_crates),
     slow("ring under Miri", ring_under_miri),
     slow("ring under ThreadSanitizer", ring_under_thread_sanitizer),
 ];
@@ -234,6 +232,23 @@ fn oldest_compiler(version: &str, packages: &[&str]) -> Outcome {
             expect_success(cargo_of(&toolchain, &args))
         }
         Err(why) => Outcome::Skipped(why),
+    }
+}
+
+/// What programs inside guests are made of, with the compiler that builds those programs.
+fn oldest_compiler_of_base_crates() -> Outcome {
+    let packages = [
+        ["-p", "linerate-record"],
+        ["-p", "linerate-linux"],
+        ["-p", "linerate-machine"],
+        ["-p", "linerate-counters"],
+    ];
+    match lab::compiler::installed() {
+        Some(compiler) => {
+            let args = [&["check", "--locked"], packages.as_flattened()].concat();
+            expect_success(lab::compiler::cargo_with(&compiler, &args))
+        }
+        None => oldest_compiler("1.85", packages.as_flattened()),
     }
 }
 

@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 
 /// Where the output of programs goes instead of ours, if anywhere.
@@ -22,7 +22,7 @@ fn log() -> Option<File> {
 }
 
 /// A line of our own, to wherever output goes.
-fn say(line: &str) -> io::Result<()> {
+pub(crate) fn say(line: &str) -> io::Result<()> {
     match log() {
         Some(mut file) => writeln!(file, "{line}"),
         None => writeln!(io::stdout(), "{line}"),
@@ -105,14 +105,17 @@ pub(crate) fn status_with_lines(
 }
 
 /// What the command writes to standard output; `Err` when it cannot start or does not exit with 0.
-pub(crate) fn output(mut command: Command) -> Result<Vec<u8>, String> {
+pub(crate) fn output(command: Command) -> Result<Vec<u8>, String> {
+    let shown = shown(&command);
+    match finish(command)? {
+        Output { status, stdout, .. } if status.success() => Ok(stdout),
+        Output { status, .. } => Err(format!("`{shown}` ended with {status}")),
+    }
+}
+
+/// What the command writes to standard output, and how it ended; `Err` when it cannot start.
+pub(crate) fn finish(mut command: Command) -> Result<Output, String> {
     let shown = shown(&command);
     let errors = log().map_or_else(Stdio::inherit, Stdio::from);
-    let output =
-        command.stderr(errors).output().map_err(|e| format!("cannot start `{shown}`: {e}"))?;
-    if output.status.success() {
-        Ok(output.stdout)
-    } else {
-        Err(format!("`{shown}` ended with {}", output.status))
-    }
+    command.stderr(errors).output().map_err(|e| format!("cannot start `{shown}`: {e}"))
 }

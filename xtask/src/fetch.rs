@@ -24,7 +24,8 @@ const BUILD_SCRIPT: &str = "crates/kernelbench/build.rs";
 
 /// Tells tools, ours among them, that a folder holds nothing of the project. What it must begin
 /// with is fixed by the Cache Directory Tagging Specification.
-const TAG: &str = "Signature: 8a477f597d28d172789f06886806bc55\n# Made by `cargo xtask fetch`.\n";
+pub(crate) const TAG: &str =
+    "Signature: 8a477f597d28d172789f06886806bc55\n# Made by `cargo xtask`.\n";
 
 /// Brings lwIP.
 pub(crate) fn lwip() -> Result<(), String> {
@@ -49,7 +50,8 @@ pub(crate) fn lwip() -> Result<(), String> {
     script.and_then(touch).map_err(|error| format!("{BUILD_SCRIPT}: {error}"))
 }
 
-fn write(file: &Path, text: &str) -> Result<(), String> {
+/// Writes a file, and the folders it lies in.
+pub(crate) fn write(file: &Path, text: &str) -> Result<(), String> {
     let folder = file.parent().unwrap_or(file);
     let written = fs::create_dir_all(folder).and_then(|()| fs::write(file, text));
     written.map_err(|error| format!("cannot write {}: {error}", file.display()))

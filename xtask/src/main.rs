@@ -11,6 +11,7 @@ mod evidence;
 mod examples;
 mod fetch;
 mod kernels;
+mod lab;
 mod native;
 mod schema;
 
@@ -23,6 +24,8 @@ usage: cargo xtask COMMAND
   evidence [N]  measure what the README claims, with N tunings, and write docs/results
   evidence kernels
                 measure the kernels and write docs/results/kernels.md and its plots
+  lab GUEST [COMMAND]
+                check the counters in guest-arm64 or guest-armhf, or run a command there
   fetch lwip    bring the source of lwIP, whose checksum `linerate kernels` then measures too
 ";
 
@@ -35,6 +38,8 @@ fn main() -> ExitCode {
         ["schema"] => schema::write(),
         ["evidence"] => report(evidence::write(None)),
         ["evidence", "kernels"] => report(kernels::write()),
+        ["lab", guest] => report(lab::run(guest, None)),
+        ["lab", guest, command] => report(lab::run(guest, Some(command))),
         ["fetch", "lwip"] => report(fetch::lwip()),
         ["evidence", tunings] => report(evidence::write(Some(tunings))),
         _ => {

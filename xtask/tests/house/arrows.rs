@@ -44,6 +44,8 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("xtask", &["record"]),
+    ("probe", &["record", "linux", "machine", "counters"]),
+    ("lab/known", &["linux", "counters"]),
 ];
 
 /// The package in a folder.
@@ -51,6 +53,7 @@ fn package(folder: &str) -> String {
     match folder {
         "cli" => "linerate".to_owned(),
         "xtask" => "xtask".to_owned(),
+        "lab/known" => "known".to_owned(),
         other => format!("linerate-{other}"),
     }
 }
@@ -119,7 +122,9 @@ fn manifests() -> BTreeMap<String, Table> {
         .map(|entry| entry.expect("entries can be read").file_name().into_string().expect("UTF-8"))
         .map(|folder| (folder.clone(), read(&format!("crates/{folder}/Cargo.toml"))))
         .collect();
-    found.insert("xtask".to_owned(), read("xtask/Cargo.toml"));
+    for folder in ["xtask", "probe", "lab/known"] {
+        found.insert(folder.to_owned(), read(&format!("{folder}/Cargo.toml")));
+    }
     found
 }
 

@@ -9,10 +9,10 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 const SPDX: &str = "SPDX-License-Identifier: MIT OR Apache-2.0";
 
 /// Crates with `unsafe` code: system calls, clock and topology probes, reads of counters and the C
-/// interface of regions, the kernels in C and peers
-/// to compare them with, buffers and rings.
+/// interface of regions, the kernels in C and peers to compare them with, buffers and rings; loops
+/// of known instructions.
 const UNSAFE_CRATES: &[&str] =
-    &["linux", "machine", "counters", "regions", "kernels", "kernelbench", "dataplane"];
+    &["linux", "machine", "counters", "regions", "kernels", "kernelbench", "dataplane", "lab"];
 
 /// Crates that compute and do nothing else.
 const PURE_CRATES: &[&str] = &["record", "path", "plan", "report"];

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A program whose instructions are known, to check counters with.
+//!
+//! `known loop N` runs N turns of a loop of two instructions and ends. `known counts` counts that
+//! loop with an event at a time, then with a group, and prints what the kernel says, a line each;
+//! whether the numbers are right is for `cargo xtask lab` to judge. Left out: everything that is
+//! linerate's way of measuring; this program talks to the kernel alone.
+
+use linerate_linux::perf::{self, Event, HARDWARE, OpenError, RAW, Request, Selector, Target};
+use std::io;
+use std::process::ExitCode;
+
+/// What one turn of [`turns`] carries out.
+const INSTRUCTIONS_PER_TURN: u64 = 2;
+
+/// Runs a loop of exactly [`INSTRUCTIONS_PER_TURN`] instructions `count` times, one of them a
+/// branch. `count` must not be 0.
+#[inline(never)]
+fn turns(count: usize) {
+    assert!(count > 0, "a loop that counts down to 0 starts above it");
+    // SAFETY: changes one register that it owns, and the flags, which are declared as changed.
+    unsafe {
+        #[cfg(any(target_arch = "aarch64", target_arch = "arm"))]
+        std::arch::asm!(
+            "2: subs {0}, {0}, #1",
+            "bne 2b",
+            inout(reg) count => _,
+            options(nomem, nostack),
+        );
+        #[cfg(target_arch = "x86_64")]
+        std::arch::asm!(
+            "2: sub {0}, 1",
+            "jne 2b",
+            inout(reg) count => _,
+            options(nomem, nostack),
+        );
+    }
+}
+
+#[cfg(not(any(target_arch = "aarch64", target_arch = "arm", target_arch = "x86_64")))]
+compile_error!("write the loop of `turns` for this architecture");
+
+/// Events of the processor and how the kernel is asked for them. The raw codes are those of ARM's
+/// common events: INST_RETIRED and CPU_CYCLES (Arm ARM, "PMU events and event numbers").
+const EVENTS: [(&str, Selector); 4] = [
+    ("instructions", Selector::new(HARDWARE, 1)),
+    ("cycles", Selector::new(HARDWARE, 0)),
+    ("raw_08", Selector::new(RAW, 0x08)),
+    ("raw_11", Selector::new(RAW, 0x11)),
+];
+
+/// From a loop that hardly is one to one that timer interrupts break up many times.
+const TURNS: [usize; 3] = [1, 1000, 10_000_000];
+
+/// Often enough to see whether a count repeats.
+const REPETITIONS: usize = 3;
+
+fn open(selector: Selector, leader: Option<&Event>) -> Result<Event, OpenError> {
+    let request =
+        Request { exclude_kernel: true, disabled: leader.is_none(), ..Request::new(selector) };
+    perf::open(&request, Target::CurrentThread, leader)
+}
+
+/// Prints what the event says about loops of several lengths: `count EVENT TURNS COUNT`.
+fn count(name: &str, selector: Selector) -> io::Result<()> {
+    for turns_now in TURNS {
+        for _ in 0..REPETITIONS {
+            let event = match open(selector, None) {
+                Ok(event) => event,
+                Err(error) => {
+                    println!("refused {name} {}", error.errno);
+                    return Ok(());
+                }
+            };
+            event.enable()?;
+            turns(turns_now);
+            event.disable()?;
+            println!("count {name} {turns_now} {}", event.read()?.values()[0]);
+        }
+    }
+    Ok(())
+}
+
+/// Prints what a group of instructions and cycles says: `group TURNS INSTRUCTIONS CYCLES ENABLED
+/// RUNNING`.
+fn count_group() -> io::Result<()> {
+    let [(_, instructions), (_, cycles), ..] = EVENTS;
+    for turns_now in TURNS {
+        let opened = open(instructions, None).and_then(|leader| {
+            let member = open(cycles, Some(&leader))?;
+            Ok((leader, member))
+        });
+        let Ok((leader, _member)) = opened else {
+            println!("refused group {}", opened.unwrap_err().errno);
+            return Ok(());
+        };
+        leader.enable()?;
+        turns(turns_now);
+        leader.disable()?;
+        let reading = leader.read()?;
+        let [instructions, cycles] = reading.values() else {
+            return Err(io::ErrorKind::InvalidData.into());
+        };
+        let (enabled, running) = (reading.enabled_ns, reading.running_ns);
+        println!("group {turns_now} {instructions} {cycles} {enabled} {running}");
+    }
+    Ok(())
+}
+
+fn counts() -> io::Result<()> {
+    println!("turn {INSTRUCTIONS_PER_TURN}");
+    for (name, selector) in EVENTS {
+        count(name, selector)?;
+    }
+    count_group()
+}
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["counts"] => match counts() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("known: {error}");
+                ExitCode::FAILURE
+            }
+        },
+        ["loop", count] => match count.parse() {
+            Ok(count) if count > 0 => {
+                turns(count);
+                ExitCode::SUCCESS
+            }
+            _ => usage(),
+        },
+        _ => usage(),
+    }
+}
+
+fn usage() -> ExitCode {
+    eprintln!("usage: known counts | known loop TURNS (at least 1)");
+    ExitCode::from(2)
+}

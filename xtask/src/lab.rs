@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Emulated machines whose counters are real to the kernel and repeat to the last count.
+//!
+//! `lab/README.md` says what a guest can show and what it cannot. What is downloaded lies in
+//! `lab/cache`, which git leaves alone; nothing is installed on this machine.
+
+mod checks;
+pub(crate) mod compiler;
+mod guest;
+mod packages;
+
+use crate::ci::Outcome;
+use crate::command::{root, say};
+use crate::fetch::{TAG, write};
+use guest::{Guest, Question};
+use packages::{Package, Packages};
+use std::path::PathBuf;
+
+/// Why the lab has no answer.
+pub(crate) enum Obstacle {
+    /// What it needs is not on this machine and could not be had.
+    Missing(String),
+    /// It is there and does not work.
+    Failed(String),
+}
+
+impl From<String> for Obstacle {
+    fn from(why: String) -> Self {
+        Self::Failed(why)
+    }
+}
+
+const KERNEL: &str = "6.1.176-1";
+const BUSYBOX: &str = "1:1.35.0-4+deb12u1+b1";
+
+const GUESTS: [Guest; 2] = [
+    Guest {
+        name: "guest-arm64",
+        triple: "aarch64-unknown-linux-gnu",
+        emulator: "qemu-system-aarch64",
+        board: "virt,dtb-randomness=off",
+        processor: "cortex-a57",
+        kernel: Package {
+            name: "linux-image-6.1.0-50-cloud-arm64",
+            architecture: "arm64",
+            version: KERNEL,
+            current: Some("linux-image-cloud-arm64"),
+        },
+        busybox: Package {
+            name: "busybox-static",
+            architecture: "arm64",
+            version: BUSYBOX,
+            current: None,
+        },
+        counters: None,
+        pmu: "armv8_pmuv3",
+    },
+    Guest {
+        name: "guest-armhf",
+        triple: "armv7-unknown-linux-gnueabihf",
+        emulator: "qemu-system-arm",
+        board: "virt,highmem=off,dtb-randomness=off",
+        processor: "cortex-a7",
+        kernel: Package {
+            name: "linux-image-6.1.0-50-armmp",
+            architecture: "armhf",
+            version: KERNEL,
+            current: Some("linux-image-armmp"),
+        },
+        busybox: Package {
+            name: "busybox-static",
+            architecture: "armhf",
+            version: BUSYBOX,
+            current: None,
+        },
+        counters: Some("arm,cortex-a7-pmu"),
+        pmu: "armv7_cortex_a7",
+    },
+];
+
+/// Commands and files that the lab needs on this machine, and the packages that bring them.
+const TOOLS: [(&str, &str); 10] = [
+    ("apt-get", "apt"),
+    ("dpkg-deb", "dpkg"),
+    ("cpio", "cpio"),
+    ("fdtput", "device-tree-compiler"),
+    ("qemu-system-aarch64", "qemu-system-arm"),
+    ("qemu-system-arm", "qemu-system-arm"),
+    ("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu"),
+    ("/usr/aarch64-linux-gnu/lib/libc.a", "libc6-dev-arm64-cross"),
+    ("arm-linux-gnueabihf-gcc", "gcc-arm-linux-gnueabihf"),
+    ("/usr/arm-linux-gnueabihf/lib/libc.a", "libc6-dev-armhf-cross"),
+];
+
+/// Where downloads are kept.
+fn cache() -> PathBuf {
+    root().join("lab/cache")
+}
+
+/// Says something to whoever runs the lab; a closed terminal is no obstacle.
+fn note(line: &str) {
+    let _ = say(line);
+}
+
+/// Says which tools are missing, and the command that brings them.
+fn check_tools() -> Result<(), Obstacle> {
+    // A file stays what it is when it is joined to a folder.
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let is_missing = |tool: &str| folders.iter().all(|folder| !folder.join(tool).exists());
+    let missing: Vec<_> = TOOLS.iter().filter(|(tool, _)| is_missing(tool)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let tools: Vec<&str> = missing.iter().map(|(tool, _)| *tool).collect();
+    let mut packages: Vec<&str> = missing.iter().map(|(_, package)| *package).collect();
+    packages.dedup();
+    Err(Obstacle::Missing(format!(
+        "no {}: apt-get install --no-install-recommends {}",
+        tools.join(", "),
+        packages.join(" ")
+    )))
+}
+
+/// A guest with everything it needs, ready to be started.
+struct Ready {
+    guest: &'static Guest,
+    prefix: PathBuf,
+    programs: Vec<PathBuf>,
+}
+
+impl Ready {
+    fn new(guest: &'static Guest) -> Result<Self, Obstacle> {
+        check_tools()?;
+        write(&cache().join("CACHEDIR.TAG"), TAG)?;
+        let mut packages = Packages::new(cache().join("apt"));
+        let prefix = cache().join(guest.name);
+        packages.unpack(&[guest.kernel, guest.busybox], &prefix)?;
+        // Most of the package, and nothing a guest of ours loads.
+        let _ = std::fs::remove_dir_all(prefix.join("lib/modules"));
+        let programs = compiler::build(&mut packages, guest.triple, guest.busybox.architecture)?;
+        Ok(Self { guest, prefix, programs })
+    }
+
+    /// Runs a command; prints what it writes, and returns its status.
+    fn command(&self, command: &str) -> Result<i32, Obstacle> {
+        let question = Question { name: "command".to_owned(), command: command.to_owned() };
+        let answers = self.guest.ask(&self.prefix, &self.programs, &[question])?;
+        let answer = &answers[0];
+        print!("{}", answer.output);
+        eprint!("{}", answer.errors);
+        Ok(answer.status)
+    }
+
+    /// Runs the checks; what held.
+    fn check(&self) -> Result<Vec<String>, Obstacle> {
+        let answers = self.guest.ask(&self.prefix, &self.programs, &checks::plan(self.guest))?;
+        let findings = checks::judge(self.guest, &answers);
+        let (held, failed): (Vec<_>, Vec<_>) = findings.into_iter().partition(|f| f.holds);
+        let sentences = |of: &[checks::Finding]| of.iter().map(|f| f.sentence.clone()).collect();
+        let failed: Vec<String> = sentences(&failed);
+        let held: Vec<String> = sentences(&held);
+        held.iter().for_each(|sentence| note(&format!("{}: {sentence}", self.guest.name)));
+        if failed.is_empty() {
+            return Ok(held);
+        }
+        Err(Obstacle::Failed(format!("{}: {}", self.guest.name, failed.join("; "))))
+    }
+}
+
+/// Runs the checks in the guest of this name, or `command` alone where there is one.
+pub(crate) fn run(name: &str, command: Option<&str>) -> Result<(), String> {
+    let guest = GUESTS.iter().find(|guest| guest.name == name).ok_or_else(|| {
+        let names = GUESTS.map(|guest| guest.name);
+        format!("there is no `{name}`; the lab has {}", names.join(", "))
+    })?;
+    let result = Ready::new(guest).and_then(|ready| match command {
+        Some(command) => match ready.command(command)? {
+            0 => Ok(()),
+            status => Err(Obstacle::Failed(format!("exit status {status} in the guest"))),
+        },
+        None => ready.check().map(drop),
+    });
+    result.map_err(|(Obstacle::Missing(why) | Obstacle::Failed(why))| why)
+}
+
+/// Checks all guests; skips them where something is missing.
+pub(crate) fn check_all() -> Outcome {
+    for guest in &GUESTS {
+        match Ready::new(guest).and_then(|ready| ready.check()) {
+            Ok(_) => {}
+            Err(Obstacle::Missing(why)) => return Outcome::Skipped(why),
+            Err(Obstacle::Failed(why)) => return Outcome::Failed(why),
+        }
+    }
+    Outcome::Passed(Vec::new())
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A guest: a kernel of the distribution and a few programs on an emulated board.
+//!
+//! Time and counts of a guest are a function of the instructions it carries out: QEMU advances the
+//! clock by 1 ns per instruction (`-icount shift=0`), skips idle time (`sleep=off`), and nothing
+//! from outside reaches the guest: no network, a fixed calendar, no random seed, no random
+//! addresses of the kernel. Two runs of the same files agree to the last count.
+//!
+//! The guest runs a plan of commands and ends. What they print comes back over its console, framed
+//! by `lab/init`.
+
+use super::Obstacle;
+use super::packages::Package;
+use crate::command::{finish, output, program, root};
+use crate::fetch::write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A board, its processor, and what runs on it.
+pub(crate) struct Guest {
+    /// As in `cargo xtask lab NAME`.
+    pub(crate) name: &'static str,
+    /// The compiler's name for it.
+    pub(crate) triple: &'static str,
+    /// The emulator.
+    pub(crate) emulator: &'static str,
+    pub(crate) board: &'static str,
+    pub(crate) processor: &'static str,
+    pub(crate) kernel: Package,
+    pub(crate) busybox: Package,
+    /// `compatible` of the node `pmu` of the device tree, where QEMU leaves that node empty.
+    pub(crate) counters: Option<&'static str>,
+    /// What Linux calls the processor's counters.
+    pub(crate) pmu: &'static str,
+}
+
+/// A command that a guest runs, and a name to find its answer by.
+#[derive(Clone, Debug)]
+pub(crate) struct Question {
+    pub(crate) name: String,
+    pub(crate) command: String,
+}
+
+/// What came of a command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) name: String,
+    pub(crate) status: i32,
+    /// Its standard output.
+    pub(crate) output: String,
+    /// Its standard error.
+    pub(crate) errors: String,
+}
+
+/// More than any plan takes on a loaded machine; a guest that hangs is ended.
+const LIMIT_S: &str = "300";
+
+/// 64 MiB would do; the kernel and its table of pages like some more.
+const MEMORY_MIB: &str = "256";
+
+/// The interrupt of the counters on QEMU's board: private 7, level high, for the first CPU
+/// (`VIRTUAL_PMU_IRQ` of its include/hw/arm/virt.h; cells as in Linux' arm,gic.yaml).
+const COUNTERS_INTERRUPT: [&str; 3] = ["1", "7", "104"];
+
+impl Guest {
+    /// Runs the plan; `prefix` holds the unpacked packages, `programs` go to the guest's /bin.
+    pub(crate) fn ask(
+        &self,
+        prefix: &Path,
+        programs: &[PathBuf],
+        plan: &[Question],
+    ) -> Result<Vec<Answer>, Obstacle> {
+        let initrd = self.pack(prefix, programs, plan)?;
+        let mut emulator = self.emulator(&[]);
+        if let Some(compatible) = self.counters {
+            emulator.arg("-dtb").arg(self.device_tree(prefix, compatible)?);
+        }
+        emulator.arg("-kernel").arg(kernel(prefix)?).arg("-initrd").arg(initrd);
+        emulator.args(["-append", "console=ttyAMA0 quiet loglevel=1 panic=-1 nokaslr"]);
+        let console = run(emulator)?;
+        let log = prefix.with_extension("log");
+        write(&log, &console)?;
+        answers(&console, plan).map_err(|why| {
+            Obstacle::Failed(format!("{}: {why}; its console is in {}", self.name, log.display()))
+        })
+    }
+
+    /// The emulator with the board; `machine` adds properties to it.
+    fn emulator(&self, machine: &[&str]) -> Command {
+        let board = [&[self.board], machine].concat().join(",");
+        let mut command = program("timeout", &["--kill-after=5", LIMIT_S, self.emulator]);
+        command.args(["-M", &board, "-cpu", self.processor, "-smp", "1", "-m", MEMORY_MIB]);
+        command.args(["-nographic", "-monitor", "none", "-serial", "stdio", "-nic", "none"]);
+        command.args(["-no-reboot", "-icount", "shift=0,sleep=off"]);
+        command.args(["-rtc", "base=2026-01-01,clock=vm"]);
+        command
+    }
+
+    /// The board's device tree, its counters named, as firmware of a real board would.
+    fn device_tree(&self, prefix: &Path, compatible: &str) -> Result<PathBuf, Obstacle> {
+        let tree = prefix.with_extension("dtb");
+        let path = tree.to_str().ok_or("the path of the repository is not UTF-8".to_owned())?;
+        output(self.emulator(&[&format!("dumpdtb={path}")]))?;
+        output(program("fdtput", &["-t", "s", path, "/pmu", "compatible", compatible]))?;
+        let interrupt = [&["-t", "x", path, "/pmu", "interrupts"], &COUNTERS_INTERRUPT[..]];
+        output(program("fdtput", &interrupt.concat()))?;
+        Ok(tree)
+    }
+
+    /// The archive the kernel unpacks into its memory.
+    fn pack(
+        &self,
+        prefix: &Path,
+        programs: &[PathBuf],
+        plan: &[Question],
+    ) -> Result<PathBuf, Obstacle> {
+        let at = |path: &Path| {
+            let path = path.display().to_string();
+            move |error: std::io::Error| format!("{path}: {error}")
+        };
+        let folder = prefix.with_extension("initrd");
+        let _ = fs::remove_dir_all(&folder);
+        let bin = folder.join("bin");
+        fs::create_dir_all(&bin).map_err(at(&bin))?;
+        let busybox = prefix.join("bin/busybox");
+        for file in programs.iter().chain([&busybox]) {
+            let name = file.file_name().expect("a program has a name");
+            fs::copy(file, bin.join(name)).map_err(at(file))?;
+        }
+        let init = root().join("lab/init");
+        fs::copy(&init, folder.join("init")).map_err(at(&init))?;
+        write(&folder.join("plan"), &written(plan))?;
+        let archive = prefix.with_extension("cpio");
+        let mut pack = program("sh", &["-c", PACK, "sh"]);
+        pack.arg(&archive).current_dir(&folder);
+        output(pack)?;
+        Ok(archive)
+    }
+}
+
+/// Names sorted, numbers and owners made up, times left: whatever differs between two machines and
+/// could reach the guest.
+const PACK: &str = "find . -exec touch -h -d @0 {} + && find . -mindepth 1 | LC_ALL=C sort |
+    cpio --quiet --reproducible -R 0:0 -H newc -o > \"$1\"";
+
+/// The plan as `lab/init` reads it.
+fn written(plan: &[Question]) -> String {
+    plan.iter().map(|Question { name, command }| format!("run {name} {command}\n")).collect()
+}
+
+/// The kernel's image, whatever its version.
+fn kernel(prefix: &Path) -> Result<PathBuf, String> {
+    let boot = prefix.join("boot");
+    let entries = fs::read_dir(&boot).map_err(|error| format!("{}: {error}", boot.display()))?;
+    let is_kernel = |path: &PathBuf| {
+        path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("vmlinu"))
+    };
+    let found = entries.flatten().map(|entry| entry.path()).find(is_kernel);
+    found.ok_or_else(|| format!("{} has no kernel", boot.display()))
+}
+
+/// Runs the emulator; what the guest wrote to its console.
+fn run(emulator: Command) -> Result<String, String> {
+    let ended = finish(emulator)?;
+    match ended.status.code() {
+        Some(0) => Ok(String::from_utf8_lossy(&ended.stdout).replace('\r', "")),
+        Some(124 | 137) => Err(format!("the guest did not end within {LIMIT_S} s")),
+        _ => Err(format!("the emulator ended with {}", ended.status)),
+    }
+}
+
+/// The answers in the console's text, one per question.
+fn answers(console: &str, plan: &[Question]) -> Result<Vec<Answer>, String> {
+    let mut found = Vec::new();
+    let mut answer = Answer::default();
+    for line in console.lines() {
+        if let Some(name) = line.strip_prefix("@begin ") {
+            answer = Answer { name: name.to_owned(), ..Answer::default() };
+        } else if let Some(end) = line.strip_prefix("@end ") {
+            let (name, status) = end.split_once(' ').unwrap_or((end, ""));
+            answer.status = status.parse().map_err(|_| format!("`{line}` has no status"))?;
+            if name == answer.name {
+                found.push(std::mem::take(&mut answer));
+            }
+        } else if let Some(error) = line.strip_prefix("! ") {
+            answer.errors.push_str(error);
+            answer.errors.push('\n');
+        } else {
+            answer.output.push_str(line);
+            answer.output.push('\n');
+        }
+    }
+    let unanswered = plan.iter().find(|question| found.iter().all(|a| a.name != question.name));
+    match unanswered {
+        Some(question) => Err(format!("no answer to `{}`", question.name)),
+        None => Ok(found),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Answer, Question, answers, written};
+
+    fn plan(names: &[&str]) -> Vec<Question> {
+        let question =
+            |name: &&str| Question { name: (*name).to_owned(), command: format!("{name} --now") };
+        names.iter().map(question).collect()
+    }
+
+    #[test]
+    fn answers_are_found_among_other_lines() {
+        let console = "booting\n@begin a\none\ntwo\n! oh\n@end a 0\nnoise\n@begin b\n@end b 7\n";
+        let answer = |name: &str, status, output: &str, errors: &str| Answer {
+            name: name.to_owned(),
+            status,
+            output: output.to_owned(),
+            errors: errors.to_owned(),
+        };
+        let expected = [answer("a", 0, "one\ntwo\n", "oh\n"), answer("b", 7, "", "")];
+        assert_eq!(answers(console, &plan(&["a", "b"])).expect("two answers"), expected);
+    }
+
+    #[test]
+    fn a_guest_that_dies_early_is_told_by_the_first_question_without_answer() {
+        let console = "@begin a\n@end a 0\n@begin b\nKernel panic\n";
+        let error = answers(console, &plan(&["a", "b", "c"])).expect_err("b has no end");
+        assert_eq!(error, "no answer to `b`");
+        assert!(answers("@begin a\n@end a x\n", &plan(&["a"])).is_err());
+    }
+
+    #[test]
+    fn a_plan_is_a_line_per_question() {
+        assert_eq!(written(&plan(&["a", "b"])), "run a a --now\nrun b b --now\n");
+    }
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Packages of other architectures, unpacked into a folder of the lab's cache.
+//!
+//! apt brings them with a state of its own: the machine's sources and keys, but neither its lists
+//! nor its database, so that nothing is installed, and no architecture added, on the machine. Each
+//! package is pinned to the version that the lab was last checked with. Archives keep no old
+//! versions; when the pinned one is gone, the current one is taken, and that is said.
+
+use super::{Obstacle, note};
+use crate::command::{output, program, status};
+use crate::fetch::write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A package, pinned.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Package {
+    pub(crate) name: &'static str,
+    pub(crate) architecture: &'static str,
+    pub(crate) version: &'static str,
+    /// The package that depends on whatever `name` is called in the current version, for packages
+    /// that have their version in their name.
+    pub(crate) current: Option<&'static str>,
+}
+
+/// The architectures whose lists are fetched.
+const ARCHITECTURES: [&str; 3] = ["amd64", "arm64", "armhf"];
+
+/// Where the machine's apt keeps its lists.
+const MACHINE_LISTS: &str = "/var/lib/apt/lists";
+
+/// apt with its own state, in a folder.
+pub(crate) struct Packages {
+    folder: PathBuf,
+    is_up_to_date: bool,
+}
+
+impl Packages {
+    /// In this folder, which is made.
+    pub(crate) fn new(folder: PathBuf) -> Self {
+        Self { folder, is_up_to_date: false }
+    }
+
+    /// Unpacks those packages into `prefix` that are not there yet.
+    pub(crate) fn unpack(&mut self, packages: &[Package], prefix: &Path) -> Result<(), Obstacle> {
+        for package in packages {
+            let stamp = prefix.join(format!(".{}_{}", package.name, package.architecture));
+            if !stamp.exists() {
+                let (file, version) = self.download(package)?;
+                fs::create_dir_all(prefix).map_err(|e| format!("{}: {e}", prefix.display()))?;
+                let mut unpack = program("dpkg-deb", &["--extract"]);
+                unpack.arg(&file).arg(prefix);
+                output(unpack)?;
+                fs::remove_file(&file).map_err(|e| format!("{}: {e}", file.display()))?;
+                write(&stamp, &version)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Downloads the pinned version, or the current one; the file and its version.
+    fn download(&mut self, package: &Package) -> Result<(PathBuf, String), Obstacle> {
+        self.prepare()?;
+        let Package { name, architecture, version, current } = package;
+        let pinned = format!("{name}:{architecture}={version}");
+        if let Some(file) = self.fetch(&pinned)? {
+            return Ok((file, (*version).to_owned()));
+        }
+        self.update()?;
+        if let Some(file) = self.fetch(&pinned)? {
+            return Ok((file, (*version).to_owned()));
+        }
+        let name = match current {
+            Some(current) => self.dependency(&format!("{current}:{architecture}"))?,
+            None => (*name).to_owned(),
+        };
+        let file = self.fetch(&format!("{name}:{architecture}"))?.ok_or_else(|| {
+            Obstacle::Missing(format!(
+                "no source of apt has the package {name} for {architecture}; the lab needs the \
+                 archive of Debian 12, or put its cache from another machine into lab/cache"
+            ))
+        })?;
+        let version = version_of(&file)?;
+        note(&format!("{pinned} is gone; took {name} {version}"));
+        Ok((file, version))
+    }
+
+    /// Asks apt for a package; `None` when it has none by this name and version.
+    fn fetch(&self, wanted: &str) -> Result<Option<PathBuf>, Obstacle> {
+        let folder = self.folder.join("download");
+        // What an interrupted run left here is not what was asked for.
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        let mut apt = self.apt("apt-get", &["-qq", "download", wanted]);
+        apt.current_dir(&folder);
+        let is_done = status(apt)? == 0;
+        let files = fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        let package = files
+            .flatten()
+            .map(|entry| entry.path())
+            .find(|path| is_done && path.extension().is_some_and(|extension| extension == "deb"));
+        Ok(package)
+    }
+
+    /// The package that `name` depends on.
+    fn dependency(&self, name: &str) -> Result<String, Obstacle> {
+        let shown = output(self.apt("apt-cache", &["show", name]))?;
+        let shown = String::from_utf8_lossy(&shown);
+        first_dependency(&shown)
+            .map(str::to_owned)
+            .ok_or_else(|| Obstacle::Missing(format!("{name} depends on no package")))
+    }
+
+    fn apt(&self, name: &str, arguments: &[&str]) -> Command {
+        let mut command = program(name, arguments);
+        command.env("APT_CONFIG", self.folder.join("apt.conf"));
+        command
+    }
+
+    /// Makes the folder, once.
+    fn prepare(&mut self) -> Result<(), Obstacle> {
+        let configuration = self.folder.join("apt.conf");
+        if configuration.exists() {
+            return Ok(());
+        }
+        for part in ["lists/partial", "cache/archives/partial"] {
+            let part = self.folder.join(part);
+            fs::create_dir_all(&part).map_err(|e| format!("{}: {e}", part.display()))?;
+        }
+        self.copy_lists();
+        write(&self.folder.join("status"), "")?;
+        write(&configuration, &configuration_in(&self.folder))?;
+        self.update()
+    }
+
+    /// Takes over the lists that the machine has, which spares fetching them again. apt compares
+    /// them with the signed index as if it had fetched them itself; what is missing here is fetched.
+    fn copy_lists(&self) {
+        let lists = fs::read_dir(MACHINE_LISTS).into_iter().flatten().flatten();
+        for list in lists.filter(|entry| entry.path().is_file() && entry.file_name() != "lock") {
+            let _ = fs::copy(list.path(), self.folder.join("lists").join(list.file_name()));
+        }
+    }
+
+    /// Fetches the lists, once in the life of this value. A source that fails is no obstacle: only
+    /// packages that are not found are.
+    fn update(&mut self) -> Result<(), Obstacle> {
+        if !self.is_up_to_date {
+            status(self.apt("apt-get", &["-qq", "update"]))?;
+            self.is_up_to_date = true;
+        }
+        Ok(())
+    }
+}
+
+/// apt's configuration for a state in this folder: the sources stay those of the machine.
+fn configuration_in(folder: &Path) -> String {
+    let folder = folder.display();
+    let architectures = ARCHITECTURES.map(|name| format!("\"{name}\"; ")).concat();
+    format!(
+        "Dir::State::lists \"{folder}/lists\";\n\
+         Dir::State::status \"{folder}/status\";\n\
+         Dir::Cache \"{folder}/cache\";\n\
+         APT::Architectures {{ {architectures}}};\n\
+         APT::Sandbox::User \"\";\n\
+         Acquire::Languages \"none\";\n\
+         Acquire::IndexTargets::deb::DEP-11::DefaultEnabled \"false\";\n"
+    )
+}
+
+/// The version a file was built as.
+fn version_of(file: &Path) -> Result<String, String> {
+    let mut show = program("dpkg-deb", &["--field"]);
+    show.arg(file).arg("Version");
+    Ok(String::from_utf8_lossy(&output(show)?).trim().to_owned())
+}
+
+/// The first name in the first field `Depends` of what `apt-cache show` prints.
+fn first_dependency(shown: &str) -> Option<&str> {
+    let names = shown.lines().find_map(|line| line.strip_prefix("Depends: "))?;
+    names.split([' ', ',', '|']).find(|name| !name.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{configuration_in, first_dependency};
+    use std::path::Path;
+
+    #[test]
+    fn the_kernel_is_what_the_current_one_depends_on() {
+        let shown = "Package: linux-image-arm64\nDepends: linux-image-6.1.0-50-arm64 (= 6.1.176-1)\n\
+                     Description: Linux\n\nPackage: linux-image-arm64\nDepends: older\n";
+        assert_eq!(first_dependency(shown), Some("linux-image-6.1.0-50-arm64"));
+        assert_eq!(first_dependency("Depends: a, b\n"), Some("a"));
+        assert_eq!(first_dependency("Package: a\nPre-Depends: b\n"), None);
+    }
+
+    #[test]
+    fn nothing_of_the_machines_state_is_touched() {
+        let configuration = configuration_in(Path::new("/x"));
+        for part in ["State::lists", "State::status", "Cache"] {
+            let line = configuration.lines().find(|line| line.contains(part)).expect(part);
+            assert!(line.contains("\"/x/"), "{line}");
+        }
+        assert!(configuration.contains("Architectures { \"amd64\"; \"arm64\"; \"armhf\"; };"));
+    }
+}
