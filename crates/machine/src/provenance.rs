@@ -43,6 +43,21 @@ pub fn provenance(
     }
 }
 
+/// The command line of this process, quoted for a shell.
+pub fn command_line() -> String {
+    let words = std::env::args_os().map(|word| quoted(&word.to_string_lossy()));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// A word as a shell reads it back.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=,:@%".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,5 +74,14 @@ mod tests {
         assert!(made.kernel.unwrap().starts_with("Linux "));
         assert_eq!(made.ticks_per_second, Some(ticks_per_second()));
         assert!(made.load_1min.unwrap() >= 0.0);
+    }
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        assert_eq!(quoted("--size=64,1460"), "--size=64,1460");
+        assert_eq!(quoted(""), "''");
+        assert_eq!(quoted("a b"), "'a b'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert!(command_line().contains("linerate_machine"), "{}", command_line());
     }
 }
