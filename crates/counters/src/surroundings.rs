@@ -5,8 +5,7 @@
 //! Left out: judging it ([`refusal`](crate::refusal), [`doctor`](crate::doctor)), and anything that
 //! takes trying ([`Opener`](crate::opener::Opener)).
 
-use linerate_machine::{Platform, parse_cpu_list, platform};
-use std::fs;
+use linerate_machine::{Platform, Root, platform};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -137,6 +136,10 @@ pub enum DeviceTree {
     Node(String),
 }
 
+/// Where the kernel shows its counting units, and the device tree.
+const UNITS: &str = "sys/bus/event_source/devices";
+const TREE: &str = "proc/device-tree";
+
 /// `CAP_SYS_PTRACE`, `CAP_SYS_ADMIN`, `CAP_PERFMON` (capabilities(7), linux/capability.h).
 const CAP_SYS_PTRACE: u32 = 19;
 const CAP_SYS_ADMIN: u32 = 21;
@@ -166,37 +169,30 @@ impl Facts {
     }
 
     fn read(root: &Path) -> Self {
-        let text = |path: &str| text(&root.join(path));
+        let files = Root::new(root);
+        let text = |path: &str| files.text(path);
         let status = text("proc/self/status").unwrap_or_default();
         let status = |key: &str| {
             let pairs = status.lines().filter_map(|line| line.split_once(':'));
             pairs.filter(|(name, _)| *name == key).map(|(_, value)| value.trim()).next()
         };
         let setting = |name: &str| text(&format!("proc/sys/kernel/{name}"));
-        let units = root.join("sys/bus/event_source/devices");
         Self {
             paranoid: setting("perf_event_paranoid").and_then(|level| level.parse().ok()),
-            has_units: units.exists(),
+            has_units: files.exists(UNITS),
             capabilities: status("CapEff").and_then(|set| u64::from_str_radix(set, 16).ok()),
             is_in_user_namespace: text("proc/self/uid_map").is_some_and(|map| !is_identity(&map)),
             has_seccomp_filter: status("Seccomp").map(|mode| mode == "2"),
-            user_access: read_user_access(setting("perf_user_access"), &units),
+            user_access: read_user_access(setting("perf_user_access"), &files),
             is_watchdog_on: setting("nmi_watchdog").is_some_and(|on| on != "0"),
-            core_units: read_core_units(&units),
+            core_units: read_core_units(&files),
             platform: platform(root),
             maker: text("sys/class/dmi/id/sys_vendor"),
-            device_tree: read_device_tree(&root.join("proc/device-tree")),
+            device_tree: read_device_tree(&files),
             valgrind: find_program(root, "valgrind"),
             installer: INSTALLERS.into_iter().find(|i| find_program(root, i.program).is_some()),
         }
     }
-}
-
-/// The text of a file, without the white space and zero octets around it; `None` without any.
-fn text(path: &Path) -> Option<String> {
-    let text = String::from_utf8_lossy(&fs::read(path).ok()?).into_owned();
-    let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
-    (!text.is_empty()).then(|| text.to_owned())
 }
 
 /// Whether a map of user numbers is that of the first namespace, which maps all 2^32 - 1 to
@@ -205,60 +201,53 @@ fn is_identity(uid_map: &str) -> bool {
     uid_map.split_ascii_whitespace().eq(["0", "0", "4294967295"])
 }
 
-/// Names in a folder, sorted; none if it cannot be read.
-fn names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut names: Vec<String> =
-        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    names.sort_unstable();
-    names
-}
-
 /// The units of the cores among all: `cpu` (x86, POWER), `cpum_cf` (s390), and those with a file
 /// `cpus` (ARM, hybrid x86); units outside the cores have a file `cpumask` instead.
-fn read_core_units(folder: &Path) -> Vec<CoreUnit> {
+fn read_core_units(files: &Root) -> Vec<CoreUnit> {
     let unit = |name: String| {
-        let at = folder.join(&name);
-        let cpus = text(&at.join("cpus"));
+        let at = |file: &str| format!("{UNITS}/{name}/{file}");
+        let cpus = files.cpu_list(&at("cpus"));
         if cpus.is_none() && name != "cpu" && name != "cpum_cf" {
             return None;
         }
-        let kind = text(&at.join("type"))?.parse().ok()?;
-        Some(CoreUnit { name, kind, cpus: cpus.and_then(|list| parse_cpu_list(&list).ok()) })
+        let kind = files.number(&at("type"))?;
+        Some(CoreUnit { name, kind, cpus })
     };
-    names(folder).into_iter().filter_map(unit).collect()
+    files.names(UNITS).into_iter().filter_map(unit).collect()
 }
 
 /// By the setting of arm64, or else the file of x86's unit.
-fn read_user_access(sysctl: Option<String>, units: &Path) -> Option<UserAccess> {
-    let found =
-        |setting: &str, on: &str| UserAccess { is_on: on != "0", setting: setting.to_owned() };
+fn read_user_access(sysctl: Option<String>, files: &Root) -> Option<UserAccess> {
+    let found = |setting: String, on: String| UserAccess { is_on: on != "0", setting };
     if let Some(on) = sysctl {
-        return Some(found("kernel.perf_user_access", &on));
+        return Some(found("kernel.perf_user_access".to_owned(), on));
     }
-    let files = ["cpu", "cpu_core"].map(|unit| units.join(unit).join("rdpmc"));
-    files.iter().find_map(|file| Some(found(&file.display().to_string(), &text(file)?)))
+    let settings = ["cpu", "cpu_core"].map(|unit| format!("{UNITS}/{unit}/rdpmc"));
+    settings.into_iter().find_map(|file| {
+        let on = files.text(&file)?;
+        Some(found(format!("/{file}"), on))
+    })
 }
 
 /// Looks for the node that makes the kernel drive the counters of ARM cores: below the root or
 /// below a node `soc`, `compatible` with some `…pmu` (the kernel's binding `arm/pmu.yaml`). A power
 /// management unit is called `pmu` too, and is also a `syscon`.
-fn read_device_tree(tree: &Path) -> DeviceTree {
-    let Some(core) = compatible_core(tree) else {
+fn read_device_tree(files: &Root) -> DeviceTree {
+    let Some(core) = compatible_core(files) else {
         return DeviceTree::NotUsed;
     };
     let wanted = format!("{core}-pmu");
     let mut empty = None;
-    let holders = names(tree).into_iter().filter(|name| name.starts_with("soc"));
-    for holder in std::iter::once(String::new()).chain(holders) {
-        for name in names(&tree.join(&holder)) {
-            let path = Path::new(&holder).join(&name);
+    let holders = files.names(TREE).into_iter().filter(|name| name.starts_with("soc"));
+    for holder in std::iter::once(String::new()).chain(holders.map(|soc| format!("/{soc}"))) {
+        for name in files.names(&format!("{TREE}{holder}")) {
+            let path = format!("{holder}/{name}");
             let is_named_so = ["pmu", "arm-pmu", "arm_pmu"].iter().any(|n| name.starts_with(n));
-            match text(&tree.join(&path).join("compatible")) {
+            match files.text(&format!("{TREE}{path}/compatible")) {
                 Some(kind) if kind.contains("pmu") && !kind.contains("syscon") => {
                     return DeviceTree::Node(kind.replace('\0', " "));
                 }
-                None if is_named_so => empty = Some(format!("/{}", path.display())),
+                None if is_named_so => empty = Some(path),
                 _ => {}
             }
         }
@@ -271,10 +260,10 @@ fn read_device_tree(tree: &Path) -> DeviceTree {
 
 /// What the first core of an ARM device tree is compatible with, `arm,cortex-a7`. Other
 /// architectures find their counters without the tree.
-fn compatible_core(tree: &Path) -> Option<String> {
-    let cpus = tree.join("cpus");
-    let cores = names(&cpus).into_iter().filter(|name| name.starts_with("cpu@"));
-    let kinds = cores.filter_map(|core| text(&cpus.join(core).join("compatible")));
+fn compatible_core(files: &Root) -> Option<String> {
+    let names = files.names(&format!("{TREE}/cpus"));
+    let cores = names.iter().filter(|name| name.starts_with("cpu@"));
+    let kinds = cores.filter_map(|core| files.text(&format!("{TREE}/cpus/{core}/compatible")));
     let mut kinds = kinds.map(|kind| kind.split('\0').next().unwrap_or_default().to_owned());
     kinds.next().filter(|kind| !kind.starts_with("riscv") && !kind.contains("PowerPC"))
 }
@@ -294,6 +283,7 @@ fn find_program(root: &Path, name: &str) -> Option<PathBuf> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::fs;
     use tempfile::TempDir;
 
     /// A machine made up in a folder.
@@ -314,8 +304,6 @@ mod tests {
             Surroundings::from(self.0.path()).facts().clone()
         }
     }
-
-    const UNITS: &str = "sys/bus/event_source/devices";
 
     #[test]
     fn a_server_as_recorded() {

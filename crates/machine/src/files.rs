@@ -2,7 +2,64 @@
 //! Files of /proc and /sys, and the notations they share.
 
 use crate::Error;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// Where /proc and /sys lie: `/`, or in tests a folder. Paths below it are given without the slash
+/// in front.
+#[derive(Clone, Debug)]
+pub struct Root(PathBuf);
+
+impl Root {
+    /// The root at `path`.
+    pub fn new(path: &Path) -> Self {
+        Self(path.to_owned())
+    }
+
+    /// Whether this is the machine the program runs on.
+    pub fn is_here(&self) -> bool {
+        self.0 == Path::new("/")
+    }
+
+    /// The whole path.
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.0.join(path)
+    }
+
+    /// Whether there is a file or folder.
+    pub fn exists(&self, path: &str) -> bool {
+        self.path(path).exists()
+    }
+
+    /// The text of a file, without the white space and zero octets around it; `None` if it cannot
+    /// be read or has none.
+    pub fn text(&self, path: &str) -> Option<String> {
+        let text = String::from_utf8_lossy(&fs::read(self.path(path)).ok()?).into_owned();
+        let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
+        (!text.is_empty()).then(|| text.to_owned())
+    }
+
+    /// The number in a file.
+    pub fn number<T: FromStr>(&self, path: &str) -> Option<T> {
+        self.text(path)?.parse().ok()
+    }
+
+    /// The list of CPUs in a file, ascending; an empty file is an empty list.
+    pub fn cpu_list(&self, path: &str) -> Option<Vec<u32>> {
+        let text = fs::read_to_string(self.path(path)).ok()?;
+        parse_cpu_list(text.trim()).ok()
+    }
+
+    /// The names in a folder, sorted; none if it cannot be read.
+    pub fn names(&self, folder: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.path(folder)).into_iter().flatten().flatten();
+        let mut names: Vec<String> =
+            entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.sort_unstable();
+        names
+    }
+}
 
 /// The text of a file, without the line end.
 pub(crate) fn read(path: &Path) -> Result<String, Error> {

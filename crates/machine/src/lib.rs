@@ -7,6 +7,7 @@
 //! | how many core cycles is a tick? | [`core_clock`] |
 //! | which CPUs share a core, a cache? which to take first? | [`topology`] |
 //! | do other programs use these CPUs right now? | [`idle`] |
+//! | what on it disturbs or slows a data plane, and which command changes that? | [`host`] |
 //! | is there a hypervisor, an emulator? | [`mod@platform`] |
 //! | what machine was this measured on? | [`mod@provenance`] |
 //! | which processor is it, in its maker's numbers? | [`identity`] |
@@ -22,6 +23,7 @@ mod cpuid;
 mod cpuinfo;
 mod error;
 mod files;
+pub mod host;
 pub mod identity;
 pub mod idle;
 pub mod platform;
@@ -30,6 +32,6 @@ pub mod ticks;
 pub mod topology;
 
 pub use error::Error;
-pub use files::{format_cpu_list, parse_cpu_list};
+pub use files::{Root, format_cpu_list, parse_cpu_list};
 pub use platform::{Platform, platform};
 pub use provenance::provenance;

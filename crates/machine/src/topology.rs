@@ -92,7 +92,7 @@ impl Topology {
         Self::read_from(Path::new("/sys/devices/system/cpu"), cpus)
     }
 
-    fn read_from(root: &Path, cpus: &[u32]) -> Self {
+    pub(crate) fn read_from(root: &Path, cpus: &[u32]) -> Self {
         Self { cpus: cpus.iter().map(|&number| read_cpu(root, number)).collect() }
     }
 

@@ -81,3 +81,54 @@ pub struct Observation {
     /// The command that would change it; `null` when nothing needs to change, or nothing would.
     pub fix: Option<String>,
 }
+
+impl Section {
+    /// A fact about this part; nothing is wrong.
+    pub fn fact(self, name: &str, value: impl Into<String>, sentence: &str) -> Observation {
+        self.observed(name, Verdict::Fact, Some(value.into()), sentence, None)
+    }
+
+    /// Something that is as it should be.
+    pub fn good(self, name: &str, value: impl Into<String>, sentence: &str) -> Observation {
+        self.observed(name, Verdict::Good, Some(value.into()), sentence, None)
+    }
+
+    /// Something that costs accuracy or speed, and the command that would change it.
+    pub fn advice(
+        self,
+        name: &str,
+        value: impl Into<String>,
+        sentence: &str,
+        fix: Option<String>,
+    ) -> Observation {
+        self.observed(name, Verdict::Advice, Some(value.into()), sentence, fix)
+    }
+
+    /// Something that keeps something else from working, and the command that would change it.
+    pub fn missing(
+        self,
+        name: &str,
+        value: impl Into<String>,
+        sentence: &str,
+        fix: Option<String>,
+    ) -> Observation {
+        self.observed(name, Verdict::Missing, Some(value.into()), sentence, fix)
+    }
+
+    /// Something that could not be read, and why.
+    pub fn unknown(self, name: &str, sentence: &str) -> Observation {
+        self.observed(name, Verdict::Unknown, None, sentence, None)
+    }
+
+    fn observed(
+        self,
+        name: &str,
+        verdict: Verdict,
+        value: Option<String>,
+        sentence: &str,
+        fix: Option<String>,
+    ) -> Observation {
+        let (name, sentence) = (name.to_owned(), sentence.to_owned());
+        Observation { section: self, name, verdict, value, sentence, fix }
+    }
+}

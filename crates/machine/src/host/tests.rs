@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Machines made up in folders, and what is said about them.
+
+use super::*;
+use linerate_record::doctor::{Section, Verdict};
+use proptest::prelude::*;
+use std::fs;
+use std::path::Path;
+use tempfile::TempDir;
+
+/// A machine in a folder, and what is observed on it.
+struct Machine(TempDir);
+
+impl Machine {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let machine = Self(tempfile::tempdir().unwrap());
+        machine.with(files)
+    }
+
+    /// The same with more files, or others.
+    fn with(self, files: &[(&str, &str)]) -> Self {
+        for (path, text) in files {
+            let path = self.0.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, format!("{text}\n")).unwrap();
+        }
+        self
+    }
+
+    fn observe(&self) -> Vec<Observation> {
+        observe(&Root::new(self.0.path()))
+    }
+
+    #[track_caller]
+    fn says(&self, name: &str, verdict: Verdict, value: &str, fix: &str) {
+        let all = self.observe();
+        let found = all.iter().find(|o| o.name == name);
+        let found = found.unwrap_or_else(|| panic!("nothing about {name}: {all:?}"));
+        assert_eq!(
+            (found.verdict, found.value.as_deref().unwrap_or("")),
+            (verdict, value),
+            "{found:?}"
+        );
+        assert_eq!(found.fix.as_deref().unwrap_or(""), fix, "{found:?}");
+    }
+
+    #[track_caller]
+    fn is_silent_about(&self, name: &str) {
+        assert!(self.observe().iter().all(|o| o.name != name), "{name}");
+    }
+}
+
+/// A server with two packages of two cores of two threads, as it comes out of the box.
+fn server() -> Machine {
+    let flags = "flags\t: fpu tsc constant_tsc nonstop_tsc sse2 avx avx2 bmi2 avx512bw fsrm";
+    let cpuinfo = format!("vendor_id\t: GenuineIntel\nmodel name\t: Xeon\n{flags}");
+    let machine = Machine::new(&[
+        ("proc/cpuinfo", &cpuinfo),
+        ("proc/self/status", "Name:\tx\nCpus_allowed_list:\t0-7"),
+        ("proc/self/cgroup", "0::/user.slice/session.scope"),
+        ("proc/loadavg", "0.12 0.10 0.09 1/300 4242"),
+        ("proc/stat", "cpu  100 0 100 800 0 0 0 0 0 0"),
+        ("proc/sys/kernel/numa_balancing", "1"),
+        ("sys/devices/system/cpu/online", "0-7"),
+        ("sys/devices/system/cpu/isolated", ""),
+        ("sys/devices/system/cpu/smt/active", "1"),
+        ("sys/devices/system/cpu/smt/control", "on"),
+        ("sys/devices/system/cpu/cpufreq/policy0/scaling_governor", "powersave"),
+        (
+            "sys/devices/system/cpu/cpufreq/policy0/scaling_available_governors",
+            "performance powersave",
+        ),
+        ("sys/devices/system/cpu/intel_pstate/no_turbo", "0"),
+        ("sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet"),
+        ("sys/devices/system/clocksource/clocksource0/available_clocksource", "tsc hpet acpi_pm"),
+        ("sys/devices/system/node/node0/cpulist", "0-1,4-5"),
+        ("sys/devices/system/node/node1/cpulist", "2-3,6-7"),
+        ("sys/devices/system/node/possible", "0-1"),
+        ("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "0"),
+        ("sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "0"),
+        ("sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]"),
+        ("sys/class/net/eth0/device/numa_node", "1"),
+        ("sys/class/net/eth0/queues/rx-0/rps_cpus", "00"),
+        ("sys/class/net/eth0/queues/tx-0/xps_cpus", "00"),
+        ("sys/class/net/lo/queues/rx-0/rps_cpus", "00"),
+        ("proc/irq/24/smp_affinity_list", "0-7"),
+        ("proc/irq/24/effective_affinity_list", "3"),
+        ("proc/irq/25/smp_affinity_list", "0-7"),
+        ("proc/irq/25/effective_affinity_list", "4"),
+        ("proc/irq/default_smp_affinity", "ff"),
+        ("etc/default/grub", ""),
+    ]);
+    let mut files = Vec::new();
+    for cpu in 0..8 {
+        let at = format!("sys/devices/system/cpu/cpu{cpu}");
+        let core = cpu % 4;
+        files.push((format!("{at}/topology/thread_siblings_list"), format!("{core},{}", core + 4)));
+        files.push((format!("{at}/topology/physical_package_id"), (core / 2).to_string()));
+        for (name, text) in [
+            ("level", "1"),
+            ("type", "Data"),
+            ("size", "48K"),
+            ("coherency_line_size", "64"),
+            ("shared_cpu_list", "0,4"),
+        ] {
+            files.push((format!("{at}/cache/index0/{name}"), text.to_owned()));
+        }
+    }
+    let files: Vec<(&str, &str)> = files.iter().map(|(p, t)| (p.as_str(), t.as_str())).collect();
+    machine.with(&files)
+}
+
+#[test]
+fn a_server_out_of_the_box_gets_advice() {
+    let server = server();
+    server.says("cpu", Verdict::Fact, "Xeon", "");
+    server.says("isa", Verdict::Fact, "sse2 avx avx2 avx512bw bmi2 fsrm", "");
+    server.says("platform", Verdict::Fact, "hardware", "");
+    server.says("timestamp_counter", Verdict::Good, "steady", "");
+    server.says(
+        "clocksource",
+        Verdict::Advice,
+        "hpet",
+        "echo tsc | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource",
+    );
+    server.says("cpus", Verdict::Fact, "8 of 8", "");
+    server.says("cores", Verdict::Fact, "4 cores in 2 packages", "");
+    let off = "echo off | sudo tee /sys/devices/system/cpu/smt/control";
+    server.says("smt", Verdict::Advice, "on", off);
+    server.says("numa", Verdict::Advice, "2 nodes", "sudo sysctl kernel.numa_balancing=0");
+    server.says("caches", Verdict::Fact, "L1d 48 KiB", "");
+    server.says("cpu_quota", Verdict::Good, "none", "");
+    server.says("load", Verdict::Good, "0.12 on 8 CPUs", "");
+    server.is_silent_about("steal");
+    server.is_silent_about("tickless_cpus");
+    server.is_silent_about("irqbalance");
+    server.is_silent_about("receive_queues_lo");
+    server.is_silent_about("core_clock");
+}
+
+#[test]
+fn a_server_out_of_the_box_is_prepared_for_strands() {
+    let server = server();
+    server.says(
+        "governor",
+        Verdict::Advice,
+        "powersave",
+        "echo performance | sudo tee /sys/devices/system/cpu/cpufreq/policy*/scaling_governor",
+    );
+    let no_turbo = "echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo";
+    server.says("boost", Verdict::Advice, "on", no_turbo);
+    server.says(
+        "isolated_cpus",
+        Verdict::Advice,
+        "none",
+        "sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&isolcpus=managed_irq,domain,1-3,5-7 \
+         nohz_full=1-3,5-7 rcu_nocbs=1-3,5-7 /' /etc/default/grub && sudo update-grub && sudo reboot",
+    );
+    server.says(
+        "irq_affinity",
+        Verdict::Advice,
+        "1 of 2 come to CPUs 1-3,5-7",
+        "for i in /proc/irq/*/smp_affinity_list; do echo 0,4 | sudo tee $i; done",
+    );
+    server.says(
+        "receive_queues_eth0",
+        Verdict::Advice,
+        "1 for 8 CPUs, on node 1",
+        "sudo ethtool -L eth0 combined 8 || echo ff | sudo tee \
+         /sys/class/net/eth0/queues/rx-0/rps_cpus",
+    );
+    server.says(
+        "huge_pages",
+        Verdict::Advice,
+        "0 of 0 (2 MiB)",
+        "echo 512 | sudo tee /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages",
+    );
+    server.says(
+        "transparent_huge_pages",
+        Verdict::Advice,
+        "never",
+        "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled",
+    );
+}
+
+/// What was advised is praised once it is done.
+#[test]
+fn a_server_that_was_prepared_gets_none() {
+    let prepared = server().with(&[
+        ("proc/sys/kernel/numa_balancing", "0"),
+        ("sys/devices/system/cpu/isolated", "1-3,5-7"),
+        ("sys/devices/system/cpu/nohz_full", "1-3,5-7"),
+        ("sys/devices/system/cpu/smt/active", "0"),
+        ("sys/devices/system/cpu/cpufreq/policy0/scaling_governor", "performance"),
+        ("sys/devices/system/cpu/intel_pstate/no_turbo", "1"),
+        ("sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc"),
+        ("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "512"),
+        ("sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "500"),
+        ("sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages", "0"),
+        ("sys/kernel/mm/hugepages/hugepages-1048576kB/free_hugepages", "0"),
+        ("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never"),
+        ("proc/irq/24/effective_affinity_list", "4"),
+        ("sys/class/net/eth0/queues/rx-0/rps_cpus", "ff"),
+    ]);
+    for observation in prepared.observe() {
+        assert!(observation.verdict < Verdict::Advice, "{observation:?}");
+        assert_eq!(observation.fix, None, "{observation:?}");
+    }
+    prepared.says("huge_pages", Verdict::Good, "500 of 512 (2 MiB), 0 of 0 (1 GiB)", "");
+    prepared.says("isolated_cpus", Verdict::Good, "1-3,5-7", "");
+    prepared.says("irq_affinity", Verdict::Good, "0 of 2 come to CPUs 1-3,5-7", "");
+    prepared.says("receive_queues_eth0", Verdict::Fact, "1 for 8 CPUs, on node 1", "");
+}
+
+#[test]
+fn isolation_without_silence_is_half_of_it() {
+    let half = server().with(&[
+        ("sys/devices/system/cpu/isolated", "2-3"),
+        ("sys/devices/system/cpu/nohz_full", "(null)"),
+        ("run/irqbalance/irqbalance1.sock", ""),
+    ]);
+    let fix = "sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&nohz_full=2-3 rcu_nocbs=2-3 /' \
+               /etc/default/grub && sudo update-grub && sudo reboot";
+    half.says("tickless_cpus", Verdict::Advice, "none", fix);
+    half.says(
+        "irq_affinity",
+        Verdict::Advice,
+        "1 of 2 come to CPUs 2-3",
+        "for i in /proc/irq/*/smp_affinity_list; do echo 0-1,4-7 | sudo tee $i; done",
+    );
+    half.says("irqbalance", Verdict::Advice, "running", "sudo systemctl stop irqbalance");
+}
+
+/// A guest of one CPU without governor, node or card, in a container with a quota.
+fn guest() -> Machine {
+    let flags = "flags\t: fpu tsc sse2 hypervisor";
+    Machine::new(&[
+        ("proc/cpuinfo", &format!("vendor_id\t: AuthenticAMD\nmodel name\t: EPYC\n{flags}")),
+        ("proc/self/status", "Cpus_allowed_list:\t0"),
+        ("proc/self/cgroup", "0::/system.slice/docker-1.scope"),
+        ("sys/fs/cgroup/cpu.max", "max 100000"),
+        ("sys/fs/cgroup/system.slice/cpu.max", "150000 100000"),
+        ("sys/fs/cgroup/system.slice/docker-1.scope/cpu.max", "50000 100000"),
+        ("proc/loadavg", "2.50 1.00 1.00 1/300 4242"),
+        ("proc/stat", "cpu  100 0 100 700 0 0 0 100 0 0\ncpu0 100 0 100 700 0 0 0 100 0 0"),
+        ("sys/devices/system/cpu/online", "0"),
+    ])
+}
+
+#[test]
+fn a_guest_is_told_what_its_host_does() {
+    let guest = guest();
+    guest.says("platform", Verdict::Fact, "unnamed", "");
+    guest.says("timestamp_counter", Verdict::Advice, "no promise", "");
+    guest.says("isa", Verdict::Fact, "sse2", "");
+    guest.says("steal", Verdict::Advice, "10.0 %", "");
+    let ps = "ps -eo pcpu,pid,args --sort=-pcpu | head shows which; end them";
+    guest.says("load", Verdict::Advice, "2.50 on 1 CPUs", ps);
+    guest.says("isolated_cpus", Verdict::Fact, "none", "");
+    for name in ["governor", "clocksource", "cores", "caches", "irq_affinity", "huge_pages"] {
+        guest.says(name, Verdict::Unknown, "", "");
+    }
+}
+
+#[test]
+fn the_narrowest_quota_of_all_groups_counts() {
+    let v2 = guest();
+    let file = "/sys/fs/cgroup/system.slice/docker-1.scope/cpu.max";
+    v2.says("cpu_quota", Verdict::Advice, "0.50 CPUs", &format!("echo max | sudo tee {file}"));
+    let outer = v2.with(&[("sys/fs/cgroup/system.slice/docker-1.scope/cpu.max", "max 100000")]);
+    let file = "/sys/fs/cgroup/system.slice/cpu.max";
+    outer.says("cpu_quota", Verdict::Advice, "1.50 CPUs", &format!("echo max | sudo tee {file}"));
+    // Version 1; inside a container its own group is mounted at the top.
+    let v1 = Machine::new(&[
+        ("proc/self/cgroup", "9:memory:/x\n4:cpu,cpuacct:/docker/1\n0::/"),
+        ("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "200000"),
+        ("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000"),
+    ]);
+    let file = "/sys/fs/cgroup/cpu/cpu.cfs_quota_us";
+    v1.says("cpu_quota", Verdict::Advice, "2.00 CPUs", &format!("echo -1 | sudo tee {file}"));
+    let none = v1.with(&[("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1")]);
+    none.says("cpu_quota", Verdict::Good, "none", "");
+}
+
+#[test]
+fn boards_of_other_makers() {
+    let pi = Machine::new(&[
+        ("proc/cpuinfo", crate::cpuinfo::samples::RASPBERRY_PI_4),
+        ("sys/devices/system/cpu/online", "0-3"),
+    ]);
+    pi.says("cpu", Verdict::Fact, "Cortex-A72 (Raspberry Pi 4 Model B Rev 1.1)", "");
+    pi.says("isa", Verdict::Fact, "asimd crc32", "");
+    pi.says("platform", Verdict::Unknown, "", "");
+    pi.is_silent_about("timestamp_counter");
+    let g4 = Machine::new(&[("proc/cpuinfo", crate::cpuinfo::samples::POWER_MAC_G4)]);
+    g4.says("isa", Verdict::Fact, "altivec", "");
+}
+
+#[test]
+fn an_allowed_part_of_the_machine_is_named() {
+    let part = server().with(&[("proc/self/status", "Cpus_allowed_list:\t2-3")]);
+    part.says("cpus", Verdict::Advice, "2 of 8", "taskset -c 0-7 linerate ...");
+}
+
+/// Advice without a command is for what no command changes; nothing else has a command.
+#[test]
+fn nothing_but_advice_has_a_command() {
+    for observation in [server().observe(), guest().observe()].concat() {
+        let advises =
+            observation.verdict >= Verdict::Advice && observation.verdict != Verdict::Unknown;
+        assert!(advises || observation.fix.is_none(), "{observation:?}");
+        assert_eq!(observation.value.is_none(), observation.verdict == Verdict::Unknown);
+        assert!(observation.sentence.len() > 10, "{observation:?}");
+    }
+}
+
+/// No file at all: nothing is claimed but that there is no quota.
+#[test]
+fn an_empty_machine_is_unknown() {
+    for observation in Machine::new(&[]).observe() {
+        let known = ["cpu_quota", "numa"];
+        assert!(
+            observation.verdict == Verdict::Unknown || known.contains(&observation.name.as_str()),
+            "{observation:?}"
+        );
+    }
+}
+
+#[test]
+fn this_machine_is_observed_in_the_order_of_the_sections() {
+    let all = observe(&Root::new(Path::new("/")));
+    assert!(all.is_sorted_by_key(|o| o.section));
+    let sections = [Section::Processor, Section::Topology, Section::DataPlane];
+    assert!(sections.iter().all(|section| all.iter().any(|o| o.section == *section)));
+    let mut names: Vec<&str> = all.iter().map(|o| o.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), all.len(), "{all:?}");
+    let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
+    let online = crate::parse_cpu_list(online.trim()).unwrap().len();
+    let cpus = all.iter().find(|o| o.name == "cpus").unwrap();
+    assert!(cpus.value.as_ref().unwrap().ends_with(&format!(" of {online}")), "{cpus:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(1),
+        cases: 24,
+        ..ProptestConfig::default()
+    })]
+
+    /// Files may hold anything; reading them ends, and each observation is whole.
+    #[test]
+    fn files_may_hold_anything(
+        texts in prop::collection::vec("[0-9a-z,\\-: \\[\\]\\n]{0,30}|.{0,30}", 12),
+    ) {
+        let paths = [
+            "proc/cpuinfo", "proc/self/status", "proc/self/cgroup", "proc/loadavg", "proc/stat",
+            "sys/devices/system/cpu/online", "sys/devices/system/cpu/isolated",
+            "sys/kernel/mm/hugepages/hugepages-18446744073709551kB/nr_hugepages",
+            "sys/kernel/mm/hugepages/hugepages-18446744073709551kB/free_hugepages",
+            "sys/kernel/mm/transparent_hugepage/enabled", "sys/fs/cgroup/cpu.max",
+            "sys/class/net/eth0/queues/rx-0/rps_cpus",
+        ];
+        let files: Vec<(&str, &str)> =
+            paths.into_iter().zip(texts.iter().map(String::as_str)).collect();
+        let machine = Machine::new(&files).with(&[("sys/class/net/eth0/device/x", "")]);
+        for observation in machine.observe() {
+            prop_assert!(!observation.sentence.is_empty(), "{:?}", observation);
+        }
+    }
+}
