@@ -6,6 +6,23 @@
 //! ([`crate::session`]), the simulator ([`crate::sim`]), printing (`linerate-report`), and catching
 //! signals (whoever calls, with `linerate_linux::signal::catch`).
 
+mod asked;
+mod assemble;
+mod baseline;
+mod check;
+mod outcome;
+mod run;
+mod simulated;
+mod tallies;
+mod threads;
+mod usage;
+
+use self::asked::{Asked, AskedEvent};
+use self::run::Runner;
+use crate::catalog::Catalog;
+use crate::opener::{Kernel, Opener};
+use crate::refusal::Refusal;
+use crate::surroundings::Surroundings;
 use linerate_linux::signal::Pending;
 use linerate_record::stat::StatReport;
 use linerate_record::{Figure, Record, Tier, Warning};
@@ -19,7 +36,7 @@ use std::time::Duration;
 pub struct Request {
     /// A command, a process or processors.
     pub what: What,
-    /// Names of events. Without these and `sets`, those of [`DEFAULT_EVENTS`].
+    /// Names of events. Without these and `sets`, [`DEFAULT_SET`].
     pub events: Vec<String>,
     /// Names of metric sets, whose events are added.
     pub sets: Vec<String>,
@@ -41,7 +58,7 @@ pub struct Request {
     pub seed: u64,
     /// Whether an event that cannot be counted is a failure.
     pub strict: bool,
-    /// An earlier record of [`Request::run`] to compare with.
+    /// An earlier record of `linerate stat` to compare with.
     pub baseline: Option<Box<Record>>,
     /// The growth of a cost beyond which it is a regression: 0.001 is +0.1 %.
     pub threshold: f64,
@@ -49,17 +66,22 @@ pub struct Request {
     pub caches: Option<String>,
 }
 
-/// The events counted when none is named.
-pub const DEFAULT_EVENTS: [&str; 8] = [
-    "task_clock_ns",
-    "context_switches",
-    "migrations",
-    "page_faults",
-    "cycles",
-    "instructions",
-    "branches",
-    "branch_misses",
-];
+/// The metric set, with its events, where nothing is named.
+pub const DEFAULT_SET: &str = "default";
+
+/// The same in the simulator.
+pub const SIMULATED_SETS: [&str; 2] = ["cache", "branch"];
+
+/// The name of the unit of work where only its number is given.
+const UNIT: &str = "unit";
+
+/// The name of the figure of the time that passed.
+const ELAPSED: &str = "elapsed_s";
+
+/// The name of the figure of an event per unit of work.
+fn per_unit_name(event: &str, unit: &str) -> String {
+    format!("{event}_per_{unit}")
+}
 
 /// The default length of a slice.
 pub const DEFAULT_SLICE: Duration = Duration::from_millis(4);
@@ -68,7 +90,7 @@ pub const DEFAULT_SLICE: Duration = Duration::from_millis(4);
 pub const DEFAULT_THRESHOLD: f64 = 0.001;
 
 impl Request {
-    /// Counts `what` in the ordinary way: default events, best tier, once.
+    /// Counts `what` in the ordinary way: default set, best tier, once.
     pub fn new(what: What) -> Self {
         Self {
             what,
@@ -94,8 +116,30 @@ impl Request {
     /// # Errors
     /// [`StatError`] when there is nothing to report. A command that could not be started, and
     /// events that could not be counted, are in the report.
-    pub fn run(&self, _watch: &Watch<'_>) -> Result<Outcome, StatError> {
-        Err(StatError::BadRequest { reason: "not there yet".to_owned() })
+    pub fn run(&self, watch: &Watch<'_>) -> Result<Outcome, StatError> {
+        self.run_with(watch, &Kernel, &Surroundings::gather(), &Catalog::of_this_machine())
+    }
+
+    /// As [`Request::run`], with another kernel, other surroundings, another processor.
+    ///
+    /// # Errors
+    /// As [`Request::run`].
+    pub fn run_with(
+        &self,
+        watch: &Watch<'_>,
+        opener: &dyn Opener,
+        around: &Surroundings,
+        catalog: &Catalog,
+    ) -> Result<Outcome, StatError> {
+        check::check(self, around)?;
+        let asked = Asked::of(self, catalog)?;
+        let is_known_processor = catalog.is_known_processor();
+        let runner =
+            Runner { request: self, asked: &asked, opener, around, is_known_processor, watch };
+        match self.tier {
+            Some(Tier::Sim) => outcome::simulate(&runner),
+            _ => outcome::count(&runner, catalog),
+        }
     }
 }
 
@@ -234,3 +278,19 @@ impl fmt::Display for StatError {
 }
 
 impl std::error::Error for StatError {}
+
+/// An event with why it is not counted and what would change that.
+fn line(name: &str, refusal: &Refusal) -> String {
+    match &refusal.fix {
+        Some(fix) => format!("{name}: {}; try: {fix}", refusal.sentence),
+        None => format!("{name}: {}", refusal.sentence),
+    }
+}
+
+/// The events that were refused; `None` if none was.
+fn refused(asked: &[AskedEvent], refusals: &[Option<Refusal>]) -> Option<String> {
+    let pairs = asked.iter().zip(refusals);
+    let lines: Vec<String> =
+        pairs.filter_map(|(asked, refusal)| Some(line(&asked.name, refusal.as_ref()?))).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}

@@ -72,6 +72,32 @@ pub enum Warning {
         /// The figures.
         names: Vec<String>,
     },
+    /// The simulator does not know an instruction of the program, which got a SIGILL.
+    UnknownInstruction {
+        /// How it begins, in hexadecimal.
+        octets: String,
+    },
+    /// Processes that had not ended when the command did, or were killed at once.
+    UnfinishedProcesses {
+        /// How many.
+        processes: u64,
+    },
+    /// Processes whose counts could not be told from those of their parents.
+    UncountedProcesses {
+        /// How many.
+        processes: u64,
+    },
+    /// Processes that became another program more than once, of which part of what they did before
+    /// is not counted.
+    OverwrittenCounts {
+        /// How many.
+        processes: u64,
+    },
+    /// A program with the rights of somebody else, which the simulator did not let start.
+    UnfollowedProgram {
+        /// Its file.
+        program: String,
+    },
     /// The instructions are emulated.
     Emulated,
     /// Written by a newer version, with a code this one does not know.
@@ -125,6 +151,28 @@ impl Warning {
                 let names = names.join(", ");
                 write!(f, "the baseline has another tier or other caches ({names})")
             }
+            Self::UnknownInstruction { octets } => {
+                write!(f, "Valgrind does not know an instruction of the program ({octets})")
+            }
+            Self::UnfinishedProcesses { processes } => write!(
+                f,
+                "what {processes} process(es) that had not ended did after they last forked is not \
+                 counted"
+            ),
+            Self::UncountedProcesses { processes } => write!(
+                f,
+                "{processes} forked process(es) are not counted, for want of the program's symbols"
+            ),
+            Self::OverwrittenCounts { processes } => write!(
+                f,
+                "{processes} process(es) became another program (execve) more than once; part of \
+                 what they did before is not counted"
+            ),
+            Self::UnfollowedProgram { program } => write!(
+                f,
+                "Valgrind cannot follow {program}, which runs with the rights of somebody else, \
+                 and had its start refused"
+            ),
             Self::Emulated => write!(f, "the processor is emulated"),
             Self::Unknown => write!(f, "a newer linerate wrote a warning this one does not know"),
         }
@@ -160,6 +208,14 @@ impl Warning {
             Self::NoVerdictOnOtherGrounds { .. } => {
                 "make the baseline anew with the same --tier and --caches"
             }
+            Self::UnknownInstruction { .. } => {
+                "it knows no AVX-512, VAES, GFNI or SHA; compile with -march=x86-64-v3 or -C \
+                 target-cpu=x86-64-v3 in place of native"
+            }
+            Self::UnfinishedProcesses { .. } => "have the command wait for its children",
+            Self::UncountedProcesses { .. } => "do not strip the program, or link it dynamically",
+            Self::OverwrittenCounts { .. } => "count the last program itself, without those before",
+            Self::UnfollowedProgram { .. } => "run the command as that user, without that program",
             Self::Emulated => "counts are exact, times mean nothing; measure on hardware",
             Self::Unknown => "read the record with the version named in its provenance",
         }

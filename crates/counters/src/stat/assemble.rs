@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Runs turned into figures: counts, counts per unit of work, metrics, times.
+//!
+//! A value of one run has the interval of its scaling, or none where nothing was scaled. A value of
+//! several runs is the median of theirs, with the interval of the median, which needs six runs.
+
+use super::asked::{Asked, AskedEvent, AskedMetric};
+use super::run::Run;
+use super::tallies::Tallies;
+use super::{Per, Request, What, usage};
+use crate::event::Class;
+use crate::refusal::Refusal;
+use crate::rotation::EventTally;
+use linerate_record::stat::{EventCount, MetricValue, RotationReport, UnitOfWork};
+use linerate_record::stats::{Estimate, median_interval};
+use linerate_record::{Figure, Tier};
+use std::collections::BTreeMap;
+
+/// As of the intervals of scaling.
+const CONFIDENCE: f64 = 0.95;
+
+/// What a count rests on.
+pub(super) fn tier(asked: &AskedEvent, is_user_only: bool) -> Tier {
+    match &asked.event {
+        Ok(event) if event.class != Class::Hardware => Tier::Sw,
+        _ if is_user_only => Tier::User,
+        _ => Tier::Hw,
+    }
+}
+
+/// The figures of the counts of an interval, or of a thread.
+pub(super) fn row(
+    asked: &Asked,
+    tallies: &Tallies,
+    tiers: &[Tier],
+    refusals: &[Option<Refusal>],
+) -> Vec<Figure> {
+    let figure = |(place, event): (usize, &AskedEvent)| match tallies.tally(place) {
+        Some(tally) => counted(event.unit, &tally, tiers[place]),
+        None => {
+            let reason = refusals[place].as_ref().map(|refusal| refusal.sentence.as_str());
+            let reason = reason.unwrap_or("it was on no counter in this time");
+            Figure::absent(event.unit, tiers[place], COUNTED, reason)
+        }
+    };
+    asked.events.iter().enumerate().map(figure).collect()
+}
+
+const COUNTED: &str = "counted";
+const CLOCK: &str = "monotonic clock";
+
+fn counted(unit: &str, tally: &EventTally, tier: Tier) -> Figure {
+    match tally.is_scaled {
+        false => Figure::exact(unit, tally.estimate.value, tier, COUNTED),
+        true => {
+            let method = format!("scaled up from {} slices", tally.periods);
+            Figure::number(unit, tally.estimate, tier, &method)
+        }
+    }
+}
+
+/// A figure of an estimate whose interval may be a point: then there is none.
+fn estimated(unit: &str, estimate: Estimate, tier: Tier, method: &str) -> Figure {
+    match estimate.low == estimate.high {
+        true => Figure { n: estimate.n, ..Figure::exact(unit, estimate.value, tier, method) },
+        false => Figure::number(unit, estimate, tier, method),
+    }
+}
+
+/// All runs of a request.
+pub(super) struct Runs<'a> {
+    pub(super) request: &'a Request,
+    pub(super) asked: &'a Asked,
+    /// At least one.
+    pub(super) runs: &'a [Run],
+    /// The places of events that wait4(2) told.
+    pub(super) from_usage: &'a [usize],
+}
+
+impl Runs<'_> {
+    /// The last run.
+    pub(super) fn last(&self) -> &Run {
+        self.runs.last().expect("there is a run")
+    }
+
+    fn method(&self) -> String {
+        match self.runs.len() {
+            1 => COUNTED.to_owned(),
+            runs => format!("median of {runs} runs"),
+        }
+    }
+
+    /// One value of several runs. Simulated ones that are all the same are exact.
+    fn over_runs(&self, estimates: &[Estimate], tier: Tier) -> Estimate {
+        let values: Vec<f64> = estimates.iter().map(|estimate| estimate.value).collect();
+        match (estimates, tier) {
+            ([only], _) => *only,
+            ([first, rest @ ..], Tier::Sim) if rest.iter().all(|one| one == first) => {
+                Estimate { n: estimates.len() as u64, ..*first }
+            }
+            _ => median_interval(&values, CONFIDENCE),
+        }
+    }
+
+    /// Everything about the events, in the order in which they were asked for.
+    pub(super) fn events(&self) -> Vec<EventCount> {
+        (0..self.asked.events.len()).map(|place| self.event(place)).collect()
+    }
+
+    fn event(&self, place: usize) -> EventCount {
+        let asked = &self.asked.events[place];
+        let tallies: Vec<EventTally> =
+            self.runs.iter().filter_map(|run| run.tallies.tally(place)).collect();
+        let is_rotating = !self.last().sets.is_empty();
+        let mut raw: Vec<u64> = tallies.iter().map(|tally| tally.raw).collect();
+        raw.sort_unstable();
+        let share = tallies.iter().map(|tally| tally.duty).sum::<f64>() / tallies.len() as f64;
+        let periods = tallies.iter().map(|tally| tally.periods).sum();
+        EventCount {
+            name: asked.name.clone(),
+            native: asked.native.clone(),
+            raw: raw.get(raw.len().saturating_sub(1) / 2).copied(),
+            count: self.count(place, &tallies),
+            duty: (!tallies.is_empty()).then_some(share),
+            periods: (is_rotating && !tallies.is_empty()).then_some(periods),
+            per_unit: self.unit_name().map(|unit| self.per_unit(place, unit)),
+            fix: match tallies.is_empty() {
+                true => {
+                    self.last().refusals[place].as_ref().and_then(|refusal| refusal.fix.clone())
+                }
+                false => None,
+            },
+        }
+    }
+
+    fn count(&self, place: usize, tallies: &[EventTally]) -> Figure {
+        let (unit, tier) = (self.asked.events[place].unit, self.last().tiers[place]);
+        match tallies {
+            [] => Figure::absent(unit, tier, COUNTED, self.reason(place)),
+            [_] if self.from_usage.contains(&place) => {
+                Figure::exact(unit, tallies[0].estimate.value, tier, usage::METHOD)
+            }
+            [only] => counted(unit, only, tier),
+            _ => {
+                let estimates: Vec<Estimate> = tallies.iter().map(|tally| tally.estimate).collect();
+                estimated(unit, self.over_runs(&estimates, tier), tier, &self.method())
+            }
+        }
+    }
+
+    /// Why an event was not counted.
+    fn reason(&self, place: usize) -> &str {
+        let refusal = self.last().refusals[place].as_ref();
+        refusal.map_or("it was never on a counter", |refusal| refusal.sentence.as_str())
+    }
+
+    /// A value computed from the events.
+    fn derived(
+        &self,
+        unit: &str,
+        tier: Tier,
+        formula: impl Fn(&[f64]) -> Option<f64>,
+    ) -> Option<Figure> {
+        let estimates = self.runs.iter().map(|run| run.tallies.derive(&formula));
+        let estimates: Vec<Estimate> = estimates.collect::<Option<_>>()?;
+        let method = match self.runs.len() {
+            1 => "computed from counts".to_owned(),
+            _ => self.method(),
+        };
+        Some(estimated(unit, self.over_runs(&estimates, tier), tier, &method))
+    }
+
+    /// The name of the unit of work.
+    pub(super) fn unit_name(&self) -> Option<&str> {
+        match &self.request.per {
+            None => None,
+            Some(Per::Event(_)) => Some(self.asked.events[self.asked.unit?].name.as_str()),
+            Some(Per::Units(_)) => Some(super::UNIT),
+        }
+    }
+
+    /// What counts are divided by.
+    pub(super) fn unit_of_work(&self, events: &[EventCount]) -> Option<UnitOfWork> {
+        let name = self.unit_name()?.to_owned();
+        let count = match (&self.request.per, self.asked.unit) {
+            (Some(Per::Units(units)), _) => Figure::exact("units", *units, Tier::Sw, "as given"),
+            (_, unit) => events[unit?].count.clone(),
+        };
+        Some(UnitOfWork { name, count })
+    }
+
+    fn per_unit(&self, place: usize, name: &str) -> Figure {
+        let unit = format!("{}/{name}", self.asked.events[place].unit);
+        let tiers = &self.last().tiers;
+        let (tier, figure) = match (&self.request.per, self.asked.unit) {
+            (Some(Per::Units(units)), _) => {
+                let tier = tiers[place];
+                (tier, self.derived(&unit, tier, |counts| Some(counts[place] / units)))
+            }
+            (_, Some(work)) => {
+                let tier = tiers[place].max(tiers[work]);
+                (tier, self.derived(&unit, tier, |counts| Some(counts[place] / counts[work])))
+            }
+            (_, None) => (tiers[place], None),
+        };
+        figure.unwrap_or_else(|| {
+            let has = |place: usize| self.last().tallies.tally(place).is_some();
+            let reason = match self.asked.unit {
+                _ if !has(place) => self.reason(place).to_owned(),
+                Some(work) if !has(work) => {
+                    format!("the unit of work was not counted: {}", self.reason(work))
+                }
+                _ => "there was no unit of work".to_owned(),
+            };
+            Figure::absent(&unit, tier, COUNTED, &reason)
+        })
+    }
+
+    /// The metrics that were asked for.
+    pub(super) fn metrics(&self) -> Vec<MetricValue> {
+        self.asked.metrics.iter().map(|asked| self.metric(asked)).collect()
+    }
+
+    fn metric(&self, asked: &AskedMetric) -> MetricValue {
+        let metric = asked.metric;
+        let names = asked.formula.events();
+        let places: Vec<Option<usize>> = names.iter().map(|name| self.asked.place(name)).collect();
+        let tiers = places.iter().flatten().map(|place| self.last().tiers[*place]);
+        let tier = tiers.max().unwrap_or(Tier::Sw);
+        let figure = self.derived(metric.unit, tier, |counts| {
+            asked.formula.value(|name| {
+                let place = self.asked.place(name)?;
+                Some(counts[place]).filter(|count| count.is_finite())
+            })
+        });
+        let absent = || {
+            let is_missing = |place: usize| self.last().tallies.tally(place).is_none();
+            let missing = places.iter().flatten().find(|place| is_missing(**place));
+            let reason = match missing {
+                Some(&place) => {
+                    format!("needs {}: {}", self.asked.events[place].name, self.reason(place))
+                }
+                None => format!("{} has no value with these counts", metric.formula),
+            };
+            Figure::absent(metric.unit, tier, "computed from counts", &reason)
+        };
+        MetricValue {
+            name: metric.name.to_owned(),
+            set: asked.set.to_owned(),
+            formula: metric.formula.to_owned(),
+            figure: figure.unwrap_or_else(absent),
+            prose: [metric.prose, metric.limits].join(" ").trim_end().to_owned(),
+        }
+    }
+
+    /// How event sets took turns.
+    pub(super) fn rotation(&self) -> Option<RotationReport> {
+        let last = self.last();
+        let name = |place: &usize| self.asked.events[*place].name.clone();
+        let is_counted_always = |place: &usize| {
+            let event = self.asked.events[*place].event.as_ref();
+            event.is_ok_and(|event| event.class != Class::Hardware)
+        };
+        let scaled_by = self.asked.unit.filter(is_counted_always);
+        (!last.sets.is_empty()).then(|| RotationReport {
+            sets: last.sets.iter().map(|set| set.iter().map(name).collect()).collect(),
+            slice_ns: super::run::ns(self.request.slice),
+            slices: self.runs.iter().map(|run| run.tallies.slices()).sum(),
+            scaled_by: scaled_by.as_ref().map_or_else(|| "time".to_owned(), name),
+        })
+    }
+
+    /// Times, by name.
+    pub(super) fn times(&self) -> BTreeMap<String, Figure> {
+        let mut times = BTreeMap::new();
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        let elapsed: Vec<f64> = self.runs.iter().map(|run| seconds(run.elapsed_ns)).collect();
+        let mut add = |name: &str, unit: &str, values: &[f64], method: &str| {
+            times.insert(name.to_owned(), self.time(unit, values, method));
+        };
+        if let Some((tier, reason)) = self.why_no_times() {
+            let absent = Figure::absent("s", tier, CLOCK, reason);
+            return BTreeMap::from([(super::ELAPSED.to_owned(), absent)]);
+        }
+        add(super::ELAPSED, "s", &elapsed, CLOCK);
+        let ended = || self.runs.iter().filter_map(|run| run.command?.ok());
+        let user: Vec<f64> = ended().map(|ended| seconds(ended.user_ns)).collect();
+        let system: Vec<f64> = ended().map(|ended| seconds(ended.system_ns)).collect();
+        if !user.is_empty() {
+            add("user_s", "s", &user, usage::METHOD);
+            add("system_s", "s", &system, usage::METHOD);
+        }
+        if let Some((used, method)) = self.cpus_used(&user, &system, &elapsed) {
+            add("cpus_used", "processors", &used, method);
+        }
+        times
+    }
+
+    fn why_no_times(&self) -> Option<(Tier, &'static str)> {
+        if self.request.tier == Some(Tier::Sim) {
+            return Some((Tier::Sim, "the time of the simulator is not that of the command"));
+        }
+        let is_begun = !matches!(self.last().command, Some(Err(_)));
+        (!is_begun).then_some((Tier::Sw, "the command could not be started"))
+    }
+
+    fn time(&self, unit: &str, values: &[f64], method: &str) -> Figure {
+        match values {
+            [only] => Figure::exact(unit, *only, Tier::Sw, method),
+            _ => {
+                let method = format!("{method}, {}", self.method());
+                Figure::number(unit, median_interval(values, CONFIDENCE), Tier::Sw, &method)
+            }
+        }
+    }
+
+    /// Processor time over elapsed time. Of processors it would be their number.
+    fn cpus_used(
+        &self,
+        user: &[f64],
+        system: &[f64],
+        elapsed: &[f64],
+    ) -> Option<(Vec<f64>, &'static str)> {
+        let over = |times: &mut dyn Iterator<Item = f64>| -> Vec<f64> {
+            times.zip(elapsed).map(|(time, elapsed)| time / elapsed).collect()
+        };
+        let clock = self.asked.place("task_clock_ns").and_then(|place| {
+            let tally = |run: &Run| Some(run.tallies.tally(place)?.estimate.value / 1e9);
+            self.runs.iter().map(tally).collect::<Option<Vec<f64>>>()
+        });
+        match (&self.request.what, clock) {
+            (What::Cpus(_), _) => None,
+            (_, Some(clock)) => Some((over(&mut clock.into_iter()), "task_clock_ns over elapsed")),
+            _ if user.len() == elapsed.len() => {
+                let times = user.iter().zip(system).map(|(user, system)| user + system);
+                Some((over(&mut times.into_iter()), "user and system time over elapsed"))
+            }
+            _ => None,
+        }
+    }
+
+    /// All the time that was counted.
+    pub(super) fn elapsed_s(&self) -> f64 {
+        self.runs.iter().map(|run| run.elapsed_ns as f64 / 1e9).sum()
+    }
+}

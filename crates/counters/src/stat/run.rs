@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One run: from the start of counting to its end.
+//!
+//! A single thread waits for whatever comes first: the end of what is counted, a signal, the end of
+//! a slice or of an interval, the time to look for new threads.
+
+use super::asked::{Asked, AskedEvent};
+use super::tallies::Tallies;
+use super::threads::{self, Threads};
+use super::{Progress, Request, StatError, Watch, What, assemble};
+use crate::event::{Class, Event};
+use crate::opener::Opener;
+use crate::refusal::{Cause, Refusal};
+use crate::session::{Options, Scope, Session};
+use crate::surroundings::Surroundings;
+use linerate_linux::child::{self, Child, Ended, ExecError, Stranger};
+use linerate_linux::monotonic_ns;
+use linerate_linux::signal::TERMINATE;
+use linerate_record::Tier;
+use linerate_record::stat::{IntervalCounts, ThreadCounts};
+use std::time::Duration;
+
+/// What one run gave.
+#[derive(Debug)]
+pub(super) struct Run {
+    /// The counts.
+    pub(super) tallies: Tallies,
+    /// For each event asked for, why it was not counted.
+    pub(super) refusals: Vec<Option<Refusal>>,
+    /// For each event asked for, whether user mode alone was counted.
+    pub(super) is_user_only: Vec<bool>,
+    /// For each event asked for, what its count rests on.
+    pub(super) tiers: Vec<Tier>,
+    /// What hardware events rest on; `None` where none was counted.
+    pub(super) tier: Option<Tier>,
+    /// The places of the events of each set that took turns; empty where none had to.
+    pub(super) sets: Vec<Vec<usize>>,
+    /// From start to end.
+    pub(super) elapsed_ns: u64,
+    /// How the command ended, or why it did not begin; `None` where there was none.
+    pub(super) command: Option<Result<Ended, ExecError>>,
+    /// Whether a signal came.
+    pub(super) is_interrupted: bool,
+    /// The counts of each interval.
+    pub(super) intervals: Vec<IntervalCounts>,
+    /// The counts of each thread.
+    pub(super) threads: Vec<ThreadCounts>,
+}
+
+impl Run {
+    /// Counts without circumstances.
+    pub(super) fn of(tallies: Tallies, refusals: Vec<Option<Refusal>>, tiers: Vec<Tier>) -> Self {
+        Self {
+            tallies,
+            is_user_only: vec![false; refusals.len()],
+            refusals,
+            tiers,
+            tier: None,
+            sets: Vec::new(),
+            elapsed_ns: 0,
+            command: None,
+            is_interrupted: false,
+            intervals: Vec::new(),
+            threads: Vec::new(),
+        }
+    }
+
+    /// What there is to say of a command that could not be started.
+    pub(super) fn not_begun(error: ExecError, tiers: Vec<Tier>) -> Self {
+        let sentence = "the command could not be started".to_owned();
+        let refusal = Refusal { cause: Cause::TargetGone, sentence, fix: None };
+        let nothing = Tallies::exact(vec![None; tiers.len()]);
+        Self {
+            command: Some(Err(error)),
+            ..Self::of(nothing, vec![Some(refusal); tiers.len()], tiers)
+        }
+    }
+}
+
+/// What all runs of a request have in common.
+#[derive(Clone, Copy)]
+pub(super) struct Runner<'a> {
+    pub(super) request: &'a Request,
+    pub(super) asked: &'a Asked,
+    pub(super) opener: &'a dyn Opener,
+    pub(super) around: &'a Surroundings,
+    pub(super) is_known_processor: bool,
+    pub(super) watch: &'a Watch<'a>,
+}
+
+/// Nanoseconds, for ever where they do not fit.
+pub(super) fn ns(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl Runner<'_> {
+    /// Counts once; `number` is that of the run, from 0.
+    pub(super) fn run(&self, number: u32) -> Result<Run, StatError> {
+        match &self.request.what {
+            What::Command { argv } => {
+                let held = child::fork_held(&argv[0], &argv[1..]).map_err(StatError::System)?;
+                let counting = self.open(&Scope::Held(held.pid()), number)?;
+                counting.count(|| held.release().map(Waited::Child))
+            }
+            What::Process(pid) => {
+                let stranger = Stranger::find(*pid)
+                    .map_err(|error| StatError::NoTarget { reason: error.to_string() })?;
+                let counting = self.open(&Scope::Process(*pid), number)?;
+                counting.count(|| Ok(Waited::Stranger(stranger)))
+            }
+            What::Cpus(cpus) => {
+                let counting = self.open(&Scope::Cpus(cpus.clone()), number)?;
+                counting.count(|| Ok(Waited::Nothing))
+            }
+        }
+    }
+
+    /// Passes a signal on, if there is one; whether counting shall end now.
+    fn heed(&self, waited: &Waited) -> Option<bool> {
+        let signal = self.watch.signals.take()?;
+        // The keys of a terminal have reached the command too.
+        let has_reached = signal.is_from_kernel && matches!(waited, Waited::Child(_));
+        Some(!has_reached && waited.tell_to_end(signal.number))
+    }
+
+    /// Waits for the end of a command, and does nothing else. How it ended, and whether a signal
+    /// came.
+    pub(super) fn wait_for(&self, waited: &mut Waited) -> (Option<Ended>, bool) {
+        let end_ns =
+            self.request.at_most.map_or(u64::MAX, |time| monotonic_ns().saturating_add(ns(time)));
+        let (mut is_interrupted, mut is_told) = (false, false);
+        loop {
+            let left_ns = end_ns.saturating_sub(monotonic_ns());
+            if left_ns == 0 && !is_told {
+                is_told = true;
+                waited.tell_to_end(TERMINATE);
+            }
+            let at_most = if is_told { GLANCE } else { GLANCE.min(Duration::from_nanos(left_ns)) };
+            if let Woken::Ended(ended) = waited.wait(at_most) {
+                return (ended, is_interrupted);
+            }
+            is_interrupted |= self.heed(waited).is_some();
+        }
+    }
+
+    fn options(&self, places: &[Option<usize>], events: &[Event], number: u32) -> Options {
+        // Scaling goes by the unit of work where that is always counted, else by time.
+        let unit = self.asked.unit.and_then(|unit| places[unit]);
+        Options {
+            user_only: match self.request.tier {
+                Some(Tier::Hw) => Some(false),
+                Some(Tier::User) => Some(true),
+                _ => None,
+            },
+            inherit: true,
+            slice: self.request.slice,
+            seed: self.request.seed.wrapping_add(number.into()),
+            is_known_processor: self.is_known_processor,
+            scale_by: unit.filter(|unit| events[*unit].class != Class::Hardware),
+        }
+    }
+
+    /// Opens what can be opened.
+    fn open(&self, scope: &Scope, number: u32) -> Result<Counting<'_>, StatError> {
+        let events: Vec<Event> =
+            self.asked.events.iter().filter_map(|asked| asked.event.clone().ok()).collect();
+        let mut opened = 0..events.len();
+        let place = |asked: &AskedEvent| asked.event.is_ok().then(|| opened.next()).flatten();
+        let places: Vec<Option<usize>> = self.asked.events.iter().map(place).collect();
+        let options = self.options(&places, &events, number);
+        let session = Session::open(self.opener, self.around, &events, scope, &options);
+        let threads =
+            (self.request.threads).then(|| Threads::of(*self, events, options, scope)).flatten();
+        let counting = Counting {
+            runner: *self,
+            places,
+            session,
+            threads,
+            began_ns: 0,
+            interval_began_ns: 0,
+            intervals: Vec::new(),
+            is_interrupted: false,
+        };
+        counting.check_and_tell(number)?;
+        Ok(counting)
+    }
+}
+
+/// A run on its way.
+struct Counting<'a> {
+    runner: Runner<'a>,
+    /// For each event asked for, its place in the session.
+    places: Vec<Option<usize>>,
+    session: Session,
+    threads: Option<Threads<'a>>,
+    began_ns: u64,
+    interval_began_ns: u64,
+    intervals: Vec<IntervalCounts>,
+    is_interrupted: bool,
+}
+
+impl Counting<'_> {
+    fn check_and_tell(&self, number: u32) -> Result<(), StatError> {
+        let asked = &self.runner.asked.events;
+        if self.runner.request.strict {
+            if let Some(reason) = super::refused(asked, &self.refusals()) {
+                return Err(StatError::Refused { reason });
+            }
+        }
+        let plan = self.session.plan();
+        if plan.is_rotating() && number == 0 {
+            let name = |place: &usize| asked[*place].name.clone();
+            let sets = self.sets();
+            let sets: Vec<Vec<String>> =
+                sets.iter().map(|set| set.iter().map(name).collect()).collect();
+            let least = plan.shortest_run();
+            (self.runner.watch.tell)(Progress::Budget { sets: &sets, slice: plan.slice, least });
+        }
+        Ok(())
+    }
+
+    /// For each event asked for, why it is not counted.
+    fn refusals(&self) -> Vec<Option<Refusal>> {
+        let outcomes = self.session.outcomes();
+        let asked = self.runner.asked.events.iter().zip(&self.places);
+        let refusal = asked.map(|(asked, place)| match place {
+            Some(place) => outcomes[*place].as_ref().err(),
+            None => asked.event.as_ref().err(),
+        });
+        refusal.map(Option::<&Refusal>::cloned).collect()
+    }
+
+    /// The sets that take turns, by the places of the events asked for.
+    fn sets(&self) -> Vec<Vec<usize>> {
+        let plan = self.session.plan();
+        let place = |event: &usize| self.places.iter().position(|place| *place == Some(*event));
+        let sets = plan.sets.iter().filter(|_| plan.is_rotating());
+        sets.map(|set| set.iter().filter_map(place).collect()).collect()
+    }
+
+    /// For each event asked for, whether user mode alone is counted.
+    fn is_user_only(&self) -> Vec<bool> {
+        let user_only =
+            |place: &Option<usize>| place.is_some_and(|place| self.session.is_user_only(place));
+        self.places.iter().map(user_only).collect()
+    }
+
+    /// For each event asked for, what its count rests on.
+    fn tiers(&self) -> Vec<Tier> {
+        let asked = self.runner.asked.events.iter().zip(self.is_user_only());
+        asked.map(|(asked, is_user_only)| assemble::tier(asked, is_user_only)).collect()
+    }
+
+    /// Starts, lets it run, and reads.
+    fn count(
+        mut self,
+        let_go: impl FnOnce() -> Result<Waited, ExecError>,
+    ) -> Result<Run, StatError> {
+        let turn = self.session.start().map_err(|error| StatError::NoTarget {
+            reason: format!("counting cannot be started: {error}"),
+        })?;
+        self.began_ns = monotonic_ns();
+        self.interval_began_ns = self.began_ns;
+        let command = match let_go() {
+            Ok(mut waited) => self.follow(&mut waited, turn).map(Ok),
+            Err(error) => return Ok(Run::not_begun(error, self.tiers())),
+        };
+        let elapsed_ns = monotonic_ns() - self.began_ns;
+        if self.runner.request.interval.is_some() {
+            self.end_interval(self.began_ns + elapsed_ns);
+        }
+        let tallies = Tallies::counted(self.session.finish(), &self.places);
+        let (refusals, tiers) = (self.refusals(), self.tiers());
+        let threads = self.threads.take().map_or_else(Vec::new, |threads| {
+            threads.finish(&self.places, &tallies, &tiers, &refusals)
+        });
+        Ok(Run {
+            is_user_only: self.is_user_only(),
+            tier: self.session.tier(),
+            sets: self.sets(),
+            is_interrupted: self.is_interrupted,
+            intervals: self.intervals,
+            refusals,
+            tiers,
+            elapsed_ns,
+            command,
+            threads,
+            tallies,
+        })
+    }
+
+    /// Until what is counted ends, or shall.
+    fn follow(&mut self, waited: &mut Waited, turn: Duration) -> Option<Ended> {
+        let request = self.runner.request;
+        let after = |time: Option<Duration>| {
+            time.map_or(u64::MAX, |time| self.began_ns.saturating_add(ns(time)))
+        };
+        let mut turn_ns = after(Some(turn));
+        let mut interval_ns = after(request.interval);
+        let mut threads_ns = after(self.threads.as_ref().map(|_| Duration::ZERO));
+        let mut end_ns = after(request.at_most);
+        loop {
+            let now_ns = monotonic_ns();
+            if now_ns >= turn_ns {
+                turn_ns = now_ns.saturating_add(ns(self.session.turn()));
+            }
+            if now_ns >= interval_ns {
+                self.end_interval(now_ns);
+                interval_ns = next(interval_ns, request.interval.map_or(u64::MAX, ns), now_ns);
+            }
+            if now_ns >= threads_ns {
+                threads_ns = self.look_for_threads(now_ns);
+            }
+            if now_ns >= end_ns {
+                end_ns = u64::MAX;
+                if waited.tell_to_end(TERMINATE) {
+                    return None;
+                }
+            }
+            let due_ns = turn_ns.min(interval_ns).min(threads_ns).min(end_ns);
+            let at_most = Duration::from_nanos(due_ns.saturating_sub(now_ns)).min(GLANCE);
+            if let Woken::Ended(ended) = waited.wait(at_most) {
+                return ended;
+            }
+            if let Some(shall_end) = self.runner.heed(waited) {
+                self.is_interrupted = true;
+                if shall_end {
+                    return None;
+                }
+            }
+        }
+    }
+
+    fn look_for_threads(&mut self, now_ns: u64) -> u64 {
+        let Some(threads) = &mut self.threads else { return u64::MAX };
+        threads.look();
+        threads.turn(now_ns).min(now_ns.saturating_add(ns(threads::LOOK)))
+    }
+
+    fn end_interval(&mut self, now_ns: u64) {
+        let asked = self.runner.asked;
+        let tallies = Tallies::counted(self.session.lap(), &self.places);
+        let seconds = |ns: u64| (ns - self.began_ns) as f64 / 1e9;
+        let counts = IntervalCounts {
+            from_s: seconds(self.interval_began_ns),
+            to_s: seconds(now_ns),
+            counts: assemble::row(asked, &tallies, &self.tiers(), &self.refusals()),
+        };
+        let names = asked.names();
+        (self.runner.watch.tell)(Progress::Interval { names: &names, counts: &counts });
+        self.intervals.push(counts);
+        self.interval_began_ns = now_ns;
+    }
+}
+
+/// The first of the moments `due_ns + k * every_ns` after `now_ns`: intervals that could not be
+/// ended in time do not pile up.
+fn next(due_ns: u64, every_ns: u64, now_ns: u64) -> u64 {
+    let missed = (now_ns - due_ns) / every_ns.max(1);
+    due_ns.saturating_add(every_ns.saturating_mul(missed + 1))
+}
+
+/// What is waited for.
+pub(super) enum Waited {
+    Child(Child),
+    Stranger(Stranger),
+    Nothing,
+}
+
+/// What waiting ended with.
+enum Woken {
+    Ended(Option<Ended>),
+    Not,
+}
+
+/// Signals are looked for this often at least: one that arrives just before this thread begins to
+/// wait does not wake it.
+const GLANCE: Duration = Duration::from_millis(100);
+
+impl Waited {
+    fn wait(&mut self, at_most: Duration) -> Woken {
+        match self {
+            Self::Child(child) => match child.wait_timeout(at_most) {
+                Some(ended) => Woken::Ended(Some(ended)),
+                None => Woken::Not,
+            },
+            Self::Stranger(process) if process.wait_timeout(at_most) => Woken::Ended(None),
+            Self::Stranger(_) => Woken::Not,
+            Self::Nothing => {
+                child::sleep(at_most);
+                Woken::Not
+            }
+        }
+    }
+
+    /// Passes a wish to end on to a command; whether there is none, and counting ends by itself.
+    fn tell_to_end(&self, signal: i32) -> bool {
+        match self {
+            Self::Child(child) => {
+                child.signal(signal);
+                false
+            }
+            Self::Stranger(_) | Self::Nothing => true,
+        }
+    }
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One run in the simulator.
+
+use super::asked::Asked;
+use super::run::{Run, Runner, Waited};
+use super::tallies::Tallies;
+use super::{StatError, What};
+use crate::refusal::Refusal;
+use crate::sim::{Geometry, Remark, Sim, SimError, native};
+use linerate_linux::child::fork_held;
+use linerate_linux::monotonic_ns;
+use linerate_record::{Tier, Warning};
+use std::ffi::OsString;
+
+/// The simulator, with the caches that were asked for.
+pub(super) struct Simulator {
+    sim: Sim,
+    /// The caches.
+    pub(super) geometry: Geometry,
+}
+
+impl Simulator {
+    /// Finds the simulator and reads which caches were asked for.
+    pub(super) fn of(caches: Option<&str>) -> Result<Self, StatError> {
+        let geometry = caches.map_or_else(Geometry::this_machine, Geometry::parse);
+        let geometry =
+            geometry.map_err(|error| StatError::BadRequest { reason: error.to_string() })?;
+        let sim = Sim::find().map_err(|refusal| StatError::NoSimulator {
+            reason: super::line("--tier sim", &refusal),
+        })?;
+        Ok(Self { sim, geometry })
+    }
+
+    /// What was asked for, with the simulator's names.
+    pub(super) fn asked(&self, asked: &Asked) -> Asked {
+        let mut asked = asked.clone();
+        for event in &mut asked.events {
+            event.native = native(&event.name, &self.geometry).ok().map(str::to_owned);
+        }
+        asked
+    }
+
+    /// For each event, why the simulator has none.
+    pub(super) fn refusals(&self, asked: &Asked) -> Vec<Option<Refusal>> {
+        asked.events.iter().map(|event| native(&event.name, &self.geometry).err()).collect()
+    }
+
+    /// Simulates the command once.
+    pub(super) fn run(&self, runner: &Runner<'_>) -> Result<(Run, Vec<Warning>), StatError> {
+        let What::Command { argv } = &runner.request.what else {
+            let reason = "only a command can be simulated".to_owned();
+            return Err(StatError::BadRequest { reason });
+        };
+        match self.simulate(runner, argv) {
+            Ok(simulated) => Ok(simulated),
+            Err(SimError::Command(error)) => {
+                let run = Run::not_begun(error, vec![Tier::Sim; runner.asked.events.len()]);
+                Ok((run, Vec::new()))
+            }
+            Err(SimError::System(error)) => Err(StatError::System(error)),
+            Err(error) => Err(StatError::NoSimulator { reason: error.to_string() }),
+        }
+    }
+
+    fn simulate(
+        &self,
+        runner: &Runner<'_>,
+        argv: &[OsString],
+    ) -> Result<(Run, Vec<Warning>), SimError> {
+        let simulation = self.sim.prepare(argv, &self.geometry)?;
+        let (program, arguments) = simulation.command();
+        let held = fork_held(program, arguments).map_err(SimError::System)?;
+        let began_ns = monotonic_ns();
+        let child = held.release().map_err(SimError::Command)?;
+        let pid = child.pid();
+        let (ended, is_interrupted) = runner.wait_for(&mut Waited::Child(child));
+        let elapsed_ns = monotonic_ns() - began_ns;
+        let counts = simulation.collect(pid)?;
+        let (mut exact, mut refusals) = (Vec::new(), Vec::new());
+        for asked in &runner.asked.events {
+            let count = counts.get(&asked.name);
+            exact.push(count.as_ref().ok().copied());
+            refusals.push(count.err());
+        }
+        let tiers = vec![Tier::Sim; exact.len()];
+        let run = Run {
+            tier: Some(Tier::Sim),
+            elapsed_ns,
+            command: ended.map(Ok),
+            is_interrupted,
+            ..Run::of(Tallies::exact(exact), refusals, tiers)
+        };
+        Ok((run, counts.remarks.into_iter().map(warning).collect()))
+    }
+}
+
+/// What the simulator has to say about its counts.
+fn warning(remark: Remark) -> Warning {
+    match remark {
+        Remark::UnknownInstruction { octets } => Warning::UnknownInstruction { octets },
+        Remark::Unfinished { processes } => Warning::UnfinishedProcesses { processes },
+        Remark::Inseparable { processes } => Warning::UncountedProcesses { processes },
+        Remark::Overwritten { processes } => Warning::OverwrittenCounts { processes },
+        Remark::OtherRights { program } => Warning::UnfollowedProgram { program },
+    }
+}

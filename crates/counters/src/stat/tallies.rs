@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The counts of one run, by the places of the events that were asked for, wherever they come from.
+
+use crate::rotation::{Counts, EventTally};
+use linerate_record::stats::Estimate;
+
+/// Counts of the events that were asked for.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tallies {
+    /// What a session counted, of some of the events.
+    counts: Option<Counts>,
+    /// For each event that was asked for, its place in `counts`.
+    places: Vec<Option<usize>>,
+    /// Counts from elsewhere; they go before those of the session.
+    exact: Vec<Option<u64>>,
+}
+
+impl Tallies {
+    /// What a session counted; `places` has for each event asked for its place there.
+    pub(super) fn counted(counts: Counts, places: &[Option<usize>]) -> Self {
+        Self { counts: Some(counts), places: places.to_vec(), exact: vec![None; places.len()] }
+    }
+
+    /// Exact counts from elsewhere.
+    pub(super) fn exact(exact: Vec<Option<u64>>) -> Self {
+        Self { counts: None, places: vec![None; exact.len()], exact }
+    }
+
+    /// Takes the count of an event from elsewhere.
+    pub(super) fn replace(&mut self, event: usize, count: u64) {
+        self.exact[event] = Some(count);
+    }
+
+    /// The count of an event; `None` where there is none.
+    pub(super) fn tally(&self, event: usize) -> Option<EventTally> {
+        match self.exact[event] {
+            Some(raw) => {
+                let estimate = exactly(raw as f64);
+                Some(EventTally { raw, estimate, is_scaled: false, duty: 1.0, periods: 0 })
+            }
+            None => self.counts.as_ref()?.events[self.places[event]?],
+        }
+    }
+
+    /// A value computed from the counts of all events, not a number where there is none.
+    pub(super) fn derive(&self, formula: impl Fn(&[f64]) -> Option<f64>) -> Option<Estimate> {
+        let all = |counted: &[f64]| -> Vec<f64> {
+            let place = |event: usize| self.places[event].map(|place| counted[place]);
+            let exact = |event: usize| self.exact[event].map(|count| count as f64);
+            let events = 0..self.exact.len();
+            events.map(|event| exact(event).or_else(|| place(event)).unwrap_or(f64::NAN)).collect()
+        };
+        match &self.counts {
+            Some(counts) => counts.derive(|counted| formula(&all(counted))),
+            None => formula(&all(&[])).filter(|value| value.is_finite()).map(exactly),
+        }
+    }
+
+    /// Slices that were counted.
+    pub(super) fn slices(&self) -> u64 {
+        self.counts.as_ref().map_or(0, |counts| counts.slices)
+    }
+}
+
+/// A value that was not scaled.
+pub(super) fn exactly(value: f64) -> Estimate {
+    Estimate { value, low: value, high: value, confidence: 0.95, n: 1 }
+}
