@@ -52,8 +52,10 @@ pub struct Sim {
 #[derive(Debug)]
 pub struct Simulation {
     folder: PathBuf,
-    arguments: Vec<OsString>,
     program: PathBuf,
+    arguments: Vec<OsString>,
+    /// The command with its own arguments, separated by spaces.
+    command: OsString,
     geometry: Geometry,
 }
 
@@ -93,10 +95,15 @@ impl Sim {
     /// Prepares to simulate a command on the given caches.
     ///
     /// # Errors
-    /// [`SimError::Command`] where it could not be started, [`SimError::Folder`].
+    /// [`SimError::Command`] where it could not be started, [`SimError::OtherRights`],
+    /// [`SimError::Folder`].
     pub fn prepare(&self, argv: &[OsString], geometry: &Geometry) -> Result<Simulation, SimError> {
         let command = argv.first().map_or(OsStr::new(""), OsString::as_os_str);
-        find_command(command).map_err(|errno| SimError::Command(ExecError { errno }))?;
+        let failed = |errno| SimError::Command(ExecError { errno });
+        let file = find_command(command).map_err(failed)?;
+        if mode(&file).map_err(failed)? & 0o6000 != 0 {
+            return Err(SimError::OtherRights { program: file.display().to_string() });
+        }
         let folder = make_folder()?;
         let mut arguments: Vec<OsString> = OPTIONS.into_iter().map(OsString::from).collect();
         arguments.extend(geometry.options().map(OsString::from));
@@ -104,12 +111,8 @@ impl Sim {
         arguments.push(file_option("--log-file=", &folder, collect::LOG));
         arguments.push("--".into());
         arguments.extend_from_slice(argv);
-        Ok(Simulation {
-            folder,
-            program: self.valgrind.clone(),
-            arguments,
-            geometry: geometry.clone(),
-        })
+        let (program, geometry) = (self.valgrind.clone(), geometry.clone());
+        Ok(Simulation { folder, program, arguments, command: argv.join(OsStr::new(" ")), geometry })
     }
 
     /// Simulates a command and waits until it ends.
@@ -141,7 +144,9 @@ impl Simulation {
     /// # Errors
     /// [`SimError::NoCounts`], [`SimError::BadFile`], [`SimError::Folder`].
     pub fn collect(&self, pid: u32) -> Result<SimCounts, SimError> {
-        collect::collect(&self.folder, pid, &self.geometry)
+        let command = self.command.to_string_lossy();
+        let command = command.lines().next().unwrap_or("").trim();
+        collect::collect(&self.folder, collect::Started { pid, command }, &self.geometry)
     }
 }
 
@@ -158,6 +163,11 @@ impl Drop for Simulation {
 pub enum SimError {
     /// The command cannot be started, with or without a simulator.
     Command(ExecError),
+    /// The command runs with the rights of somebody else, where Valgrind cannot follow.
+    OtherRights {
+        /// Its file.
+        program: String,
+    },
     /// The folder for what Valgrind writes.
     Folder {
         /// Which.
@@ -188,6 +198,11 @@ impl fmt::Display for SimError {
                 let error = io::Error::from_raw_os_error(error.errno);
                 write!(f, "the command cannot be started: {error}")
             }
+            Self::OtherRights { program } => write!(
+                f,
+                "{program} runs with the rights of somebody else (setuid or setgid), where \
+                 Valgrind cannot follow; simulate a copy without that"
+            ),
             Self::Folder { path, reason } => {
                 write!(f, "{path}: {reason}; name a folder that can be written to with TMPDIR")
             }
@@ -226,9 +241,13 @@ fn find_command(command: &OsStr) -> Result<PathBuf, i32> {
 /// Whether a file could be executed by somebody; else the error number of execve(2).
 fn is_executable(file: &Path) -> Result<(), i32> {
     const NO_ACCESS: i32 = 13;
+    let may_not = file.is_dir() || mode(file)? & 0o111 == 0;
+    (!may_not).then_some(()).ok_or(NO_ACCESS)
+}
+
+fn mode(file: &Path) -> Result<u32, i32> {
     let found = std::fs::metadata(file).map_err(|error| error.raw_os_error().unwrap_or(0))?;
-    let may_execute = found.is_file() && found.permissions().mode() & 0o111 != 0;
-    may_execute.then_some(()).ok_or(NO_ACCESS)
+    Ok(found.permissions().mode())
 }
 
 /// A new folder of nobody else's.

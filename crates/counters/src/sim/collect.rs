@@ -13,16 +13,17 @@
 //! begin with block 0 as those of a program do, but nothing in its log says that a program began.
 //! What it did cannot be told from what its parent had done, so it is left out, and this is said.
 //!
-//! What is lost: what a program that itself was started by execve(2) in the same process counted
-//! up to a stretch of its own with the same number. Files of a process are numbered from 1 in each
-//! program it becomes, and the later one stays.
+//! What can be lost: stretches are numbered from 1 in each program that a process becomes, and the
+//! later one with a number stays. `sh` that became `env` that became a program has lost what it did
+//! as `sh`. Three signs tell of it, and it is said: the first process has no stretch of the command
+//! that was given; another has none that begins where its parent forked; blocks are counted on
+//! from stretch to stretch, and one begins where none ends.
 
 use super::dump::{self, Dump};
 use super::names::{self, COUNTERS};
 use super::{Geometry, SimError};
 use crate::refusal::Refusal;
-use std::collections::BTreeMap;
-use std::fmt;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
 use std::path::Path;
@@ -39,6 +40,9 @@ const BEGUN: &str = "Using source line as position.";
 /// What Valgrind says before the octets of an instruction that it does not know.
 const UNKNOWN_INSTRUCTION: &str = "unhandled instruction bytes: ";
 
+/// What Valgrind says before the name of a program that it does not start.
+const OTHER_RIGHTS: &str = "Can't execute setuid/setgid/setcap executable: ";
+
 /// As much of a log as is read: a program that makes Valgrind talk does not fill the memory.
 const LOG_OCTETS: u64 = 1 << 16;
 
@@ -53,7 +57,7 @@ pub struct SimCounts {
     pub remarks: Vec<Remark>,
 }
 
-/// What a reader of simulated counts must know; printed, a sentence.
+/// What a reader of simulated counts must know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remark {
     /// An instruction that Valgrind does not know: a SIGILL to the program.
@@ -61,11 +65,23 @@ pub enum Remark {
         /// How it begins, in hexadecimal, as Valgrind printed it.
         octets: String,
     },
-    /// Processes that still ran, or were killed at once: only what they did before they last forked
-    /// is counted.
+    /// Processes that had not ended when the command did, or were killed at once: of what they did
+    /// only that is counted which was before they last forked.
     Unfinished {
         /// How many.
         processes: u64,
+    },
+    /// Processes that became another program twice or more, of which something is lost that they
+    /// did before.
+    Overwritten {
+        /// How many.
+        processes: u64,
+    },
+    /// A program that the kernel would have given the rights of somebody else, which Valgrind
+    /// cannot follow: the command was not allowed to start it.
+    OtherRights {
+        /// Its file.
+        program: String,
     },
     /// Forked processes that are not counted, since what they did cannot be told from what their
     /// parents had done.
@@ -79,7 +95,7 @@ impl SimCounts {
     /// How often the event `name` came about.
     ///
     /// # Errors
-    /// As [`names::native`].
+    /// As [`native`](super::native).
     pub fn get(&self, name: &str) -> Result<u64, Refusal> {
         let counters = names::native(name, &self.geometry)?;
         let count = |wanted: &str| {
@@ -87,6 +103,12 @@ impl SimCounts {
         };
         let parts = counters.split(" + ");
         Ok(parts.map(|part| count(part).expect("events are made of counters")).sum())
+    }
+
+    fn add(&mut self, dump: &Dump) {
+        for (sum, count) in self.counts.iter_mut().zip(dump.counts) {
+            *sum = sum.saturating_add(count);
+        }
     }
 }
 
@@ -108,42 +130,80 @@ impl Process {
     fn has_counts_of_parent(&self, dump: &Dump) -> bool {
         self.is_forked() && dump.first_block == 0
     }
+
+    /// What its log tells that matters.
+    fn said(&self) -> Option<Remark> {
+        let after = |mark: &str| {
+            let (_, rest) = self.log.as_ref()?.split_once(mark)?;
+            rest.lines().next().map(|rest| rest.trim().to_owned())
+        };
+        let octets = after(UNKNOWN_INSTRUCTION);
+        octets
+            .map(|octets| Remark::UnknownInstruction { octets })
+            .or_else(|| after(OTHER_RIGHTS).map(|program| Remark::OtherRights { program }))
+    }
 }
 
-/// Adds up what lies in `folder` after process `main` has ended.
+/// The process that was started, and the first line of its command with arguments.
+#[derive(Clone, Copy)]
+pub(super) struct Started<'a> {
+    pub(super) pid: u32,
+    pub(super) command: &'a str,
+}
+
+/// Adds up what lies in `folder` after the process that was `started` has ended.
 pub(super) fn collect(
     folder: &Path,
-    main: u32,
+    started: Started<'_>,
     geometry: &Geometry,
 ) -> Result<SimCounts, SimError> {
     let processes = read_folder(folder)?;
     if processes.values().all(|process| process.dumps.is_empty()) {
-        let said = processes.get(&main).and_then(|process| process.log.as_deref()).unwrap_or("");
-        return Err(SimError::NoCounts { said: words(said) });
+        let said = processes.get(&started.pid).and_then(|process| process.log.as_deref());
+        return Err(SimError::NoCounts { said: words(said.unwrap_or("")) });
     }
-    let mut counts = [0u64; COUNTERS.len()];
-    let (mut counted, mut unfinished, mut inseparable) = (0, 0, 0);
-    for process in processes.values() {
+    let mut sum = SimCounts {
+        counts: [0; COUNTERS.len()],
+        geometry: geometry.clone(),
+        processes: 0,
+        remarks: processes.values().filter_map(Process::said).collect(),
+    };
+    let ends: BTreeSet<u64> =
+        processes.values().flat_map(|process| &process.dumps).map(|dump| dump.last_block).collect();
+    let (mut unfinished, mut inseparable, mut overwritten) = (0, 0, 0);
+    for (&pid, process) in &processes {
         let (mixed, own): (Vec<_>, Vec<_>) =
             process.dumps.iter().partition(|dump| process.has_counts_of_parent(dump));
-        for dump in &own {
-            for (sum, count) in counts.iter_mut().zip(dump.counts) {
-                *sum = sum.saturating_add(count);
-            }
-        }
-        counted += u64::from(!own.is_empty());
+        own.iter().for_each(|dump| sum.add(dump));
+        let command = (pid == started.pid).then_some(started.command);
+        overwritten += u64::from(mixed.is_empty() && is_overwritten(&own, command, &ends));
+        sum.processes += u64::from(!own.is_empty());
         inseparable += u64::from(!mixed.is_empty());
         unfinished += u64::from(!process.dumps.iter().any(|dump| dump.is_last));
     }
-    let remark = |n: u64, remark: fn(u64) -> Remark| (n > 0).then(|| remark(n));
-    let remarks = processes
-        .values()
-        .find_map(unknown_instruction)
-        .into_iter()
-        .chain(remark(unfinished, |processes| Remark::Unfinished { processes }))
-        .chain(remark(inseparable, |processes| Remark::Inseparable { processes }))
-        .collect();
-    Ok(SimCounts { counts, geometry: geometry.clone(), processes: counted, remarks })
+    for (processes, remark) in [
+        (unfinished, Remark::Unfinished { processes: unfinished }),
+        (inseparable, Remark::Inseparable { processes: inseparable }),
+        (overwritten, Remark::Overwritten { processes: overwritten }),
+    ] {
+        sum.remarks.extend((processes > 0).then_some(remark));
+    }
+    sum.remarks.dedup();
+    Ok(sum)
+}
+
+/// Whether stretches of a process are missing. `command` is that of the process that was started,
+/// `ends` are the blocks where stretches end.
+fn is_overwritten(dumps: &[&Dump], command: Option<&str>, ends: &BTreeSet<u64>) -> bool {
+    let has_begun = |dump: &&Dump| dump.first_block > 0;
+    let is_first = |dump: &&Dump| match command {
+        Some(command) => dump.first_block == 0 && dump.command == command,
+        None => has_begun(dump),
+    };
+    let follows = |dump: &Dump| ends.contains(&dump.first_block);
+    !dumps.is_empty()
+        && !(dumps.iter().any(|dump| is_first(&dump))
+            && dumps.iter().filter(|dump| has_begun(dump)).all(|dump| follows(dump)))
 }
 
 fn read_folder(folder: &Path) -> Result<BTreeMap<u32, Process>, SimError> {
@@ -164,19 +224,12 @@ fn read_folder(folder: &Path) -> Result<BTreeMap<u32, Process>, SimError> {
             let mut log = Vec::new();
             file.take(LOG_OCTETS).read_to_end(&mut log).map_err(|error| failed(&path, error))?;
             process.log = Some(String::from_utf8_lossy(&log).into_owned());
-        } else if kind == Some(DUMP) && file.metadata().is_ok_and(|file| file.len() > 0) {
-            // Empty: made when the program began; it has not ended.
+        } else if kind == Some(DUMP) {
             let bad = |reason| SimError::BadFile { path: path.display().to_string(), reason };
-            process.dumps.push(dump::read(BufReader::new(file)).map_err(bad)?);
+            process.dumps.extend(dump::read(BufReader::new(file)).map_err(bad)?);
         }
     }
     Ok(processes)
-}
-
-fn unknown_instruction(process: &Process) -> Option<Remark> {
-    let log = process.log.as_deref()?;
-    let (_, octets) = log.split_once(UNKNOWN_INSTRUCTION)?;
-    Some(Remark::UnknownInstruction { octets: octets.lines().next()?.trim().to_owned() })
 }
 
 /// What Valgrind said, without the marks and the banner.
@@ -200,28 +253,4 @@ fn words(log: &str) -> String {
     let lines: Vec<String> =
         log.lines().map(unmarked).filter(|line| !line.is_empty() && !is_banner(line)).collect();
     if lines.is_empty() { "nothing".to_owned() } else { lines.join(" / ") }
-}
-
-impl fmt::Display for Remark {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::UnknownInstruction { octets } => write!(
-                f,
-                "Valgrind does not know an instruction of the program ({octets}), to which that \
-                 was a SIGILL. It knows no AVX-512, VAES, GFNI or SHA: compile for less, with \
-                 -march=x86-64-v3 or -C target-cpu=x86-64-v3 in place of native"
-            ),
-            Self::Unfinished { processes } => write!(
-                f,
-                "{processes} process(es) had not ended, or were killed at once: what they did \
-                 after they last forked is not counted. Have the command wait for its children"
-            ),
-            Self::Inseparable { processes } => write!(
-                f,
-                "{processes} forked process(es) are not counted: their program has no symbols of \
-                 fork(2), so what they did cannot be told from what their parents had done. Do not \
-                 strip the program, or link it dynamically"
-            ),
-        }
-    }
 }

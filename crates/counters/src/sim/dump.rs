@@ -9,51 +9,62 @@ use std::io::{self, BufRead};
 /// One file: the counts of a process between two moments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Dump {
+    /// The command with its arguments, separated by spaces; the first line of it.
+    pub(super) command: String,
     /// The basic blocks executed before it began, those of the parent included. 0 in what begins
     /// with the program itself.
     pub(super) first_block: u64,
+    /// The same when it ended.
+    pub(super) last_block: u64,
     /// Whether it was written because the process ended.
     pub(super) is_last: bool,
     /// What was counted, in the order of [`COUNTERS`].
     pub(super) counts: [u64; COUNTERS.len()],
 }
 
-/// Reads the head.
+/// Reads the head; `None` where the file ends before the head does, since the process that writes it
+/// has not come so far.
 ///
 /// The head has the lines `desc: Timerange: Basic block A - B`, `desc: Trigger: why`, and, in this
 /// order, `positions:`, `events:` with names and `summary:` with as many numbers or fewer, for
 /// trailing zeros are left out. The command stands in it unquoted, so lines of a script may be
 /// between: only three in a row are taken for the end.
-pub(super) fn read(mut file: impl BufRead) -> Result<Dump, String> {
-    let mut first_block = None;
+pub(super) fn read(mut file: impl BufRead) -> Result<Option<Dump>, String> {
+    let mut command = None;
+    let mut blocks = None;
     let mut is_last = false;
     let mut names: Option<String> = None;
     let mut may_have_names = false;
     let mut line = Vec::new();
     loop {
         line.clear();
-        let octets =
-            file.read_until(b'\n', &mut line).map_err(|error: io::Error| error.to_string())?;
-        if octets == 0 {
-            return Err("it ends before its summary".to_owned());
+        file.read_until(b'\n', &mut line).map_err(|error: io::Error| error.to_string())?;
+        if line.last() != Some(&b'\n') {
+            return Ok(None);
         }
         let text = String::from_utf8_lossy(&line);
         let text = text.trim_end();
-        let range = text.strip_prefix("desc: Timerange: Basic block ");
-        if let Some((from, _)) = range.and_then(|range| range.split_once(" - ")) {
-            first_block = from.parse().ok();
-        }
+        blocks = range(text).or(blocks);
+        command = command.or_else(|| Some(text.strip_prefix("cmd:")?.trim().to_owned()));
         if let Some(trigger) = text.strip_prefix("desc: Trigger: ") {
             is_last = trigger == "Program termination";
         }
         if let (Some(names), Some(numbers)) = (&names, text.strip_prefix("summary:")) {
-            let first_block = first_block.ok_or("it does not say when it began")?;
-            return Ok(Dump { first_block, is_last, counts: counts(names, numbers)? });
+            let (first_block, last_block) = blocks.ok_or("it does not say when it began")?;
+            let counts = counts(names, numbers)?;
+            let command = command.unwrap_or_default();
+            return Ok(Some(Dump { command, first_block, last_block, is_last, counts }));
         }
         let has_names = may_have_names.then(|| text.strip_prefix("events:")).flatten();
         names = has_names.map(str::to_owned);
         may_have_names = text.starts_with("positions:");
     }
+}
+
+/// The blocks between which was counted.
+fn range(line: &str) -> Option<(u64, u64)> {
+    let (from, to) = line.strip_prefix("desc: Timerange: Basic block ")?.split_once(" - ")?;
+    Some((from.parse().ok()?, to.parse().ok()?))
 }
 
 fn counts(names: &str, numbers: &str) -> Result<[u64; COUNTERS.len()], String> {
@@ -72,4 +83,111 @@ fn counts(names: &str, numbers: &str) -> Result<[u64; COUNTERS.len()], String> {
         *count = numbers.get(place).copied().unwrap_or(0);
     }
     Ok(counts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const HEAD: &str = "\
+# callgrind format
+version: 1
+creator: callgrind-3.19.0
+pid: 21647
+cmd:  ./t
+part: 1
+
+
+desc: I1 cache: 16384 B, 32 B, 4-way associative
+
+desc: Timerange: Basic block 17 - 1011252
+desc: Trigger: Program termination
+
+positions: line
+events: Ir Dr Dw I1mr D1mr D1mw ILmr DLmr DLmw Bc Bcm Bi Bim
+summary: 5038683 1007084 1001481 721 247 217 424 161 121 1010385 1233 59
+";
+
+    fn read_text(text: &str) -> Result<Option<Dump>, String> {
+        read(text.as_bytes())
+    }
+
+    #[test]
+    fn a_head_as_written() {
+        let counts =
+            [5038683, 1007084, 1001481, 721, 247, 217, 424, 161, 121, 1010385, 1233, 59, 0];
+        let command = "./t".to_owned();
+        let dump = Dump { command, first_block: 17, last_block: 1_011_252, is_last: true, counts };
+        assert_eq!(read_text(HEAD), Ok(Some(dump.clone())));
+        let forking = HEAD.replace("Program termination", "--dump-before=_Fork");
+        assert_eq!(read_text(&forking), Ok(Some(Dump { is_last: false, ..dump })));
+    }
+
+    #[test]
+    fn the_order_of_events_is_that_of_the_file() {
+        let text = HEAD.replace("Ir Dr", "Dr New Ir").replace("5038683 1007084", "1 2 3");
+        let counts = read_text(&text).unwrap().unwrap().counts;
+        assert_eq!(counts[..3], [3, 1, 1_001_481]);
+    }
+
+    #[test]
+    fn a_command_that_looks_like_a_head_is_none() {
+        let script =
+            "cmd:  sh -c events: Ir\nsummary: 1\ndesc: Trigger: x\npositions: line\necho\n";
+        let text = HEAD.replace("cmd:  ./t\n", script);
+        let dump = read_text(HEAD).unwrap().unwrap();
+        let command = "sh -c events: Ir".to_owned();
+        assert_eq!(read_text(&text), Ok(Some(Dump { command, ..dump })));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for (from, to, reason) in [
+            ("59\n", "59 0 0\n", "14 counts of 13 events"),
+            ("721", "-1", "`-1` is not a count"),
+            ("721", "18446744073709551616", "`18446744073709551616` is not a count"),
+            ("Bcm ", "", "it has no Bcm"),
+            ("Timerange", "Time", "it does not say when it began"),
+        ] {
+            assert_eq!(read_text(&HEAD.replace(from, to)), Err(reason.to_owned()), "{to}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            failure_persistence: None,
+            rng_seed: proptest::test_runner::RngSeed::Fixed(1),
+            ..ProptestConfig::default()
+        })]
+
+        /// A file that is being written is not there yet, at whichever octet it ends.
+        #[test]
+        fn a_part_of_a_head_is_no_dump(end in 0..HEAD.len()) {
+            prop_assert_eq!(read_text(&HEAD[..end]), Ok(None));
+        }
+
+        #[test]
+        fn survives_anything(octets in prop::collection::vec(any::<u8>(), 0..300)) {
+            prop_assert_eq!(read(octets.as_slice()), Ok(None));
+        }
+
+        /// Lines of a head in any order, cut, doubled and damaged: a dump only where the last three
+        /// are in order.
+        #[test]
+        fn survives_damage(
+            lines in prop::collection::vec((0..15usize, 0..90usize, any::<char>()), 0..40),
+        ) {
+            let whole: Vec<&str> = HEAD.lines().collect();
+            let damaged = |&(line, at, by): &(usize, usize, char)| match whole[line].get(..at) {
+                Some(start) if at % 3 == 0 => format!("{start}{by}\n"),
+                _ => format!("{}\n", whole[line]),
+            };
+            let text: String = lines.iter().map(damaged).collect();
+            if let Ok(Some(_)) = read_text(&text) {
+                prop_assert!(text.contains("events:"));
+                prop_assert!(text.contains("positions: line\nevents:"));
+            }
+        }
+    }
 }

@@ -61,3 +61,49 @@ fn refusal(name: &str, last_level: LastLevel) -> Refusal {
     };
     Refusal { cause: Cause::NotSimulated, sentence: format!("{name}: {why}"), fix }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn geometry(text: &str) -> Geometry {
+        Geometry::parse(text).unwrap()
+    }
+
+    #[test]
+    fn events_are_made_of_counters() {
+        let a7 = geometry("cortex_a7");
+        for name in ["instructions", "loads", "stores", "l1d_accesses", "l1d_misses", "l1i_misses"]
+            .into_iter()
+            .chain(["ll_accesses", "ll_misses", "l2_accesses", "l2_misses"])
+            .chain(["branches", "branch_misses"])
+        {
+            let counters = native(name, &a7).unwrap();
+            assert!(counters.split(" + ").all(|one| COUNTERS.contains(&one)), "{name}: {counters}");
+        }
+    }
+
+    #[test]
+    fn each_event_that_is_not_simulated_has_its_reason() {
+        let (one, two, three) =
+            (geometry("arm1176"), geometry("g4"), geometry("i1=8K/4/64,d1=8K/4/64,ll=1M/8/64"));
+        for (name, caches, reason, fix) in [
+            ("dtlb_misses", &two, "no TLB", "--tier hw -e dtlb_misses"),
+            ("main_tlb_misses", &two, "no TLB", "--tier hw -e main_tlb_misses"),
+            ("cycles", &two, "no clock", "--tier hw -e cycles"),
+            ("ibuf_stall_cycles", &two, "no clock", "--tier hw"),
+            ("stall_backend", &two, "no clock", "--tier hw"),
+            ("exceptions", &two, "no such event", "--tier hw"),
+            ("l1i_accesses", &two, "one by one", "--tier sim -e instructions"),
+            ("l2_misses", &three, "none between", "--tier hw -e l2_misses"),
+            ("l2_accesses", &one, "no second level", ""),
+            ("ll_misses", &one, "no last level", ""),
+        ] {
+            let refusal = native(name, caches).unwrap_err();
+            assert_eq!(refusal.cause, Cause::NotSimulated);
+            assert!(refusal.sentence.contains(reason), "{name}: {}", refusal.sentence);
+            assert!(refusal.fix.unwrap_or_default().contains(fix), "{name}");
+        }
+        assert!(native("ll_misses", &three).is_ok());
+    }
+}
