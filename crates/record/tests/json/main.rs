@@ -6,3 +6,5 @@ mod envelope;
 mod example;
 #[cfg(feature = "schema")]
 mod schema;
+#[cfg(feature = "schema")]
+mod validator;
