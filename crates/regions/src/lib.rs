@@ -1,4 +1,45 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Counters around regions of a program: code between two reads.
 //!
-//! Left out: what a region means.
+//! ```
+//! use linerate_regions::{Options, Regions};
+//!
+//! let regions = Regions::new(&Options::default());
+//! let parse = regions.region("parse");
+//! // One per thread; opens the thread's counters and measures what measuring costs.
+//! let thread = regions.thread();
+//! for packets in [3, 5] {
+//!     let inside = thread.enter(parse);
+//!     inside.add_units(packets);
+//! }
+//! let report = regions.report();
+//! assert_eq!((report.regions[0].visits, report.regions[0].units), (2, 8));
+//! ```
+//!
+//! Regions nest, and every thread has its own. Where this machine has no counters, or lets nobody
+//! read them, ticks of the timestamp counter remain, and the report says why there is no more.
+//!
+//! | how counts are had | an edge (entering or leaving) costs |
+//! |---|---|
+//! | no events, or none to be had: the timestamp counter | two to four reads of it |
+//! | every event readable from user space | that, and some tens of cycles per event |
+//! | otherwise: read(2) of the thread's group | a system call |
+//!
+//! From C: `include/linerate/regions.h` and `liblinerate_regions`, shared or static. For loops too
+//! hot for two reads per packet, [`Sampler`] reads every N packets and lets event sets take turns.
+//!
+//! Left out: what a region means, printing (`linerate-report`), starting programs.
+
+mod cost;
+mod ffi;
+mod figures;
+mod meter;
+mod regions;
+mod sampler;
+mod thread;
+mod tree;
+
+pub use meter::EVENTS_MAX;
+pub use regions::{DEFAULT_EVENTS, Options, Region, Regions, WriteError};
+pub use sampler::{Sample, Sampler, Schedule};
+pub use thread::{Inside, Thread};

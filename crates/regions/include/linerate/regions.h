@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Counters around regions of a C program: code between two reads.
+ *
+ *     static uint32_t parse;
+ *     parse = lr_region("parse");            // once
+ *     lr_region_enter(parse);                // per visit
+ *     ...
+ *     lr_region_add_units(packets);          // what the visit did
+ *     lr_region_leave(parse);
+ *
+ * Link with -llinerate_regions; the record appears when the process ends:
+ *
+ *     LINERATE_REGIONS=FILE            where it goes; %p stands for the number of the process
+ *     LINERATE_REGIONS_EVENTS=LIST     names of events, separated by commas; empty: ticks alone
+ *                                      (default: instructions,cycles)
+ *
+ * Every thread has its own counters, opened when it first enters a region, which takes up to 2 ms.
+ * Regions nest, up to 64 deep. What measuring costs is measured in each thread and subtracted; a
+ * region that takes less than ten times that cost gets no verdict. Where there are no counters, the
+ * record has ticks of the timestamp counter, and says why there is no more.
+ *
+ * Every function may be called from every thread at any time, and does nothing in a child that was
+ * forked after its parent used one. With LINERATE_REGIONS_OFF defined, nothing is compiled in.
+ */
+#ifndef LINERATE_REGIONS_H
+#define LINERATE_REGIONS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Counts every N packets, event sets taking turns. Belongs to the thread that made it. */
+typedef struct lr_sampler lr_sampler;
+
+#ifndef LINERATE_REGIONS_OFF
+
+/* The region of that name, new or not. Takes a lock: call it once per region. Null is a region that
+ * is never kept. */
+uint32_t lr_region(const char *name);
+
+/* Enters a region. */
+void lr_region_enter(uint32_t region);
+
+/* Leaves the innermost visit of the region, and with it what was entered inside and is still open.
+ * 0; -1 if the region is not open. */
+int lr_region_leave(uint32_t region);
+
+/* Reports work done in the innermost region that is open, e.g. packets. */
+void lr_region_add_units(uint64_t units);
+
+/* Writes the record of what was found up to now; other threads may be running. 0, or a number of
+ * errno.h. */
+int lr_regions_write(const char *file);
+
+/* A sampler called `name` in the record. `sets`: events separated by commas, sets by semicolons, as
+ * "instructions,cycles;instructions,l1d_misses". A turn of a set lasts `every` packets at least;
+ * after `rounds` turns of each set the sampler is full. NULL if `every` or `rounds` is 0. */
+lr_sampler *lr_sampler_new(const char *name, const char *sets, uint64_t every, uint32_t rounds);
+
+/* Says that `packets` packets are done since the program began. 1 once the sampler is full. */
+int lr_sampler_update(lr_sampler *sampler, uint64_t packets);
+
+/* Adds what was found to the record, and starts again with the next update. */
+void lr_sampler_dump(lr_sampler *sampler);
+
+/* Ends a sampler. What was not dumped is lost. */
+void lr_sampler_free(lr_sampler *sampler);
+
+#else
+
+static inline uint32_t lr_region(const char *name) { (void)name; return 0; }
+static inline void lr_region_enter(uint32_t region) { (void)region; }
+static inline int lr_region_leave(uint32_t region) { (void)region; return 0; }
+static inline void lr_region_add_units(uint64_t units) { (void)units; }
+static inline int lr_regions_write(const char *file) { (void)file; return 0; }
+static inline lr_sampler *lr_sampler_new(const char *name, const char *sets, uint64_t every,
+                                         uint32_t rounds) {
+    (void)name; (void)sets; (void)every; (void)rounds;
+    return NULL;
+}
+static inline int lr_sampler_update(lr_sampler *sampler, uint64_t packets) {
+    (void)sampler; (void)packets;
+    return 0;
+}
+static inline void lr_sampler_dump(lr_sampler *sampler) { (void)sampler; }
+static inline void lr_sampler_free(lr_sampler *sampler) { (void)sampler; }
+
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What measuring costs: measured in each thread before its first region, and subtracted.
+//!
+//! An empty region shows `inside`: what lies between its two reads. Seen from the region around it,
+//! it costs `pair`: all of entering and leaving. So, with `v` visits of a region and `d` visits of
+//! regions inside it, at any depth:
+//!
+//! ```text
+//! shown = true + v * inside + d * pair
+//! ```
+//!
+//! and for the time that is not spent in inner regions, of which there were `c` visits directly
+//! inside:
+//!
+//! ```text
+//! shown - shown by the inner ones = true + v * inside + c * (pair - inside)
+//! ```
+//!
+//! Both are taken in a tight loop: caches and branch predictors know it. In a program that evicts
+//! them the first visits cost more, which no calibration can know; hence no verdict about regions
+//! under ten times the cost.
+
+use crate::meter::{Counts, EVENTS_MAX, Meter};
+use crate::tree::{Node, Totals};
+use linerate_machine::ticks::ticks;
+use linerate_record::stats::{Estimate, median_interval};
+
+/// What an empty region shows, and what it costs in all.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Cost {
+    /// What an empty region shows.
+    pub(crate) inside: Amount,
+    /// What entering and leaving adds to the region around.
+    pub(crate) pair: Amount,
+}
+
+/// Ticks, and counts of every event.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Amount {
+    pub(crate) ticks: Estimate,
+    pub(crate) counts: [Estimate; EVENTS_MAX],
+}
+
+/// Medians of this many series: enough for a 95 % interval, and a preempted series does not matter.
+const SERIES: usize = 25;
+/// Short, because an edge may be a system call: all series together take 0.05 to 1 ms.
+const PAIRS: u64 = 16;
+/// Not counted: the first visits meet cold caches.
+const WARM_UP: u64 = 64;
+
+const CONFIDENCE: f64 = 0.95;
+
+/// Measures it; `node` is the one that `pair` visits.
+pub(crate) fn measure(meter: &Meter, node: &Node, mut pair: impl FnMut()) -> Cost {
+    (0..WARM_UP).for_each(|_| pair());
+    let series: Vec<(Shown, Shown)> = (0..SERIES)
+        .map(|_| {
+            let inside = Shown::from(node.totals());
+            let around = Shown::now(meter);
+            (0..PAIRS).for_each(|_| pair());
+            let around = Shown::now(meter).since(&around);
+            (Shown::from(node.totals()).since(&inside), around)
+        })
+        .collect();
+    let amount = |of: fn(&(Shown, Shown)) -> Shown| {
+        let each = |value: &dyn Fn(&Shown) -> u64| {
+            let values: Vec<f64> =
+                series.iter().map(|s| value(&of(s)) as f64 / PAIRS as f64).collect();
+            median_interval(&values, CONFIDENCE)
+        };
+        Amount {
+            ticks: each(&|shown| shown.ticks),
+            counts: std::array::from_fn(|event| each(&|shown| shown.counts[event])),
+        }
+    };
+    Cost { inside: amount(|(inside, _)| *inside), pair: amount(|(_, around)| *around) }
+}
+
+/// Ticks and counts at a moment, or between two.
+#[derive(Clone, Copy, Debug)]
+struct Shown {
+    ticks: u64,
+    counts: Counts,
+}
+
+impl From<Totals> for Shown {
+    fn from(totals: Totals) -> Self {
+        Self { ticks: totals.ticks, counts: totals.counts }
+    }
+}
+
+impl Shown {
+    fn now(meter: &Meter) -> Self {
+        let mut counts = [0; EVENTS_MAX];
+        // If it fails, it failed inside the pairs as well, which noted it.
+        meter.read(&mut counts);
+        Self { ticks: ticks(), counts }
+    }
+
+    fn since(&self, then: &Self) -> Self {
+        Self {
+            ticks: self.ticks.saturating_sub(then.ticks),
+            counts: std::array::from_fn(|event| {
+                self.counts[event].wrapping_sub(then.counts[event])
+            }),
+        }
+    }
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The C interface: `include/linerate/regions.h`, where it is documented.
+//!
+//! One set of regions for the process, as the environment describes it, and one [`Thread`] for each
+//! thread that enters a region. Nothing here panics: C has no use for that.
+
+use crate::regions::{Options, Region, Regions};
+use crate::sampler::{Sampler, Schedule};
+use crate::thread::Thread;
+use std::cell::OnceCell;
+use std::ffi::{CStr, OsStr, c_char, c_int};
+use std::num::{NonZeroU32, NonZeroU64};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+static REGIONS: OnceLock<Regions> = OnceLock::new();
+
+/// Whether this process was forked from one that counted: its counters are those of its parent.
+static IS_FORKED: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    static THREAD: OnceCell<Thread> = const { OnceCell::new() };
+}
+
+fn regions() -> &'static Regions {
+    REGIONS.get_or_init(|| {
+        // SAFETY: both functions stay as long as this library, and take and return nothing.
+        unsafe {
+            libc::atexit(write_at_exit);
+            libc::pthread_atfork(None, None, Some(note_fork));
+        }
+        Regions::new(&Options::from_environment())
+    })
+}
+
+extern "C" fn note_fork() {
+    IS_FORKED.store(true, Relaxed);
+}
+
+extern "C" fn write_at_exit() {
+    if IS_FORKED.load(Relaxed) {
+        return;
+    }
+    if let Err(error) = regions().finish() {
+        eprintln!("linerate_regions: {error}");
+    }
+}
+
+/// Calls `f` with the thread's regions; nothing in a forked child, and in a thread that is ending.
+#[inline]
+fn with_thread(f: impl FnOnce(&Thread)) {
+    if IS_FORKED.load(Relaxed) {
+        return;
+    }
+    // An error says that the thread is ending and its `Thread` gone.
+    let _ = THREAD.try_with(|cell| match cell.get() {
+        Some(thread) => f(thread),
+        None => f(first_of_thread(cell)),
+    });
+}
+
+/// Opens the thread's counters, and measures the cost through this interface, as it is used.
+#[cold]
+fn first_of_thread(cell: &OnceCell<Thread>) -> &Thread {
+    let thread = cell.get_or_init(|| regions().uncalibrated_thread());
+    thread.calibrate(|| {
+        lr_region_enter(Region::CALIBRATION.0);
+        lr_region_leave(Region::CALIBRATION.0);
+    });
+    thread
+}
+
+/// See the header.
+///
+/// # Safety
+/// `name` is null or points to a text that ends with NUL.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn lr_region(name: *const c_char) -> u32 {
+    if name.is_null() {
+        return Region::OUTSIDE.0;
+    }
+    // SAFETY: the caller ensures that it ends with NUL; it is not null.
+    let name = unsafe { CStr::from_ptr(name) };
+    regions().region(&name.to_string_lossy()).0
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn lr_region_enter(region: u32) {
+    with_thread(|thread| {
+        if Region(region) != Region::OUTSIDE {
+            thread.begin(Region(region));
+        }
+    });
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn lr_region_leave(region: u32) -> c_int {
+    let mut was_open = false;
+    with_thread(|thread| was_open = thread.leave(Region(region)));
+    if was_open { 0 } else { -1 }
+}
+
+/// See the header.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn lr_region_add_units(units: u64) {
+    with_thread(|thread| thread.add_units(units));
+}
+
+/// See the header.
+///
+/// # Safety
+/// `file` is null or points to a text that ends with NUL.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn lr_regions_write(file: *const c_char) -> c_int {
+    if file.is_null() {
+        return libc::EINVAL;
+    }
+    // SAFETY: the caller ensures that it ends with NUL; it is not null.
+    let file = unsafe { CStr::from_ptr(file) };
+    let file = Path::new(OsStr::from_bytes(file.to_bytes()));
+    match regions().write(file) {
+        Ok(()) => 0,
+        Err(crate::WriteError::File { error, .. }) => error.raw_os_error().unwrap_or(libc::EIO),
+        Err(crate::WriteError::Record(_)) => libc::EIO,
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// `name` and `sets` are null or point to texts that end with NUL.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn lr_sampler_new(
+    name: *const c_char,
+    sets: *const c_char,
+    every: u64,
+    rounds: u32,
+) -> *mut Sampler {
+    let (Some(every), Some(rounds)) = (NonZeroU64::new(every), NonZeroU32::new(rounds)) else {
+        return std::ptr::null_mut();
+    };
+    if name.is_null() || sets.is_null() || IS_FORKED.load(Relaxed) {
+        return std::ptr::null_mut();
+    }
+    // SAFETY: the caller ensures that both end with NUL; neither is null.
+    let (name, sets) = unsafe { (CStr::from_ptr(name), CStr::from_ptr(sets)) };
+    let words = |text: &str, separator| {
+        let words = text.split(separator).map(str::trim).filter(|word| !word.is_empty());
+        words.map(str::to_owned).collect::<Vec<String>>()
+    };
+    let sets = words(&sets.to_string_lossy(), ';').iter().map(|set| words(set, ',')).collect();
+    let seed = linerate_machine::ticks::ticks();
+    let schedule = Schedule { sets, every, rounds, seed };
+    Box::into_raw(Box::new(Sampler::new(regions(), &name.to_string_lossy(), schedule)))
+}
+
+/// See the header.
+///
+/// # Safety
+/// `sampler` is null, or comes from [`lr_sampler_new`] on this thread and was not freed.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn lr_sampler_update(sampler: *mut Sampler, packets: u64) -> c_int {
+    // SAFETY: the caller ensures that it is null or alive, and that no other thread uses it.
+    let sampler = unsafe { sampler.as_mut() };
+    sampler.is_some_and(|sampler| sampler.update(packets)).into()
+}
+
+/// See the header.
+///
+/// # Safety
+/// As [`lr_sampler_update`].
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn lr_sampler_dump(sampler: *mut Sampler) {
+    // SAFETY: the caller ensures that it is null or alive, and that no other thread uses it.
+    if let Some(sampler) = unsafe { sampler.as_mut() } {
+        sampler.dump();
+    }
+}
+
+/// See the header.
+///
+/// # Safety
+/// As [`lr_sampler_update`]; nobody uses it afterwards.
+#[unsafe(no_mangle)]
+pub(crate) unsafe extern "C" fn lr_sampler_free(sampler: *mut Sampler) {
+    if !sampler.is_null() {
+        // SAFETY: it comes from `Box::into_raw`, and the caller ensures that this is its last use.
+        drop(unsafe { Box::from_raw(sampler) });
+    }
+}

@@ -1,0 +1,551 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From totals to figures: own cost subtracted, intervals, and what can be said.
+//!
+//! Computes from what it is given; reads neither clock nor counter.
+
+use crate::cost::Cost;
+use crate::regions::Region;
+use crate::tree::{Log, Node, Totals};
+use linerate_counters::event::Event;
+use linerate_record::regions::{RegionEvent, RegionReport, RegionsReport};
+use linerate_record::stats::Estimate;
+use linerate_record::units::three_digits;
+use linerate_record::{Figure, Tier};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+const METHOD: &str = "between entering and leaving, own cost subtracted";
+const COST_METHOD: &str = "median of 25 series of 16 empty regions";
+const TICKS: &str = "ticks";
+
+/// A region is judged if a visit takes at least this many times what measuring it costs.
+const TIMES_THE_COST: f64 = 10.0;
+
+/// The regions of all threads. `asked`: the events by name, `resolved`: what they are here.
+pub(crate) fn report(
+    logs: &[Arc<Log>],
+    names: &[String],
+    asked: &[String],
+    resolved: &[Result<Event, String>],
+) -> RegionsReport {
+    let tiers = logs.iter().flat_map(|log| log.outcomes.iter().flatten().copied());
+    let reading = logs.first().map_or("timestamp counter only", |log| log.reading);
+    let cost = logs.iter().find_map(|log| log.cost.get());
+    RegionsReport {
+        tier: tiers.min().unwrap_or(Tier::Sw),
+        reading: reading.to_owned(),
+        own_ticks: match cost {
+            Some(cost) => Figure::number(TICKS, cost.pair.ticks, Tier::Sw, COST_METHOD),
+            None => Figure::absent(TICKS, Tier::Sw, COST_METHOD, "no thread entered a region"),
+        },
+        regions: logs
+            .iter()
+            .flat_map(|log| {
+                Some(ThreadReport { log, cost: log.cost.get()?, names, asked, resolved }.regions())
+            })
+            .flatten()
+            .collect(),
+    }
+}
+
+/// What is needed for the figures of one thread.
+struct ThreadReport<'a> {
+    log: &'a Log,
+    cost: &'a Cost,
+    names: &'a [String],
+    asked: &'a [String],
+    resolved: &'a [Result<Event, String>],
+}
+
+/// A node, its numbers, and those of what is in it.
+struct Branch {
+    node: Arc<Node>,
+    name: String,
+    totals: Totals,
+    /// Of the nodes directly inside, together.
+    inner: Totals,
+    /// Visits of all nodes inside, at any depth.
+    deep_visits: u64,
+}
+
+impl ThreadReport<'_> {
+    fn regions(&self) -> Vec<RegionReport> {
+        let branches = self.branches();
+        let is_region = |branch: &&Branch| {
+            branch.node.parent.is_some() && branch.node.region != Region::CALIBRATION
+        };
+        branches.iter().filter(is_region).map(|branch| self.region(branch, &branches)).collect()
+    }
+
+    /// Every node, in the order in which they were made.
+    ///
+    /// Numbers go up from the last node to the first: a node's parent is older than it is.
+    fn branches(&self) -> Vec<Branch> {
+        let mut branches: Vec<Branch> = Vec::new();
+        for node in self.log.nodes() {
+            let own = self.names.get(node.region.0 as usize).map_or("?", String::as_str);
+            let outer = node.parent.and_then(|parent| branches.get(parent));
+            let name = match outer {
+                Some(outer) if outer.node.parent.is_some() => format!("{}/{own}", outer.name),
+                _ => own.to_owned(),
+            };
+            let totals = node.totals();
+            branches.push(Branch { node, name, totals, inner: Totals::default(), deep_visits: 0 });
+        }
+        for index in (0..branches.len()).rev() {
+            let (totals, deep) = (branches[index].totals, branches[index].deep_visits);
+            let Some(parent) = branches[index].node.parent else { continue };
+            let outer = &mut branches[parent];
+            outer.deep_visits += totals.visits + deep;
+            outer.inner.visits += totals.visits;
+            outer.inner.ticks += totals.ticks;
+            for (sum, count) in outer.inner.counts.iter_mut().zip(totals.counts) {
+                *sum = sum.wrapping_add(count);
+            }
+        }
+        branches
+    }
+
+    fn region(&self, branch: &Branch, branches: &[Branch]) -> RegionReport {
+        let Totals { visits, units, ticks, .. } = branch.totals;
+        let (inside, pair) = (&self.cost.inside, &self.cost.pair);
+        let all = corrected(ticks, visits, branch.deep_visits, inside.ticks, pair.ticks);
+        let own = corrected_own(&branch.totals, &branch.inner, self.cost);
+        let mut report = RegionReport {
+            name: branch.name.clone(),
+            tid: self.log.tid,
+            visits,
+            units,
+            ticks: figure(TICKS, all, visits, Tier::Sw),
+            own_ticks: figure(TICKS, own, visits, Tier::Sw),
+            events: self.events(branch),
+            verdict: String::new(),
+        };
+        report.verdict = self.verdict(&report, branch, branches, all);
+        report
+    }
+
+    /// The counts in a region, or why there are none.
+    fn events(&self, branch: &Branch) -> Vec<RegionEvent> {
+        let mut place = 0;
+        let mut events = Vec::new();
+        for (name, event) in self.asked.iter().zip(self.resolved) {
+            let absent = |reason: &str| Figure::absent("events", Tier::Sw, METHOD, reason);
+            let (name, count) = match event {
+                Err(reason) => (name.clone(), absent(reason)),
+                Ok(event) => {
+                    place += 1;
+                    (event.name.clone(), self.count(branch, event, place - 1))
+                }
+            };
+            events.push(RegionEvent { name, count });
+        }
+        events
+    }
+
+    fn count(&self, branch: &Branch, event: &Event, place: usize) -> Figure {
+        let absent = |reason: &str| Figure::absent(event.unit, Tier::Sw, METHOD, reason);
+        let tier = match &self.log.outcomes[place] {
+            Ok(tier) => *tier,
+            Err(refusal) => {
+                let fix = refusal.fix.as_ref().map(|fix| format!("; try: {fix}"));
+                return absent(&format!("{}{}", refusal.sentence, fix.unwrap_or_default()));
+            }
+        };
+        if self.log.has_lost_counters() {
+            return absent("somebody else took the counters meanwhile; run it again");
+        }
+        let (visits, deep) = (branch.totals.visits, branch.deep_visits);
+        let (inside, pair) = (&self.cost.inside.counts[place], &self.cost.pair.counts[place]);
+        let count = corrected(branch.totals.counts[place], visits, deep, *inside, *pair);
+        figure(event.unit, count, visits, tier)
+    }
+
+    /// What can be said of a region: its share of what is around it, and cycles per instruction.
+    fn verdict(
+        &self,
+        report: &RegionReport,
+        branch: &Branch,
+        branches: &[Branch],
+        ticks: Estimate,
+    ) -> String {
+        let visits = report.visits as f64;
+        let (visit, cost) = (ticks.value / visits, self.cost.pair.ticks.value);
+        let mut parts = Vec::new();
+        if report.visits == 0 {
+            parts.push("cannot tell: entered and not left yet".to_owned());
+        } else if visit < TIMES_THE_COST * cost {
+            parts.push(format!(
+                "cannot tell: a visit takes {} ticks, less than ten times the {} that measuring it \
+                 costs; put the region around more work, or let a Sampler count",
+                three_digits(visit.max(0.0)),
+                three_digits(cost)
+            ));
+        } else {
+            parts.push(self.share(branch, branches, ticks.value));
+            parts.extend(cycles_per_instruction(report));
+        }
+        if branch.totals.lost > 0 {
+            let lost = branch.totals.lost;
+            parts.push(format!(
+                "{lost} visits of regions inside were not kept: too deep or too many"
+            ));
+        }
+        parts.join("; ")
+    }
+
+    /// The share of what is around it, or for the outermost what a visit takes.
+    fn share(&self, branch: &Branch, branches: &[Branch], ticks: f64) -> String {
+        let outer = branch.node.parent.map(|parent| &branches[parent]);
+        match outer.filter(|outer| outer.node.parent.is_some() && outer.totals.visits > 0) {
+            Some(outer) => {
+                let (inside, pair) = (self.cost.inside.ticks, self.cost.pair.ticks);
+                let Totals { visits, ticks: shown, .. } = outer.totals;
+                let around = corrected(shown, visits, outer.deep_visits, inside, pair).value;
+                let percent = three_digits(ticks / around * 100.0);
+                format!("{percent} % of the ticks of {}", outer.name)
+            }
+            None => {
+                let visit = three_digits(ticks / branch.totals.visits as f64);
+                format!("{visit} ticks a visit")
+            }
+        }
+    }
+}
+
+fn cycles_per_instruction(report: &RegionReport) -> Option<String> {
+    let count = |name| {
+        let event = report.events.iter().find(|event| event.name == name)?;
+        event.count.as_number().filter(|count| *count > 0.0)
+    };
+    let ratio = count("cycles")? / count("instructions")?;
+    Some(format!("{} cycles per instruction", three_digits(ratio)))
+}
+
+/// `shown` without what `visits` of the region and `deep` visits inside it cost (see `cost`).
+fn corrected(shown: u64, visits: u64, deep: u64, inside: Estimate, pair: Estimate) -> Estimate {
+    let (shown, visits, deep) = (shown as f64, visits as f64, deep as f64);
+    Estimate {
+        value: shown - visits * inside.value - deep * pair.value,
+        low: shown - visits * inside.high - deep * pair.high,
+        high: shown - visits * inside.low - deep * pair.low,
+        confidence: inside.confidence.min(pair.confidence),
+        n: visits as u64,
+    }
+}
+
+/// Likewise, without the ticks that the regions directly inside show.
+fn corrected_own(totals: &Totals, inner: &Totals, cost: &Cost) -> Estimate {
+    let (inside, pair) = (cost.inside.ticks, cost.pair.ticks);
+    // What a pair adds to the region around, beyond what the inner region shows itself.
+    let around = Estimate {
+        value: pair.value - inside.value,
+        low: pair.low - inside.high,
+        high: pair.high - inside.low,
+        ..pair
+    };
+    let shown = totals.ticks.saturating_sub(inner.ticks);
+    corrected(shown, totals.visits, inner.visits, inside, around)
+}
+
+/// A number with the interval of what was subtracted; exact where nothing was.
+fn figure(unit: &str, estimate: Estimate, visits: u64, tier: Tier) -> Figure {
+    if visits == 0 {
+        return Figure::absent(unit, tier, METHOD, "entered and not left yet");
+    }
+    if estimate.value < 0.0 {
+        let reason = "less than what measuring it costs; put the region around more work";
+        return Figure::absent(unit, tier, METHOD, reason);
+    }
+    if estimate.low == estimate.high {
+        return Figure { n: visits, ..Figure::exact(unit, estimate.value, tier, METHOD) };
+    }
+    Figure::number(unit, Estimate { low: estimate.low.max(0.0), ..estimate }, tier, METHOD)
+}
+
+/// What people quote: per region of all threads together, `NAME.ticks_per_visit` and, where units
+/// of work were reported, `NAME.ticks_per_unit` and `NAME.EVENT_per_unit`.
+pub(crate) fn quoted(report: &RegionsReport) -> BTreeMap<String, Figure> {
+    let mut names: BTreeMap<&str, Vec<&RegionReport>> = BTreeMap::new();
+    for region in &report.regions {
+        names.entry(&region.name).or_default().push(region);
+    }
+    let mut figures = BTreeMap::from([("own_ticks".to_owned(), report.own_ticks.clone())]);
+    for (name, threads) in names {
+        let visits: u64 = threads.iter().map(|region| region.visits).sum();
+        let units: u64 = threads.iter().map(|region| region.units).sum();
+        let ticks = sum(threads.iter().map(|region| &region.ticks));
+        figures.insert(format!("{name}.ticks_per_visit"), per(&ticks, visits, "visit"));
+        if units == 0 {
+            continue;
+        }
+        figures.insert(format!("{name}.ticks_per_unit"), per(&ticks, units, "unit"));
+        let events = threads.first().map_or(0, |region| region.events.len());
+        for event in 0..events {
+            let of_event = threads.iter().filter_map(|region| region.events.get(event));
+            let count = sum(of_event.map(|event| &event.count));
+            let event = &threads[0].events[event].name;
+            figures.insert(format!("{name}.{event}_per_unit"), per(&count, units, "unit"));
+        }
+    }
+    figures
+}
+
+/// The figures together; absent, with its reason, if one of them is.
+fn sum<'a>(figures: impl Iterator<Item = &'a Figure> + Clone) -> Figure {
+    let missing = figures.clone().find(|figure| figure.as_number().is_none());
+    let mut figures = figures.cloned();
+    let first = missing.cloned().or_else(|| figures.next());
+    let first = first.expect("a region has at least one thread");
+    if first.as_number().is_none() {
+        return first;
+    }
+    let number = |figure: &Figure| figure.as_number().unwrap_or(0.0);
+    figures.fold(first, |sum, next| {
+        let value = number(&sum) + number(&next);
+        let low = sum.low.unwrap_or(number(&sum)) + next.low.unwrap_or(number(&next));
+        let high = sum.high.unwrap_or(number(&sum)) + next.high.unwrap_or(number(&next));
+        let confidence = sum.confidence.or(next.confidence).unwrap_or(0.95);
+        let n = sum.n + next.n;
+        Figure::number(&sum.unit, Estimate { value, low, high, confidence, n }, sum.tier, METHOD)
+    })
+}
+
+fn per(figure: &Figure, units: u64, unit: &str) -> Figure {
+    let units = units as f64;
+    Figure {
+        value: match figure.as_number() {
+            Some(value) if units > 0.0 => linerate_record::Scalar::Number(value / units),
+            _ => linerate_record::Scalar::Absent,
+        },
+        unit: format!("{}/{unit}", figure.unit),
+        low: figure.low.map(|low| low / units),
+        high: figure.high.map(|high| high / units),
+        ..figure.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::Amount;
+    use proptest::prelude::*;
+
+    fn exactly(value: f64) -> Estimate {
+        Estimate { value, low: value, high: value, confidence: 0.95, n: 25 }
+    }
+
+    fn amount(ticks: f64, count: f64) -> Amount {
+        let mut counts = [exactly(0.0); crate::EVENTS_MAX];
+        counts[0] = exactly(count);
+        Amount { ticks: exactly(ticks), counts }
+    }
+
+    /// 30 ticks and 10 counts inside of 100 and 25 in all.
+    fn cost() -> Cost {
+        Cost { inside: amount(30.0, 10.0), pair: amount(100.0, 25.0) }
+    }
+
+    fn log(outcomes: &[crate::meter::Outcome]) -> Log {
+        let log = Log::new(7, outcomes, "read(2)");
+        log.cost.get_or_init(cost);
+        log.add(Region::OUTSIDE, None).unwrap();
+        log
+    }
+
+    fn event(name: &str) -> Result<Event, String> {
+        Ok(Event {
+            name: name.to_owned(),
+            native: None,
+            unit: "events",
+            class: linerate_counters::event::Class::Hardware,
+            selector: linerate_linux::perf::Selector::new(0, 0),
+            is_user_only: false,
+        })
+    }
+
+    fn regions(log: Log, events: &[Result<Event, String>]) -> RegionsReport {
+        let names = ["a", "b", "c"].map(str::to_owned);
+        let asked: Vec<String> = events
+            .iter()
+            .map(|event| event.as_ref().map_or("unknown".to_owned(), |event| event.name.clone()))
+            .collect();
+        report(&[Arc::new(log)], &names, &asked, events)
+    }
+
+    /// A visit of a made-up program: its own ticks and counts, and the visits inside it.
+    #[derive(Clone, Debug)]
+    struct Visit {
+        region: u32,
+        ticks: u64,
+        counts: u64,
+        inner: Vec<Visit>,
+    }
+
+    fn visits() -> impl Strategy<Value = Visit> {
+        let leaf = (0u32..3, 0u64..10_000, 0u64..10_000)
+            .prop_map(|(region, ticks, counts)| Visit { region, ticks, counts, inner: Vec::new() });
+        leaf.prop_recursive(4, 24, 4, |inner| {
+            (0u32..3, 0u64..10_000, 0u64..10_000, prop::collection::vec(inner, 0..4))
+                .prop_map(|(region, ticks, counts, inner)| Visit { region, ticks, counts, inner })
+        })
+    }
+
+    /// True ticks, true own ticks and true counts by path; visits noted in the log as a program
+    /// would show them, own cost included. Gives what the region around sees.
+    fn play(
+        visit: &Visit,
+        outer: (&str, usize),
+        log: &Log,
+        places: &mut BTreeMap<String, usize>,
+        truth: &mut BTreeMap<String, [u64; 3]>,
+    ) -> [u64; 2] {
+        let name = ["a", "b", "c"][visit.region as usize];
+        let path = if outer.0.is_empty() { name.to_owned() } else { format!("{}/{name}", outer.0) };
+        let place = *places
+            .entry(path.clone())
+            .or_insert_with(|| log.add(Region(visit.region), Some(outer.1)).unwrap().0);
+        let before = subtree(visit);
+        let mut shown = [visit.ticks + 30, visit.counts + 10];
+        for inner in &visit.inner {
+            let around = play(inner, (&path, place), log, places, truth);
+            shown = [shown[0] + around[0], shown[1] + around[1]];
+        }
+        log.nodes()[place].add_visit(shown[0], [shown[1]].into_iter());
+        let sums = truth.entry(path).or_default();
+        *sums = [sums[0] + before[0], sums[1] + visit.ticks, sums[2] + before[1]];
+        [shown[0] + 70, shown[1] + 15]
+    }
+
+    /// The true ticks and counts of a visit and all that is in it.
+    fn subtree(visit: &Visit) -> [u64; 2] {
+        let inner = visit.inner.iter().map(subtree);
+        inner.fold([visit.ticks, visit.counts], |sum, next| [sum[0] + next[0], sum[1] + next[1]])
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            failure_persistence: None,
+            rng_seed: proptest::test_runner::RngSeed::Fixed(1),
+            ..ProptestConfig::default()
+        })]
+
+        /// Whatever is nested in whatever: without the cost, the truth is left.
+        #[test]
+        fn the_cost_is_subtracted_exactly(program in prop::collection::vec(visits(), 1..4)) {
+            let log = log(&[Ok(Tier::Hw)]);
+            let (mut places, mut truth) = (BTreeMap::new(), BTreeMap::new());
+            for visit in &program {
+                play(visit, ("", 0), &log, &mut places, &mut truth);
+            }
+            let report = regions(log, &[event("instructions")]);
+            prop_assert_eq!(report.regions.len(), truth.len());
+            for region in &report.regions {
+                let [ticks, own, counts] = truth[&region.name];
+                prop_assert_eq!(region.ticks.as_number(), Some(ticks as f64), "{:?}", region);
+                prop_assert_eq!(region.own_ticks.as_number(), Some(own as f64), "{:?}", region);
+                let count = region.events[0].count.as_number();
+                prop_assert_eq!(count, Some(counts as f64), "{:?}", region);
+            }
+        }
+    }
+
+    /// One region, visited so often and showing so many ticks.
+    fn one(visits: u64, ticks: u64) -> RegionReport {
+        let log = log(&[]);
+        let (place, node) = log.add(Region(0), Some(0)).unwrap();
+        assert_eq!(place, 1);
+        (0..visits).for_each(|_| node.add_visit(ticks, std::iter::empty()));
+        regions(log, &[]).regions.remove(0)
+    }
+
+    #[test]
+    fn a_region_is_judged_from_ten_times_the_cost_on() {
+        let verdict = |ticks| one(4, ticks).verdict;
+        assert_eq!(verdict(1030), "1000 ticks a visit");
+        assert!(verdict(1029).starts_with("cannot tell: a visit takes 999 ticks, less than ten"));
+        assert_eq!(one(0, 0).verdict, "cannot tell: entered and not left yet");
+    }
+
+    #[test]
+    fn what_is_less_than_the_cost_is_absent_with_a_reason() {
+        let region = one(4, 29);
+        assert_eq!(region.ticks.as_number(), None);
+        assert!(region.ticks.reason.unwrap().contains("less than what measuring it costs"));
+        assert_eq!(one(0, 0).ticks.reason.unwrap(), "entered and not left yet");
+    }
+
+    #[test]
+    fn an_uncertain_cost_makes_an_interval() {
+        let spread = Estimate { low: 20.0, high: 45.0, ..exactly(30.0) };
+        let ticks = figure("ticks", corrected(1000, 4, 2, spread, exactly(100.0)), 4, Tier::Sw);
+        assert_eq!(ticks.as_number(), Some(680.0));
+        assert_eq!((ticks.low, ticks.high), (Some(620.0), Some(720.0)));
+    }
+
+    #[test]
+    fn a_verdict_has_the_share_and_cycles_per_instruction() {
+        let log = log(&[Ok(Tier::Hw), Ok(Tier::Hw)]);
+        let (outer, outer_node) = log.add(Region(0), Some(0)).unwrap();
+        let (_, inner_node) = log.add(Region(1), Some(outer)).unwrap();
+        inner_node.add_visit(3030, [2010, 4000].into_iter());
+        inner_node.add_lost();
+        outer_node.add_visit(6000 + 30 + 100, [1_000_025 + 10, 0].into_iter());
+        let report = regions(log, &[event("instructions"), event("cycles")]);
+        assert_eq!(
+            report.regions[1].verdict,
+            "50 % of the ticks of a; 2 cycles per instruction; 1 visits of regions inside were not \
+             kept: too deep or too many"
+        );
+        assert_eq!((report.tier, report.reading.as_str()), (Tier::Hw, "read(2)"));
+    }
+
+    #[test]
+    fn an_event_that_is_not_counted_says_why_in_its_place() {
+        let refusal = linerate_counters::refusal::Refusal {
+            cause: linerate_counters::refusal::Cause::NoVirtualPmu,
+            sentence: "no counters".to_owned(),
+            fix: Some("a command".to_owned()),
+        };
+        let log = log(&[Err(refusal), Ok(Tier::Sw)]);
+        let (_, node) = log.add(Region(0), Some(0)).unwrap();
+        node.add_visit(50_000, [0, 9].into_iter());
+        let events = [event("cycles"), Err("unknown event `x`".to_owned()), event("page_faults")];
+        let report = regions(log, &events);
+        let counts: Vec<_> = report.regions[0]
+            .events
+            .iter()
+            .map(|e| (e.name.as_str(), e.count.as_number(), e.count.reason.as_deref()))
+            .collect();
+        assert_eq!(
+            counts,
+            [
+                ("cycles", None, Some("no counters; try: a command")),
+                ("unknown", None, Some("unknown event `x`")),
+                ("page_faults", Some(9.0), None),
+            ]
+        );
+        assert_eq!(report.tier, Tier::Sw);
+    }
+
+    #[test]
+    fn threads_are_summed_for_scripts() {
+        let regions = [one(4, 1030), one(6, 2030)];
+        let mut regions = regions.map(|region| RegionReport { units: 10, ..region });
+        regions[1].tid = 8;
+        let report = RegionsReport {
+            tier: Tier::Sw,
+            reading: String::new(),
+            own_ticks: Figure::exact("ticks", 100.0, Tier::Sw, ""),
+            regions: regions.to_vec(),
+        };
+        let figures = quoted(&report);
+        assert_eq!(figures["a.ticks_per_visit"].as_number(), Some(1600.0));
+        assert_eq!(figures["a.ticks_per_unit"].as_number(), Some(800.0));
+        assert_eq!(figures["a.ticks_per_unit"].unit, "ticks/unit");
+        let absent = RegionsReport { regions: vec![one(4, 1030), one(0, 0)], ..report };
+        let figures = quoted(&absent);
+        assert_eq!(figures["a.ticks_per_visit"].as_number(), None);
+        assert!(figures["a.ticks_per_visit"].reason.is_some());
+    }
+}

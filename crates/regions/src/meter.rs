@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The counters of one thread, opened as one group and read as cheaply as this machine allows.
+//!
+//! The group is pinned: it is on the counters whenever its thread runs, or the kernel refuses it. So
+//! a region's counts are whole, and nothing is scaled. Left out: event sets that take turns
+//! ([`Sampler`](crate::Sampler) has them).
+
+use linerate_counters::event::{Class, Event};
+use linerate_counters::opener::Opener;
+use linerate_counters::refusal::{Attempt, Refusal, explain, never_scheduled};
+use linerate_counters::surroundings::Surroundings;
+use linerate_counters::user::{UserCounter, with_user_access};
+use linerate_linux::errno;
+use linerate_linux::perf::{self, OpenError, Request, Target};
+use linerate_record::Tier;
+use std::marker::PhantomData;
+
+/// Most events of one thread: no processor of the tables counts more at once in its general
+/// counters, and a frame of the stack of open regions has room for as many.
+pub const EVENTS_MAX: usize = 8;
+
+/// One reading of every event of a meter, in the order of [`Meter::outcomes`], refused ones 0.
+pub(crate) type Counts = [u64; EVENTS_MAX];
+
+/// What an event rests on, or why it is not counted.
+pub(crate) type Outcome = Result<Tier, Refusal>;
+
+/// How counts are had.
+#[derive(Debug)]
+enum Way {
+    /// There are none.
+    TicksOnly,
+    /// Without a system call. The group is kept for the moments in which that does not work.
+    User(Vec<UserCounter>),
+    /// By read(2) of the whole group.
+    Kernel,
+}
+
+/// The counters of the thread that opened it; stays there.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    way: Way,
+    /// The leader first.
+    group: Vec<perf::Event>,
+    /// For each member of the group, which event of the caller it is.
+    places: Vec<usize>,
+    outcomes: Vec<Outcome>,
+    stays_in_its_thread: PhantomData<*const ()>,
+}
+
+/// Who opens events, and what explains why one is refused.
+#[derive(Clone, Copy)]
+pub(crate) struct Machine<'a> {
+    pub(crate) opener: &'a dyn Opener,
+    pub(crate) surroundings: &'a Surroundings,
+    /// Whether the processor is one of the event tables'.
+    pub(crate) is_known_processor: bool,
+}
+
+impl Meter {
+    /// Opens `events` on the calling thread and starts them. Those that are refused are told by
+    /// [`Meter::outcomes`]; the others count.
+    ///
+    /// ```text
+    /// loop
+    ///     open a group of all events not yet refused; what does not open is refused
+    ///     start it and read it; if that works: done
+    ///     somebody else holds a counter: the last hardware event is refused
+    /// ```
+    pub(crate) fn open(machine: Machine<'_>, events: &[Event], user_only: bool) -> Self {
+        let mut meter = Self {
+            way: Way::TicksOnly,
+            group: Vec::new(),
+            places: Vec::new(),
+            outcomes: vec![Ok(Tier::Sw); events.len()],
+            stays_in_its_thread: PhantomData,
+        };
+        for (event, outcome) in events.iter().zip(&mut meter.outcomes).skip(EVENTS_MAX) {
+            let error = OpenError { errno: errno::EINVAL };
+            *outcome =
+                Err(machine.explain(error, event, &Request::new(event.selector), EVENTS_MAX));
+        }
+        loop {
+            meter.open_group(machine, events, user_only);
+            let Some(leader) = meter.group.first() else { return meter };
+            if leader.enable().is_ok() && leader.read().is_ok() {
+                break;
+            }
+            let is_hardware = |place: &&usize| events[**place].class == Class::Hardware;
+            let hardware = meter.places.iter().rev().find(is_hardware);
+            let last = *hardware.or(meter.places.last()).expect("a group has members");
+            meter.outcomes[last] = Err(never_scheduled(&events[last], machine.surroundings));
+        }
+        meter.way = meter.user_counters().map_or(Way::Kernel, Way::User);
+        meter
+    }
+
+    /// Opens the group anew, stopped.
+    fn open_group(&mut self, machine: Machine<'_>, events: &[Event], user_only: bool) {
+        self.group.clear();
+        self.places.clear();
+        for (place, event) in events.iter().enumerate() {
+            if self.outcomes[place].is_err() {
+                continue;
+            }
+            self.outcomes[place] = self.join(machine, event, user_only).map(|(member, tier)| {
+                self.group.push(member);
+                self.places.push(place);
+                tier
+            });
+        }
+    }
+
+    /// Opens one event in the group, counting kernel mode too where that is allowed.
+    fn join(
+        &self,
+        machine: Machine<'_>,
+        event: &Event,
+        user_only: bool,
+    ) -> Result<(perf::Event, Tier), Refusal> {
+        let leader = self.group.first();
+        let is_hardware = event.class == Class::Hardware;
+        let mut request = Request {
+            disabled: leader.is_none(),
+            pinned: leader.is_none(),
+            exclude_kernel: is_hardware && (user_only || event.is_user_only),
+            ..Request::new(event.selector)
+        };
+        if is_hardware {
+            request = with_user_access(request);
+        }
+        let open = |request: &Request| machine.opener.open(request, Target::CurrentThread, leader);
+        let mut result = open(&request);
+        let is_forbidden = matches!(&result, Err(error) if error.errno == errno::EACCES);
+        if is_forbidden && is_hardware && !request.exclude_kernel {
+            request.exclude_kernel = true;
+            result = open(&request);
+        }
+        let tier = match (is_hardware, request.exclude_kernel) {
+            (false, _) => Tier::Sw,
+            (true, false) => Tier::Hw,
+            (true, true) => Tier::User,
+        };
+        let refused = |error| machine.explain(error, event, &request, self.group.len());
+        result.map(|member| (member, tier)).map_err(refused)
+    }
+
+    /// The members as user counters, if every one of them can be read that way now.
+    fn user_counters(&self) -> Option<Vec<UserCounter>> {
+        let map = |event| UserCounter::map(event).ok().filter(|c| c.count().is_some());
+        self.group.iter().map(map).collect()
+    }
+
+    /// Per event asked for, what it rests on or why it is not counted.
+    pub(crate) fn outcomes(&self) -> &[Outcome] {
+        &self.outcomes
+    }
+
+    /// How counts are had, in the words of the record.
+    pub(crate) fn reading(&self) -> &'static str {
+        match self.way {
+            Way::TicksOnly => "timestamp counter only",
+            Way::User(_) => "user read",
+            Way::Kernel => "read(2)",
+        }
+    }
+
+    /// Reads every event into its place; whether that worked. It ceases to when the group lost its
+    /// counters, e.g. to a CPU put online whose watchdog takes one.
+    #[inline]
+    pub(crate) fn read(&self, counts: &mut Counts) -> bool {
+        match &self.way {
+            Way::TicksOnly => true,
+            Way::Kernel => self.ask(counts),
+            Way::User(counters) => {
+                for (counter, place) in counters.iter().zip(&self.places) {
+                    match counter.count() {
+                        Some(count) => counts[*place] = count,
+                        None => return self.ask(counts),
+                    }
+                }
+                true
+            }
+        }
+    }
+
+    /// The same by read(2).
+    fn ask(&self, counts: &mut Counts) -> bool {
+        let Some(Ok(reading)) = self.group.first().map(perf::Event::read) else { return false };
+        for (value, place) in reading.values().iter().zip(&self.places) {
+            counts[*place] = *value;
+        }
+        true
+    }
+
+    /// Starts counting again after [`Meter::stop`].
+    pub(crate) fn start(&self) {
+        // A group that cannot be started cannot be read either, which is told then.
+        let _ = self.group.first().map(perf::Event::enable);
+    }
+
+    /// Stops counting, so that others may have the counters.
+    pub(crate) fn stop(&self) {
+        let _ = self.group.first().map(perf::Event::disable);
+    }
+}
+
+impl Machine<'_> {
+    fn explain(
+        &self,
+        error: OpenError,
+        event: &Event,
+        request: &Request,
+        group_len: usize,
+    ) -> Refusal {
+        let (target, is_known_processor) = (Target::CurrentThread, self.is_known_processor);
+        let attempt = Attempt { event, request, target, group_len, is_known_processor };
+        explain(error, &attempt, self.surroundings)
+    }
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The regions of a program: their names, their threads, and the record of them.
+
+use crate::figures;
+use crate::meter::{Machine, Meter};
+use crate::thread::Thread;
+use crate::tree::Log;
+use linerate_counters::catalog::Catalog;
+use linerate_counters::event::Event;
+use linerate_counters::opener::Kernel;
+use linerate_counters::surroundings::Surroundings;
+use linerate_machine::provenance::{command_line, provenance};
+use linerate_record::regions::{RegionReport, RegionsReport};
+use linerate_record::{Body, Record};
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// What is counted if nobody says otherwise.
+pub const DEFAULT_EVENTS: [&str; 2] = ["instructions", "cycles"];
+
+/// What to count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Names of events, as `linerate stat --list` has them; at most [`EVENTS_MAX`](crate::EVENTS_MAX). None: ticks
+    /// alone, which is cheapest.
+    pub events: Vec<String>,
+    /// Whether to leave out what the kernel does for the thread.
+    pub user_only: bool,
+    /// Where [`Regions::finish`] writes the record, `%p` standing for the number of the process.
+    pub file: Option<PathBuf>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let events = DEFAULT_EVENTS.map(str::to_owned).to_vec();
+        Self { events, user_only: false, file: None }
+    }
+}
+
+impl Options {
+    /// As the environment has it: `LINERATE_REGIONS`, the file; `LINERATE_REGIONS_EVENTS`, names
+    /// separated by commas, or nothing for ticks alone. What is not there is as by default.
+    pub fn from_environment() -> Self {
+        let file = std::env::var_os("LINERATE_REGIONS").filter(|name| !name.is_empty());
+        let names = std::env::var("LINERATE_REGIONS_EVENTS").ok();
+        let split = |names: String| {
+            let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
+            names.map(str::to_owned).collect()
+        };
+        let default = Self::default();
+        Self {
+            events: names.map_or(default.events, split),
+            file: file.map(|name| with_process_number(Path::new(&name))),
+            user_only: default.user_only,
+        }
+    }
+}
+
+fn with_process_number(file: &Path) -> PathBuf {
+    match file.to_str() {
+        Some(name) => name.replace("%p", &std::process::id().to_string()).into(),
+        None => file.to_owned(),
+    }
+}
+
+/// A region of a program, by [`Regions::region`]; means nothing to other [`Regions`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Region(pub(crate) u32);
+
+impl Region {
+    /// What is around all regions.
+    pub(crate) const OUTSIDE: Self = Self(u32::MAX);
+    /// What the cost of measuring is measured with.
+    pub(crate) const CALIBRATION: Self = Self(u32::MAX - 1);
+}
+
+/// The regions of a program. Cloning gives another handle to the same ones.
+#[derive(Clone, Debug)]
+pub struct Regions {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    options: Options,
+    /// Looked up when the first thread needs them.
+    catalog: OnceLock<Catalog>,
+    /// The events of the options, likewise.
+    events: OnceLock<Vec<Result<Event, String>>>,
+    surroundings: Surroundings,
+    names: Mutex<Vec<String>>,
+    logs: Mutex<Vec<Arc<Log>>>,
+    sampled: Mutex<Vec<RegionReport>>,
+}
+
+/// The record could not be written.
+#[derive(Debug)]
+pub enum WriteError {
+    /// The file cannot be written.
+    File {
+        /// The file.
+        file: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// A number cannot be.
+    Record(linerate_record::WriteError),
+}
+
+impl fmt::Display for WriteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { file, error } => {
+                write!(f, "{}: {error}; name another file in LINERATE_REGIONS", file.display())
+            }
+            Self::Record(error) => write!(f, "the record of regions: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for WriteError {}
+
+impl Regions {
+    /// Regions that count what `options` say. Nothing is opened before the first thread.
+    pub fn new(options: &Options) -> Self {
+        let shared = Shared {
+            options: options.clone(),
+            catalog: OnceLock::new(),
+            events: OnceLock::new(),
+            surroundings: Surroundings::gather(),
+            names: Mutex::default(),
+            logs: Mutex::default(),
+            sampled: Mutex::default(),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The region of that name, new or not. Takes a lock: call it once per region, not per visit.
+    pub fn region(&self, name: &str) -> Region {
+        let mut names = lock(&self.shared.names);
+        let known = names.iter().position(|known| known == name);
+        let index = known.unwrap_or_else(|| {
+            names.push(name.to_owned());
+            names.len() - 1
+        });
+        Region(u32::try_from(index).unwrap_or(Region::OUTSIDE.0))
+    }
+
+    /// Counts for the calling thread from now on. Opens its counters and measures what measuring
+    /// costs, for 0.05 to 2 ms; what it returns stays in the thread. One per thread is enough: a
+    /// second one counts with counters of its own.
+    pub fn thread(&self) -> Thread {
+        let thread = self.uncalibrated_thread();
+        thread.calibrate(|| drop(thread.enter(Region::CALIBRATION)));
+        thread
+    }
+
+    /// As [`Regions::thread`], the cost not measured yet.
+    pub(crate) fn uncalibrated_thread(&self) -> Thread {
+        let known: Vec<Event> = self.events().iter().flatten().cloned().collect();
+        let thread = Thread::new(self.meter(&known));
+        lock(&self.shared.logs).push(Arc::clone(thread.log()));
+        thread
+    }
+
+    /// Counters of the calling thread.
+    pub(crate) fn meter(&self, events: &[Event]) -> Meter {
+        let machine = Machine {
+            opener: &Kernel,
+            surroundings: &self.shared.surroundings,
+            is_known_processor: self.catalog().is_known_processor(),
+        };
+        Meter::open(machine, events, self.shared.options.user_only)
+    }
+
+    /// What the names mean here, or why they mean nothing.
+    pub(crate) fn look_up(&self, names: &[String]) -> Vec<Result<Event, String>> {
+        let resolve = |name: &String| self.catalog().resolve(name).map_err(|e| e.to_string());
+        names.iter().map(resolve).collect()
+    }
+
+    fn catalog(&self) -> &Catalog {
+        self.shared.catalog.get_or_init(Catalog::of_this_machine)
+    }
+
+    fn events(&self) -> &[Result<Event, String>] {
+        self.shared.events.get_or_init(|| self.look_up(&self.shared.options.events))
+    }
+
+    /// Adds what a sampler found.
+    pub(crate) fn add(&self, report: RegionReport) {
+        lock(&self.shared.sampled).push(report);
+    }
+
+    /// What was found up to now. Threads may be running: see each number of theirs as at most one
+    /// visit out.
+    pub fn report(&self) -> RegionsReport {
+        let names = lock(&self.shared.names).clone();
+        let logs = lock(&self.shared.logs).clone();
+        let asked = &self.shared.options.events;
+        let mut report = figures::report(&logs, &names, asked, self.events());
+        report.regions.extend(lock(&self.shared.sampled).iter().cloned());
+        report
+    }
+
+    /// The same as a record. Takes 20 ms the first time, to learn the rate of the ticks.
+    pub fn record(&self) -> Record {
+        let report = self.report();
+        let program = std::env::current_exe().ok();
+        let program =
+            program.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy());
+        let program = program.as_deref().unwrap_or("a program");
+        Record {
+            provenance: provenance(
+                &format!("{program} with linerate-regions {}", env!("CARGO_PKG_VERSION")),
+                None,
+                "not known: the program's own",
+                &command_line(),
+            ),
+            figures: figures::quoted(&report),
+            warnings: Vec::new(),
+            body: Body::Regions(Box::new(report)),
+        }
+    }
+
+    /// Writes the record.
+    ///
+    /// # Errors
+    /// [`WriteError`].
+    pub fn write(&self, file: &Path) -> Result<(), WriteError> {
+        let json = self.record().to_json_pretty().map_err(WriteError::Record)?;
+        std::fs::write(file, json)
+            .map_err(|error| WriteError::File { file: file.to_owned(), error })
+    }
+
+    /// Writes the record to the file of the options, if they have one; its name.
+    ///
+    /// # Errors
+    /// [`WriteError`].
+    pub fn finish(&self) -> Result<Option<&Path>, WriteError> {
+        let Some(file) = self.shared.options.file.as_deref() else { return Ok(None) };
+        self.write(file).map(|()| Some(file))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

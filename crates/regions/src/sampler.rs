@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Counting in a packet loop without touching every packet: the counters are read every N packets,
+//! and event sets take turns.
+//!
+//! The shape is that of the profiling interface of Netra DPS: a strand says now and then how many
+//! packets it has done; when N more are done, the counters are read and the next pair of events is
+//! started; when every pair had its turn often enough, the strand is told to dump. Two things differ.
+//! There a turn began when the number of packets was a multiple of N, which bursts step over; here
+//! it begins once N packets are done, however many came at once. There the pairs followed each other
+//! in a fixed order, which may keep step with the load; here the order of each round is random.
+//!
+//! ```text
+//! update(packets):
+//!     if packets < next: return
+//!     note ticks, counts of this turn's set, and packets since the turn began
+//!     the next set: in this round's order, or in a fresh random order
+//!     next = packets + N
+//! ```
+//!
+//! Left out: the interval of an event's total when fewer than two turns counted it; there is none.
+
+use crate::meter::{EVENTS_MAX, Meter};
+use crate::regions::Regions;
+use linerate_counters::event::Event;
+use linerate_linux::thread_id;
+use linerate_machine::ticks::ticks;
+use linerate_record::regions::{RegionEvent, RegionReport};
+use linerate_record::stats::{Estimate, block_bootstrap_ratio};
+use linerate_record::{Figure, Tier};
+use std::num::{NonZeroU32, NonZeroU64};
+
+/// When a [`Sampler`] reads, and what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    /// The events of each set; those of one set are counted at the same time.
+    pub sets: Vec<Vec<String>>,
+    /// Packets of a turn, at least.
+    pub every: NonZeroU64,
+    /// How often each set has its turn before the sampler is full.
+    pub rounds: NonZeroU32,
+    /// Draws the order of the sets.
+    pub seed: u64,
+}
+
+/// One turn of one set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// Which set of the schedule.
+    pub set: usize,
+    /// Packets done in this turn.
+    pub packets: u64,
+    /// How long it took.
+    pub ticks: u64,
+    /// The count of each event of the set; `None` for those that are not counted.
+    pub counts: Vec<Option<u64>>,
+}
+
+/// Counts every N packets, in the thread that made it.
+#[derive(Debug)]
+pub struct Sampler {
+    regions: Regions,
+    name: String,
+    schedule: Schedule,
+    sets: Vec<Set>,
+    /// The sets still to come in this round.
+    round: Vec<usize>,
+    random: u64,
+    turn: Option<Turn>,
+    /// No turn ends before this many packets are done.
+    next: u64,
+    samples: Vec<Sample>,
+}
+
+/// The events of a set, and their counters.
+#[derive(Debug)]
+struct Set {
+    events: Vec<Result<Event, String>>,
+    meter: Meter,
+}
+
+/// What there was when a turn began.
+#[derive(Debug)]
+struct Turn {
+    set: usize,
+    packets: u64,
+    ticks: u64,
+    counts: [u64; EVENTS_MAX],
+}
+
+const METHOD: &str = "read every N packets, sets in random order; per packet times all packets";
+const CONFIDENCE: f64 = 0.95;
+
+impl Sampler {
+    /// Opens the sets on the calling thread; `name` is that of the region in the report.
+    pub fn new(regions: &Regions, name: &str, schedule: Schedule) -> Self {
+        let sets: Vec<Set> = schedule.sets.iter().map(|names| Set::open(regions, names)).collect();
+        let room = sets.len() * schedule.rounds.get() as usize;
+        Self {
+            regions: regions.clone(),
+            name: name.to_owned(),
+            // A seed of 0 would stay 0.
+            random: schedule.seed | 1,
+            schedule,
+            round: Vec::with_capacity(sets.len()),
+            sets,
+            turn: None,
+            next: 0,
+            samples: Vec::with_capacity(room),
+        }
+    }
+
+    /// Says that `packets` packets are done since the program began. Between turns this is one
+    /// comparison; at the end of one it reads and changes the counters, which takes some system
+    /// calls. True once every set had all its turns: then nothing more is counted until
+    /// [`Sampler::dump`].
+    #[inline]
+    pub fn update(&mut self, packets: u64) -> bool {
+        if packets < self.next { self.is_full() } else { self.end_turn(packets) }
+    }
+
+    #[cold]
+    fn end_turn(&mut self, packets: u64) -> bool {
+        let now = ticks();
+        if let Some(turn) = self.turn.take() {
+            let set = &self.sets[turn.set];
+            let mut counts = [0; EVENTS_MAX];
+            let is_read = set.meter.read(&mut counts);
+            set.meter.stop();
+            let differences =
+                counts.iter().zip(turn.counts).map(|(now, then)| now.wrapping_sub(then));
+            self.samples.push(Sample {
+                set: turn.set,
+                packets: packets - turn.packets,
+                ticks: now.saturating_sub(turn.ticks),
+                counts: set.by_name(differences, is_read),
+            });
+        }
+        if self.is_full() {
+            self.next = u64::MAX;
+            return true;
+        }
+        self.begin_turn(packets);
+        false
+    }
+
+    fn begin_turn(&mut self, packets: u64) {
+        let Some(set) = self.next_set() else {
+            self.next = u64::MAX;
+            return;
+        };
+        let meter = &self.sets[set].meter;
+        let mut counts = [0; EVENTS_MAX];
+        meter.start();
+        // What cannot be read now cannot be read at the end of the turn either.
+        meter.read(&mut counts);
+        self.next = packets.saturating_add(self.schedule.every.get());
+        self.turn = Some(Turn { set, packets, ticks: ticks(), counts });
+    }
+
+    /// The next of this round, drawn from those that had no turn in it yet; `None` without sets.
+    fn next_set(&mut self) -> Option<usize> {
+        if self.round.is_empty() {
+            self.round.extend(0..self.sets.len());
+        }
+        if self.round.is_empty() {
+            return None;
+        }
+        // Marsaglia, "Xorshift RNGs" (2003), 64 bits, shifts 13, 7, 17.
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        let drawn = (self.random >> 11) % self.round.len() as u64;
+        Some(self.round.swap_remove(drawn as usize))
+    }
+
+    /// Whether every set had all its turns.
+    pub fn is_full(&self) -> bool {
+        !self.samples.is_empty() && self.samples.len() == self.room()
+    }
+
+    fn room(&self) -> usize {
+        self.sets.len() * self.schedule.rounds.get() as usize
+    }
+
+    /// The turns since the last dump.
+    pub fn samples(&self) -> &[Sample] {
+        &self.samples
+    }
+
+    /// Adds what was found to the report of the regions, and starts again with the next update.
+    pub fn dump(&mut self) {
+        if !self.samples.is_empty() {
+            self.regions.add(self.report());
+        }
+        if let Some(turn) = self.turn.take() {
+            self.sets[turn.set].meter.stop();
+        }
+        self.samples.clear();
+        self.round.clear();
+        self.next = 0;
+    }
+
+    /// What the turns since the last dump say, as one region whose units are packets.
+    fn report(&self) -> RegionReport {
+        let packets: u64 = self.samples.iter().map(|sample| sample.packets).sum();
+        let ticks: u64 = self.samples.iter().map(|sample| sample.ticks).sum();
+        let n = self.samples.len() as u64;
+        let events = self.sets.iter().enumerate().flat_map(|(set, events)| {
+            (0..events.events.len()).map(move |place| self.event(set, place, packets))
+        });
+        let ticks_figure =
+            Figure { n, ..Figure::exact("ticks", ticks as f64, Tier::Sw, "between readings") };
+        RegionReport {
+            name: self.name.clone(),
+            tid: thread_id(),
+            visits: n,
+            units: packets,
+            own_ticks: ticks_figure.clone(),
+            ticks: ticks_figure,
+            events: events.collect(),
+            verdict: format!(
+                "sampled: {n} turns of {} packets or more, {} sets of events",
+                self.schedule.every,
+                self.sets.len()
+            ),
+        }
+    }
+
+    /// The estimate of an event for all packets, from the turns that counted it.
+    fn event(&self, set: usize, place: usize, packets: u64) -> RegionEvent {
+        let absent = |unit: &str, reason: &str| Figure::absent(unit, Tier::Sw, METHOD, reason);
+        let asked = &self.schedule.sets[set][place];
+        let event = match &self.sets[set].events[place] {
+            Ok(event) => event,
+            Err(reason) => {
+                return RegionEvent { name: asked.clone(), count: absent("events", reason) };
+            }
+        };
+        let (counts, done): (Vec<f64>, Vec<f64>) = self
+            .samples
+            .iter()
+            .filter(|sample| sample.set == set)
+            .filter_map(|sample| Some((sample.counts[place]? as f64, sample.packets as f64)))
+            .unzip();
+        let count = match self.sets[set].outcome(place) {
+            Err(reason) => absent(event.unit, &reason),
+            Ok(_) if counts.is_empty() => absent(event.unit, "no turn counted it"),
+            Ok(tier) => {
+                let ratio = block_bootstrap_ratio(&counts, &done, CONFIDENCE, self.schedule.seed);
+                let all = packets as f64;
+                let scaled = Estimate {
+                    value: ratio.value * all,
+                    low: ratio.low * all,
+                    high: ratio.high * all,
+                    ..ratio
+                };
+                Figure::number(event.unit, scaled, tier, METHOD)
+            }
+        };
+        RegionEvent { name: event.name.clone(), count }
+    }
+}
+
+impl Set {
+    fn open(regions: &Regions, names: &[String]) -> Self {
+        let events = regions.look_up(names);
+        let known: Vec<Event> = events.iter().flatten().cloned().collect();
+        let meter = regions.meter(&known);
+        meter.stop();
+        Self { events, meter }
+    }
+
+    /// What the event at a place rests on, or why it is not counted.
+    fn outcome(&self, place: usize) -> Result<Tier, String> {
+        if let Err(reason) = &self.events[place] {
+            return Err(reason.clone());
+        }
+        match &self.meter.outcomes()[self.known_place(place)] {
+            Ok(tier) => Ok(*tier),
+            Err(refusal) => Err(refusal.sentence.clone()),
+        }
+    }
+
+    /// Where the meter has the event, which knows those only that there are.
+    fn known_place(&self, place: usize) -> usize {
+        self.events[..place].iter().flatten().count()
+    }
+
+    fn by_name(&self, counts: impl Iterator<Item = u64>, is_read: bool) -> Vec<Option<u64>> {
+        let counts: Vec<u64> = counts.collect();
+        let of = |place| self.outcome(place).ok().map(|_| counts[self.known_place(place)]);
+        (0..self.events.len()).map(|place| of(place).filter(|_| is_read)).collect()
+    }
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Entering and leaving regions: the part that runs in the measured program.
+
+use crate::cost;
+use crate::meter::{Counts, EVENTS_MAX, Meter};
+use crate::regions::Region;
+use crate::tree::{Log, Node};
+use linerate_linux::thread_id;
+use linerate_machine::ticks::ticks;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// Most regions open at once in a thread; deeper ones are not kept, and the report says so.
+const DEPTH_MAX: usize = 64;
+
+/// The regions of the thread that made it, by [`Regions::thread`](crate::Regions::thread).
+#[derive(Debug)]
+pub struct Thread {
+    meter: Meter,
+    log: Arc<Log>,
+    open: RefCell<Open>,
+}
+
+/// Which regions are open, and where each is noted.
+#[derive(Debug)]
+struct Open {
+    places: Vec<Place>,
+    frames: Vec<Frame>,
+    /// Entries so far; numbers frames.
+    serial: u64,
+}
+
+/// A node of the log, and the way on.
+#[derive(Debug)]
+struct Place {
+    node: Arc<Node>,
+    inner: Vec<(Region, usize)>,
+}
+
+/// A region that was entered and not left.
+#[derive(Debug)]
+struct Frame {
+    place: usize,
+    serial: u64,
+    ticks: u64,
+    counts: Counts,
+}
+
+/// No frame has this serial.
+const NOT_KEPT: u64 = 0;
+
+/// The outermost place: outside of all regions.
+const OUTSIDE: usize = 0;
+
+/// Being inside a region; leaves it when dropped. Regions entered after it and still open are left
+/// with it.
+#[derive(Debug)]
+#[must_use = "the region is left at once if this is not kept"]
+pub struct Inside<'a> {
+    thread: &'a Thread,
+    serial: u64,
+}
+
+impl Inside<'_> {
+    /// Reports work done in the innermost region that is open, e.g. packets.
+    #[inline]
+    pub fn add_units(&self, units: u64) {
+        self.thread.add_units(units);
+    }
+}
+
+impl Drop for Inside<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.thread.end(self.serial);
+    }
+}
+
+impl Thread {
+    /// `meter` was opened by the calling thread. What measuring costs is measured by the caller.
+    pub(crate) fn new(meter: Meter) -> Self {
+        let log = Arc::new(Log::new(thread_id(), meter.outcomes(), meter.reading()));
+        let (_, outside) = log.add(Region::OUTSIDE, None).expect("the first of many");
+        let places = vec![Place { node: outside, inner: Vec::new() }];
+        let frames = Vec::with_capacity(DEPTH_MAX);
+        Self { meter, log, open: RefCell::new(Open { places, frames, serial: NOT_KEPT }) }
+    }
+
+    /// Measures what measuring costs; `pair` enters and leaves [`Region::CALIBRATION`] as the
+    /// program enters and leaves its own.
+    pub(crate) fn calibrate(&self, pair: impl FnMut()) {
+        let Some(node) = self.calibration_node() else { return };
+        let cost = cost::measure(&self.meter, &node, pair);
+        self.log.cost.get_or_init(|| cost);
+    }
+
+    fn calibration_node(&self) -> Option<Arc<Node>> {
+        let mut open = self.open.try_borrow_mut().ok()?;
+        let place = open.place_of(Region::CALIBRATION, &self.log)?;
+        Some(Arc::clone(&open.places[place].node))
+    }
+
+    pub(crate) fn log(&self) -> &Arc<Log> {
+        &self.log
+    }
+
+    /// Enters a region, until what is returned is dropped. It may be open already: then it is shown
+    /// inside itself.
+    #[inline]
+    pub fn enter(&self, region: Region) -> Inside<'_> {
+        Inside { thread: self, serial: self.begin(region) }
+    }
+
+    /// Reports work done in the innermost region that is open; outside of all it counts nowhere.
+    #[inline]
+    pub fn add_units(&self, units: u64) {
+        // Borrowed already if this is a signal handler that interrupted an edge: then not kept.
+        let Ok(open) = self.open.try_borrow() else { return };
+        if let Some(frame) = open.frames.last() {
+            open.places[frame.place].node.add_units(units);
+        }
+    }
+
+    /// Enters; the serial number of the visit. The counters and, last, the clock are read after
+    /// everything else, so that little of this lies inside the region.
+    #[inline]
+    pub(crate) fn begin(&self, region: Region) -> u64 {
+        let Ok(mut open) = self.open.try_borrow_mut() else { return NOT_KEPT };
+        let Some(place) = open.place_of(region, &self.log) else { return NOT_KEPT };
+        open.serial += 1;
+        let serial = open.serial;
+        open.frames.push(Frame { place, serial, ticks: 0, counts: [0; EVENTS_MAX] });
+        let frame = open.frames.last_mut().expect("it has just been pushed");
+        if !self.meter.read(&mut frame.counts) {
+            self.log.lose_counters();
+        }
+        frame.ticks = ticks();
+        serial
+    }
+
+    /// Leaves the visit of that number and what was entered in it; nothing if it was left already.
+    #[inline]
+    pub(crate) fn end(&self, serial: u64) {
+        let now = ticks();
+        if serial == NOT_KEPT {
+            return;
+        }
+        let mut counts = [0; EVENTS_MAX];
+        if !self.meter.read(&mut counts) {
+            self.log.lose_counters();
+        }
+        let Ok(mut open) = self.open.try_borrow_mut() else { return };
+        if !open.frames.iter().rev().any(|frame| frame.serial == serial) {
+            return;
+        }
+        while let Some(frame) = open.frames.pop_if(|frame| frame.serial >= serial) {
+            let node = &open.places[frame.place].node;
+            let events = self.meter.outcomes().len();
+            let differences = counts.iter().zip(&frame.counts).take(events);
+            // Unserialised reads on two processors may be out by some ticks.
+            node.add_visit(
+                now.saturating_sub(frame.ticks),
+                differences.map(|(now, then)| now.wrapping_sub(*then)),
+            );
+        }
+    }
+
+    /// Leaves the innermost visit of `region`; whether there was one.
+    #[inline]
+    pub(crate) fn leave(&self, region: Region) -> bool {
+        let serial = {
+            let Ok(open) = self.open.try_borrow() else { return false };
+            let mut frames = open.frames.iter().rev();
+            frames.find(|f| open.places[f.place].node.region == region).map(|f| f.serial)
+        };
+        self.end(serial.unwrap_or(NOT_KEPT));
+        serial.is_some()
+    }
+}
+
+impl Open {
+    /// The place of `region` inside what is open; `None` if there is no room for it.
+    #[inline]
+    fn place_of(&mut self, region: Region, log: &Log) -> Option<usize> {
+        let here = self.frames.last().map_or(OUTSIDE, |frame| frame.place);
+        if self.frames.len() >= DEPTH_MAX {
+            self.places[here].node.add_lost();
+            return None;
+        }
+        let known = self.places[here].inner.iter().find(|(inner, _)| *inner == region);
+        known.map(|(_, place)| *place).or_else(|| self.add_place(region, here, log))
+    }
+
+    #[cold]
+    fn add_place(&mut self, region: Region, here: usize, log: &Log) -> Option<usize> {
+        let Some((place, node)) = log.add(region, Some(here)) else {
+            self.places[here].node.add_lost();
+            return None;
+        };
+        // Places and nodes are added together, so they have the same numbers.
+        self.places.push(Place { node, inner: Vec::new() });
+        self.places[here].inner.push((region, place));
+        Some(place)
+    }
+}

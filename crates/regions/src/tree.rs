@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is known of the regions of a thread: written by that thread, read by anybody at any time.
+//!
+//! Every number has one writer, so that adding to it is a load and a store. A reader may find a
+//! visit counted whose ticks are still to come, or the other way round: a running thread is at most
+//! one visit out.
+
+use crate::cost::Cost;
+use crate::meter::{Counts, EVENTS_MAX, Outcome};
+use crate::regions::Region;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// A region inside the regions that were open when it was entered.
+#[derive(Debug)]
+pub(crate) struct Node {
+    /// Which region.
+    pub(crate) region: Region,
+    /// The node it was entered in; `None` at the root.
+    pub(crate) parent: Option<usize>,
+    visits: AtomicU64,
+    units: AtomicU64,
+    ticks: AtomicU64,
+    counts: [AtomicU64; EVENTS_MAX],
+    lost: AtomicU64,
+}
+
+/// The numbers of a node at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Totals {
+    /// How often it was left.
+    pub(crate) visits: u64,
+    /// Units of work reported in it.
+    pub(crate) units: u64,
+    /// Ticks between entering and leaving, all visits together.
+    pub(crate) ticks: u64,
+    /// Counts of events, likewise.
+    pub(crate) counts: Counts,
+    /// Visits of inner regions that were not kept, because the limits of [`Log`] were reached.
+    pub(crate) lost: u64,
+}
+
+fn add(to: &AtomicU64, n: u64) {
+    to.store(to.load(Relaxed).wrapping_add(n), Relaxed);
+}
+
+impl Node {
+    fn new(region: Region, parent: Option<usize>) -> Self {
+        let zero = AtomicU64::default;
+        Self {
+            region,
+            parent,
+            visits: zero(),
+            units: zero(),
+            ticks: zero(),
+            counts: Default::default(),
+            lost: zero(),
+        }
+    }
+
+    /// Its thread left it. `events`: how many counts there are.
+    #[inline]
+    pub(crate) fn add_visit(&self, ticks: u64, counts: impl Iterator<Item = u64>) {
+        add(&self.visits, 1);
+        add(&self.ticks, ticks);
+        for (total, count) in self.counts.iter().zip(counts) {
+            add(total, count);
+        }
+    }
+
+    /// Its thread did work in it.
+    #[inline]
+    pub(crate) fn add_units(&self, units: u64) {
+        add(&self.units, units);
+    }
+
+    /// Its thread entered a region in it that has no place.
+    pub(crate) fn add_lost(&self) {
+        add(&self.lost, 1);
+    }
+
+    /// Its numbers now.
+    pub(crate) fn totals(&self) -> Totals {
+        Totals {
+            visits: self.visits.load(Relaxed),
+            units: self.units.load(Relaxed),
+            ticks: self.ticks.load(Relaxed),
+            counts: std::array::from_fn(|event| self.counts[event].load(Relaxed)),
+            lost: self.lost.load(Relaxed),
+        }
+    }
+}
+
+/// Everything about one thread.
+#[derive(Debug)]
+pub(crate) struct Log {
+    /// The thread's number.
+    pub(crate) tid: u32,
+    /// Per event, what it rests on or why it is not counted.
+    pub(crate) outcomes: Vec<Outcome>,
+    /// How counts are had.
+    pub(crate) reading: &'static str,
+    /// What measuring costs, once it is known.
+    pub(crate) cost: OnceLock<Cost>,
+    nodes: Mutex<Vec<Arc<Node>>>,
+    has_lost_counters: AtomicBool,
+}
+
+/// Most nodes of a thread. A program that enters regions by recursion has one per depth and path.
+const NODES_MAX: usize = 4096;
+
+impl Log {
+    pub(crate) fn new(tid: u32, outcomes: &[Outcome], reading: &'static str) -> Self {
+        Self {
+            tid,
+            outcomes: outcomes.to_vec(),
+            reading,
+            cost: OnceLock::new(),
+            nodes: Mutex::new(Vec::new()),
+            has_lost_counters: AtomicBool::new(false),
+        }
+    }
+
+    /// Adds a node; `None` when there are too many. By the log's thread only.
+    pub(crate) fn add(&self, region: Region, parent: Option<usize>) -> Option<(usize, Arc<Node>)> {
+        let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        if nodes.len() >= NODES_MAX {
+            return None;
+        }
+        let node = Arc::new(Node::new(region, parent));
+        nodes.push(Arc::clone(&node));
+        Some((nodes.len() - 1, node))
+    }
+
+    /// The nodes so far, parents before what is in them.
+    pub(crate) fn nodes(&self) -> Vec<Arc<Node>> {
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes that the counters could not be read at some edge.
+    pub(crate) fn lose_counters(&self) {
+        self.has_lost_counters.store(true, Relaxed);
+    }
+
+    /// Whether the counters could not be read at some edge.
+    pub(crate) fn has_lost_counters(&self) -> bool {
+        self.has_lost_counters.load(Relaxed)
+    }
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The C interface, as a C program uses it: compiled, linked with both libraries, run, its record
+//! read.
+
+use linerate_record::regions::RegionsReport;
+use linerate_record::{Body, Record};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+
+/// What a C program that links std needs (`rustc --print native-static-libs`).
+const SYSTEM_LIBRARIES: &[&str] = &["-lpthread", "-ldl", "-lm"];
+
+fn folder_of_libraries() -> PathBuf {
+    let test = std::env::current_exe().expect("a test knows its own file");
+    test.parent().expect("it lies in a folder").to_owned()
+}
+
+/// The library with that end that was built last: cargo may keep older ones.
+fn library(end: &str) -> PathBuf {
+    let files = std::fs::read_dir(folder_of_libraries()).expect("the folder can be read");
+    let is_library = |file: &PathBuf| {
+        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        name.starts_with("liblinerate_regions") && name.ends_with(end)
+    };
+    let built = |file: &PathBuf| {
+        file.metadata().and_then(|data| data.modified()).unwrap_or(SystemTime::UNIX_EPOCH)
+    };
+    let libraries = files.flatten().map(|entry| entry.path()).filter(is_library);
+    libraries.max_by_key(built).unwrap_or_else(|| panic!("no liblinerate_regions*{end}"))
+}
+
+fn package() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Compiles a C file with a library; `None` where there is no compiler.
+fn compile(source: &Path, library: &Path, to: &Path, flags: &[&str]) -> Option<()> {
+    let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
+    let output = Command::new(&compiler)
+        .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1", "-I"])
+        .arg(package().join("include"))
+        .args(flags)
+        .arg(source)
+        .arg(library)
+        .args(SYSTEM_LIBRARIES)
+        .arg("-o")
+        .arg(to)
+        .output();
+    let Ok(output) = output else {
+        println!("SKIP: no C compiler `{compiler}`");
+        return None;
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(())
+}
+
+/// What a program wrote about its regions, with these events asked for.
+fn record_of(program: &Path, events: &str) -> RegionsReport {
+    let file = program.with_extension("%p.json");
+    let mut command = Command::new(program);
+    command.env("LINERATE_REGIONS", &file).env("LINERATE_REGIONS_EVENTS", events);
+    let mut child = command.env("LD_LIBRARY_PATH", folder_of_libraries()).spawn().unwrap();
+    assert!(child.wait().unwrap().success());
+    let file = program.with_extension(format!("{}.json", child.id()));
+    let json = std::fs::read_to_string(file).expect("the record was written at the end");
+    match Record::from_json(&json).unwrap().body {
+        Body::Regions(report) => *report,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_program_with_threads_writes_its_regions() {
+    let folder = tempfile::tempdir().unwrap();
+    for end in [".so", ".a"] {
+        let program = folder.path().join("packets");
+        let source = package().join("examples/packets.c");
+        if compile(&source, &library(end), &program, &[]).is_none() {
+            return;
+        }
+        let report = record_of(&program, "");
+        assert_eq!(report.reading, "timestamp counter only");
+        assert!(report.own_ticks.as_number().unwrap() > 0.0);
+        let mut regions: Vec<_> =
+            report.regions.iter().map(|r| (r.name.as_str(), r.visits, r.units)).collect();
+        regions.sort_unstable();
+        let (burst, fill) = (("burst", 200, 0), ("burst/fill", 200, 0));
+        let (sum, sampled) = (("burst/sum", 200, 6400), ("sampled", 8, 5120));
+        assert_eq!(regions, [burst, burst, fill, fill, sum, sum, sampled], "{end}");
+        let mut threads: Vec<u32> = report.regions.iter().map(|region| region.tid).collect();
+        threads.sort_unstable();
+        threads.dedup();
+        assert_eq!(threads.len(), 2, "{end}");
+    }
+}
+
+#[test]
+fn what_is_not_there_is_said_and_the_rest_is_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("packets");
+    let source = package().join("examples/packets.c");
+    if compile(&source, &library(".so"), &program, &[]).is_none() {
+        return;
+    }
+    let report = record_of(&program, "page_faults,no_such_event");
+    for region in report.regions.iter().filter(|region| region.name != "sampled") {
+        let [faults, unknown] = &region.events[..] else { panic!("{region:?}") };
+        let reason = unknown.count.reason.as_deref().unwrap();
+        assert!(reason.contains("no_such_event"), "{reason}");
+        assert_eq!((faults.name.as_str(), unknown.name.as_str()), ("page_faults", "no_such_event"));
+        assert!(faults.count.as_number().is_some() || faults.count.reason.is_some(), "{faults:?}");
+    }
+}
+
+#[test]
+fn misuse_and_forks_do_no_harm() {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, program) = (folder.path().join("misuse.c"), folder.path().join("misuse"));
+    std::fs::write(&source, MISUSE).unwrap();
+    if compile(&source, &library(".so"), &program, &["-D_GNU_SOURCE"]).is_none() {
+        return;
+    }
+    let report = record_of(&program, "");
+    let found: Vec<_> = report.regions.iter().map(|r| (r.name.as_str(), r.visits)).collect();
+    assert_eq!(found, [("outer", 2), ("outer/inner", 1)]);
+    // The child wrote nothing: there is one record, the parent's.
+    let records = std::fs::read_dir(folder.path()).unwrap().flatten();
+    let records = records.filter(|entry| entry.path().extension().is_some_and(|e| e == "json"));
+    assert_eq!(records.count(), 1);
+}
+
+const MISUSE: &str = r#"
+#include <linerate/regions.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int main(void)
+{
+    uint32_t outer = lr_region("outer"), inner = lr_region("inner"), none = lr_region(NULL);
+    int status, good;
+
+    good = lr_region_leave(outer) == -1;          /* not open */
+    lr_region_add_units(7);                       /* in nothing */
+    lr_region_enter(outer);
+    lr_region_enter(inner);                       /* left with the outer one */
+    lr_region_enter(none);
+    good = good && lr_region_leave(none) == -1;
+    good = good && lr_region_leave(outer) == 0 && lr_region_leave(inner) == -1;
+    lr_region_enter(outer);
+    lr_region_leave(outer);
+    lr_region_enter(outer);                       /* never left */
+    if (fork() == 0) {
+        lr_region_leave(outer);
+        lr_region_enter(inner);
+        exit(lr_region_leave(inner) == -1 ? 0 : 1);
+    }
+    wait(&status);
+    good = good && lr_region("inner") == inner && lr_regions_write(NULL) != 0;
+    good = good && lr_regions_write("/no/such/folder/file") != 0;
+    good = good && lr_sampler_new("s", "", 0, 1) == NULL && lr_sampler_update(NULL, 1) == 0;
+    lr_sampler_dump(NULL);
+    lr_sampler_free(NULL);
+    return good && WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : 1;
+}
+"#;
+
+#[test]
+fn regions_can_be_compiled_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("packets");
+    let source = package().join("examples/packets.c");
+    // Nothing of the library is needed: the C library stands in its place on the command line.
+    let flags = ["-DLINERATE_REGIONS_OFF"];
+    if compile(&source, Path::new("-lc"), &program, &flags).is_none() {
+        return;
+    }
+    let file = folder.path().join("record.json");
+    let status = Command::new(&program).env("LINERATE_REGIONS", &file).status().unwrap();
+    assert!(status.success() && !file.exists());
+}
