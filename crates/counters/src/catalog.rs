@@ -1,17 +1,43 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which events this processor counts, by portable names and by its own.
+//!
+//! | notation | meaning | numbers come from |
+//! |---|---|---|
+//! | `l1d_misses` | a portable name | the processor's table |
+//! | `l1d_cache_refill` | the processor's own name, in any case | the processor's table |
+//! | `L1-dcache-loads` | a generalised event of the kernel | the kernel |
+//! | `context_switches` | an event of the kernel itself | the table `software` |
+//! | `r1a8` | a code of the processor, in hex | the user |
+//! | `cpu/event=0x3c,umask=0x1/`, `power/energy-pkg/` | an event of a unit | files of the unit |
+//! | `net:netif_rx` | a tracepoint | tracefs |
+//!
+//! Each may end in `:u` for user mode only. The tables are the data files of data/events; the build
+//! makes them static, so that nothing is parsed when a program starts. A processor without a table
+//! gets the architectural events of its maker, or those that the kernel generalises, and
+//! [`Catalog::is_known_processor`] says so. On ARM's PMUv3 an event that a core does not implement
+//! would count 0; the kernel shows which ones it does, and the others are refused here.
+//!
+//! Left out: opening events, and why the kernel refuses some (`refusal`).
+
+mod table;
+mod tracepoint;
+mod unit;
 
 use crate::event::{Class, Event};
-use crate::suggest::nearest;
+use crate::suggest::{nearest, normal};
+use linerate_linux::perf::{RAW, Selector};
 use linerate_machine::identity::{Identity, identity};
 use std::fmt;
 use std::path::{Path, PathBuf};
+use table::{Row, Table};
 
 /// The events of one machine.
 #[derive(Clone, Debug)]
 pub struct Catalog {
-    table: &'static str,
+    table: &'static Table,
     is_known: bool,
+    /// Units that show by files which events of the table they implement.
+    units: Vec<String>,
     sysfs: PathBuf,
 }
 
@@ -97,13 +123,29 @@ impl Catalog {
 
     /// The catalog of a processor whose kernel shows its units and tracepoints under `sysfs`.
     pub fn of(identity: &Identity, sysfs: &Path) -> Self {
-        let _ = identity;
-        Self { table: "generic", is_known: false, sysfs: sysfs.to_owned() }
+        // x86 and Power are told by their identity alone: no need to read a folder.
+        let names = match identity {
+            Identity::X86 { .. } | Identity::Power { .. } => Vec::new(),
+            Identity::Arm { .. } | Identity::Other { .. } => unit::names(sysfs),
+        };
+        let (table, is_known) = table::table_of(identity, &names);
+        let units = names.into_iter().filter(|name| table.has_unit(name)).collect();
+        Self { table, is_known, units, sysfs: sysfs.to_owned() }
     }
 
     /// The name of the table: `armv8`, `generic`, ...
     pub fn table(&self) -> &'static str {
-        self.table
+        self.table.name
+    }
+
+    /// The processors of the table, for people.
+    pub fn title(&self) -> &'static str {
+        self.table.title
+    }
+
+    /// The manual that the numbers of the table are from.
+    pub fn manual(&self) -> &'static str {
+        self.table.manual
     }
 
     /// Whether the table is that of this very processor; otherwise its events are those that the
@@ -112,20 +154,200 @@ impl Catalog {
         self.is_known
     }
 
-    /// The event of a name: a portable or native one (`instructions`, `l1d_cache_refill`), `r<hex>`,
-    /// `unit/event=0x..,umask=0x../`, `unit/name/`, `subsystem:tracepoint`; each may end in `:u` for
-    /// user mode only.
+    /// The event of a name, in one of the notations above.
     ///
     /// # Errors
     /// [`NameError`].
     pub fn resolve(&self, name: &str) -> Result<Event, NameError> {
-        let _ = &self.sysfs;
-        Err(NameError::Unknown { name: name.to_owned(), nearest: nearest(name, []) })
+        let (plain, is_user_only) = split_mode(name)?;
+        let event = if plain.contains('/') {
+            unit::resolve(&self.sysfs, plain)?
+        } else if let Some(event) = self.by_table(plain)? {
+            event
+        } else if plain.contains(':') {
+            self.by_tracepoint(plain)?
+        } else {
+            self.by_code(plain).ok_or_else(|| self.unknown(name, plain))?
+        };
+        if is_user_only && is_kernel_only(&event) {
+            let reason =
+                "it happens in the kernel alone, and `:u` would count nothing; leave `:u` away";
+            return Err(NameError::Malformed { name: name.to_owned(), reason: reason.to_owned() });
+        }
+        Ok(Event { is_user_only, ..event })
     }
 
-    /// Every event of this processor and the kernel by name, and the portable ones it does not
-    /// count.
+    /// Every event by name: the portable ones, whether or not this processor counts them, its other
+    /// ones, and the kernel's own.
     pub fn list(&self) -> Vec<EventInfo> {
-        Vec::new()
+        let portable = table::portable().iter().map(|&(name, prose)| match self.portable(name) {
+            Ok(row) => row.info(name),
+            Err(reason) => EventInfo {
+                name,
+                native: None,
+                prose,
+                class: Class::Hardware,
+                absent: Some(reason),
+            },
+        });
+        let others = self.table.rows.iter().filter(|row| self.portable_name(row).is_none());
+        let others = others.map(|row| EventInfo { absent: self.lack(row), ..row.info(row.id) });
+        let software = table::software().rows.iter().map(|row| row.info(row.name()));
+        portable.chain(others).chain(software).collect()
+    }
+
+    /// By portable or native name, or an alias. `None` where no table has the name.
+    fn by_table(&self, name: &str) -> Result<Option<Event>, NameError> {
+        let normal = normal(name);
+        let normal = table::alias(&normal).unwrap_or(&normal);
+        let portable = table::portable().iter().find(|(portable, _)| *portable == normal);
+        let refused = |reason| NameError::NotInTable {
+            name: name.to_owned(),
+            table: self.table.name,
+            reason,
+        };
+        if let Some((portable, _)) = portable {
+            return self.portable(portable).map(|row| Some(row.event(portable))).map_err(refused);
+        }
+        if let Some(row) = self.table.rows.iter().find(|row| row.id == normal) {
+            return match self.lack(row) {
+                Some(reason) => Err(refused(reason)),
+                None => Ok(Some(row.event(self.portable_name(row).unwrap_or(row.id)))),
+            };
+        }
+        let mut software = table::software().rows.iter();
+        if let Some(row) = software.find(|row| row.id == normal || row.names.contains(&normal)) {
+            return Ok(Some(row.event(row.name())));
+        }
+        let generic = table::generic().rows.iter().find(|row| row.id == normal);
+        Ok(generic.map(|row| row.event(row.id)))
+    }
+
+    /// The event of the table with this portable name, or why there is none.
+    fn portable(&self, name: &str) -> Result<&'static Row, String> {
+        let mut lack = None;
+        for row in self.table.rows.iter().filter(|row| row.names.contains(&name)) {
+            match self.lack(row) {
+                None => return Ok(row),
+                Some(reason) => lack = Some(reason),
+            }
+        }
+        let absent = self.table.absent.iter().find(|(absent, _)| *absent == name);
+        Err(lack.or_else(|| absent.map(|(_, reason)| (*reason).to_owned())).unwrap_or_default())
+    }
+
+    /// The portable name under which an event is found here.
+    fn portable_name(&self, row: &Row) -> Option<&'static str> {
+        let is_found =
+            |name: &&&str| self.portable(name).is_ok_and(|found| std::ptr::eq(found, row));
+        row.names.iter().find(is_found).copied()
+    }
+
+    /// Why this machine's cores do not implement an event of their table: one of the units has no
+    /// file for it. Kernels that show no events at all are believed.
+    fn lack(&self, row: &Row) -> Option<String> {
+        let devices = unit::devices(&self.sysfs);
+        let lacking = self.units.iter().find(|unit| {
+            let events = devices.join(unit).join("events");
+            events.is_dir() && !events.join(row.id).exists()
+        })?;
+        let native = row.native;
+        Some(format!("the cores of unit {lacking} do not implement {native}, and would count 0"))
+    }
+
+    /// `r` and a code in hex.
+    fn by_code(&self, name: &str) -> Option<Event> {
+        let digits = name.strip_prefix(['r', 'R'])?;
+        let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+        let config = u64::from_str_radix(digits, 16).ok().filter(|_| is_hex)?;
+        let selector = Selector::new(RAW, config);
+        let row = self.table.rows.iter().find(|row| row.selector == selector);
+        Some(Event {
+            name: name.to_owned(),
+            native: row.map(|row| row.native.to_owned()),
+            unit: "events",
+            class: Class::Hardware,
+            selector,
+            is_user_only: false,
+        })
+    }
+
+    /// `subsystem:tracepoint`, unless what stands before the colon is an event: then what is behind
+    /// it was meant as a mode.
+    fn by_tracepoint(&self, name: &str) -> Result<Event, NameError> {
+        let (before, mode) = name.split_once(':').unwrap_or((name, ""));
+        if !matches!(self.by_table(before), Ok(None)) || self.by_code(before).is_some() {
+            let reason = format!("`:{mode}` is no mode; the only one is `:u`, user mode only");
+            return Err(NameError::Malformed { name: name.to_owned(), reason });
+        }
+        tracepoint::resolve(&self.sysfs, name)
+    }
+
+    fn unknown(&self, name: &str, plain: &str) -> NameError {
+        let portable = table::portable().iter().map(|(name, _)| *name);
+        let software = table::software().rows.iter().map(Row::name);
+        let ids = self.table.rows.iter().chain(table::generic().rows).map(|row| row.id);
+        let all = portable.chain(software).chain(ids).chain(table::aliases());
+        NameError::Unknown { name: name.to_owned(), nearest: nearest(plain, all) }
     }
 }
+
+impl Row {
+    fn event(&self, name: &str) -> Event {
+        Event {
+            name: name.to_owned(),
+            native: Some(self.native.to_owned()),
+            unit: self.unit,
+            class: self.class,
+            selector: self.selector,
+            is_user_only: false,
+        }
+    }
+
+    fn info(&self, name: &'static str) -> EventInfo {
+        let Self { native, prose, class, .. } = *self;
+        EventInfo { name, native: Some(native), prose, class, absent: None }
+    }
+}
+
+/// Whether an event happens in the kernel alone. Counted in user mode only it would read 0, so it
+/// must never be opened so; where the kernel refuses it otherwise, it is refused.
+pub fn is_kernel_only(event: &Event) -> bool {
+    match event.class {
+        Class::Hardware => false,
+        Class::Tracepoint => true,
+        Class::Software => {
+            let mut rows = table::software().rows.iter();
+            rows.any(|row| row.selector == event.selector && row.kernel_only)
+        }
+    }
+}
+
+/// A name without `:u` (behind the last `/` of a unit's event also `u`), and whether that was there.
+fn split_mode(name: &str) -> Result<(&str, bool), NameError> {
+    let malformed =
+        |reason: &str| NameError::Malformed { name: name.to_owned(), reason: reason.to_owned() };
+    let (plain, is_user_only) = match name.rsplit_once('/') {
+        Some((unit, "")) if !unit.is_empty() => (name, false),
+        Some((_, "u" | ":u")) => (name.trim_end_matches('u').trim_end_matches(':'), true),
+        Some(_) => return Err(malformed("an event of a unit ends in `/`, `/u` or `/:u`")),
+        None => match name.strip_suffix(":u") {
+            Some(plain) => (plain, true),
+            None => (name, false),
+        },
+    };
+    match plain.is_empty() {
+        true => Err(malformed("there is no name")),
+        false => Ok((plain, is_user_only)),
+    }
+}
+
+/// Whether a text is one name of a file, not a path out of its folder.
+fn is_file_name(text: &str) -> bool {
+    !text.is_empty()
+        && !text.starts_with('.')
+        && text.bytes().all(|c| c.is_ascii_alphanumeric() || matches!(c, b'_' | b'-' | b'.'))
+}
+
+#[cfg(test)]
+mod tests;

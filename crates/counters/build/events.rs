@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Event tables: every portable name mapped or refused with a reason, every native name once.
+
+use super::{Data, check_prose, normal, parse};
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NamesFile {
+    name: Vec<Name>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Name {
+    name: String,
+    prose: String,
+    /// The event that stands in where a table says nothing.
+    like: Option<String>,
+    #[serde(default)]
+    aliases: Vec<String>,
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TableFile {
+    title: String,
+    /// Where the numbers come from.
+    manual: String,
+    /// The table whose events these are added to or put in place of.
+    base: Option<String>,
+    /// Native names of the base that this processor does not have.
+    #[serde(default)]
+    without: Vec<String>,
+    /// Beginnings of the names of units that show by a file which events they have.
+    #[serde(default)]
+    units: Vec<String>,
+    #[serde(default)]
+    processor: Vec<Processor>,
+    /// Processors for which the table is right as far as it goes, though they are not known.
+    #[serde(default)]
+    fallback: Vec<Fallback>,
+    event: Vec<Event>,
+    #[serde(default)]
+    absent: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(untagged, deny_unknown_fields)]
+enum Processor {
+    X86 { vendor: String, family: u32, models: Vec<Models> },
+    Arm { implementer: u32, parts: Vec<u32> },
+    Power { pvr_versions: Vec<u32> },
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(untagged)]
+enum Models {
+    One(u32),
+    Range(u32, u32),
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fallback {
+    vendor: String,
+}
+
+/// One of `code`, `event`, `hardware`, `cache` and `software` says what to count.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Event {
+    /// Portable names.
+    #[serde(default)]
+    names: Vec<String>,
+    native: String,
+    code: Option<u64>,
+    event: Option<u64>,
+    umask: Option<u64>,
+    hardware: Option<u64>,
+    cache: Option<(String, String, String)>,
+    software: Option<u64>,
+    unit: Option<String>,
+    /// What it counts on this processor; that of the first portable name where it is left out.
+    prose: Option<String>,
+    #[serde(default)]
+    aliases: Vec<String>,
+    /// Whether it happens in the kernel alone, so that user mode has none.
+    #[serde(default)]
+    kernel_only: bool,
+}
+
+/// The tables as Rust, and the portable names.
+pub(super) fn tables(data: &Data) -> Result<(BTreeSet<String>, String), String> {
+    let names = Names::read(&data.names)?;
+    let mut files = BTreeMap::new();
+    for (table, text) in &data.events {
+        files.insert(table.as_str(), parse(&place(table), text)?);
+    }
+    let mut all: BTreeSet<String> = names.list.iter().map(|name| name.name.clone()).collect();
+    let mut source = String::new();
+    let mut tables = String::new();
+    let mut aliases: Vec<(String, String)> = Vec::new();
+    for (&table, file) in &files {
+        let merged = merge(table, &files, 0)?;
+        if table == "software" {
+            all.extend(merged.event.iter().flat_map(|event| event.names.iter().cloned()));
+            aliases.extend(own_aliases(&merged));
+            source += &format!(
+                "static SOFTWARE_TABLE: Table = {};\n",
+                names.table(table, &merged, false)?
+            );
+        } else if table == "generic" {
+            source += &format!("static GENERIC: Table = {};\n", names.table(table, &merged, true)?);
+        } else {
+            check_processors(table, file)?;
+            tables += &format!("{},\n", names.table(table, &merged, true)?);
+        }
+    }
+    aliases.extend(names.aliases());
+    source += &format!("static PROCESSORS: &[Table] = &[\n{tables}];\n");
+    source += &format!("static ALIASES: &[(&str, &str)] = &{aliases:?};\n");
+    source += &format!("static PORTABLE: &[(&str, &str)] = &{:?};\n", names.pairs());
+    Ok((all, source))
+}
+
+fn place(table: &str) -> String {
+    format!("data/events/{table}.toml")
+}
+
+fn check_processors(table: &str, file: &TableFile) -> Result<(), String> {
+    match file.processor.is_empty() {
+        true => Err(format!("{}: no `[[processor]]` has this table", place(table))),
+        false => Ok(()),
+    }
+}
+
+fn own_aliases(file: &TableFile) -> Vec<(String, String)> {
+    let of = |event: &Event| -> Vec<(String, String)> {
+        let name = event.names.first().cloned().unwrap_or_default();
+        event.aliases.iter().map(|alias| (normal(alias), name.clone())).collect()
+    };
+    file.event.iter().flat_map(of).collect()
+}
+
+/// A table with what it takes over from its base: events whose native name it does not have itself
+/// and does without, under the portable names that it says nothing about.
+fn merge(
+    table: &str,
+    files: &BTreeMap<&str, TableFile>,
+    depth: usize,
+) -> Result<TableFile, String> {
+    let mut file = files[table].clone();
+    let Some(base) = file.base.clone() else { return Ok(file) };
+    if depth == files.len() || !files.contains_key(base.as_str()) {
+        return Err(format!("{}: base: `{base}` is no table, or its own base", place(table)));
+    }
+    let base = merge(&base, files, depth + 1)?;
+    let natives: BTreeSet<String> = file.event.iter().map(|event| normal(&event.native)).collect();
+    for name in &file.without {
+        if !base.event.iter().any(|event| event.native == *name) || natives.contains(&normal(name))
+        {
+            return Err(format!("{}: without: the base gives no `{name}`", place(table)));
+        }
+    }
+    let own: BTreeSet<String> = file.event.iter().flat_map(|event| event.names.clone()).collect();
+    for mut event in base.event {
+        if natives.contains(&normal(&event.native)) || file.without.contains(&event.native) {
+            continue;
+        }
+        event.names.retain(|name| !own.contains(name) && !file.absent.contains_key(name));
+        file.event.push(event);
+    }
+    for (name, reason) in base.absent {
+        if !own.contains(&name) {
+            file.absent.entry(name).or_insert(reason);
+        }
+    }
+    Ok(file)
+}
+
+/// The portable names of hardware events.
+struct Names {
+    list: Vec<Name>,
+}
+
+impl Names {
+    fn read(text: &str) -> Result<Self, String> {
+        let file: NamesFile = parse("data/names.toml", text)?;
+        let mut seen = BTreeSet::new();
+        for Name { name, prose, like, aliases } in &file.name {
+            check_prose(&format!("data/names.toml: {name}"), prose)?;
+            for name in aliases.iter().chain([name]) {
+                if !seen.insert(normal(name)) {
+                    return Err(format!("data/names.toml: `{name}` stands there twice"));
+                }
+            }
+            if let Some(like) =
+                like.as_ref().filter(|like| !file.name.iter().any(|n| n.name == **like))
+            {
+                return Err(format!("data/names.toml: {name}: like: no event is named `{like}`"));
+            }
+        }
+        Ok(Self { list: file.name })
+    }
+
+    fn pairs(&self) -> Vec<(&str, &str)> {
+        self.list.iter().map(|name| (name.name.as_str(), name.prose.as_str())).collect()
+    }
+
+    fn aliases(&self) -> Vec<(String, String)> {
+        let of = |name: &Name| -> Vec<(String, String)> {
+            name.aliases.iter().map(|alias| (normal(alias), name.name.clone())).collect()
+        };
+        self.list.iter().flat_map(of).collect()
+    }
+
+    fn prose(&self, name: &str) -> Option<&str> {
+        self.list.iter().find(|known| known.name == name).map(|known| known.prose.as_str())
+    }
+
+    /// A table as Rust, once it is complete and free of contradictions.
+    fn table(&self, table: &str, file: &TableFile, is_hardware: bool) -> Result<String, String> {
+        let mut file = file.clone();
+        if is_hardware {
+            self.check_hardware(table, &mut file)?;
+        }
+        self.check_natives(table, &file)?;
+        let mut rows = String::new();
+        for event in &file.event {
+            rows += &self.row(table, event)?;
+        }
+        let TableFile { title, manual, units, absent, .. } = &file;
+        let absent: Vec<_> = absent.iter().collect();
+        let fallback: Vec<_> = file.fallback.iter().map(|fallback| &fallback.vendor).collect();
+        let processors: String = file.processor.iter().map(processor).collect();
+        Ok(format!(
+            "Table {{ name: {table:?}, title: {title:?}, manual: {manual:?}, units: &{units:?}, \
+             fallback: &{fallback:?}, processors: &[{processors}], absent: &{absent:?}, \
+             rows: &[\n{rows}] }}"
+        ))
+    }
+
+    /// Every portable name has an event or a reason, and not both.
+    fn check_hardware(&self, table: &str, file: &mut TableFile) -> Result<(), String> {
+        let place = place(table);
+        let known = |name: &str| self.list.iter().any(|known| known.name == name);
+        for name in file.event.iter().flat_map(|event| &event.names).chain(file.absent.keys()) {
+            if !known(name) {
+                return Err(format!("{place}: `{name}` is no portable name (data/names.toml)"));
+            }
+        }
+        for Name { name, like, .. } in &self.list {
+            let count =
+                |name: &String| file.event.iter().filter(|e| e.names.contains(name)).count();
+            match (count(name), file.absent.contains_key(name)) {
+                (0, true) | (1, false) => continue,
+                (2.., false) if !file.units.is_empty() => continue,
+                (0, false) => {}
+                (_, true) => return Err(format!("{place}: `{name}` has an event and is absent")),
+                (_, false) => return Err(format!("{place}: `{name}` stands at several events")),
+            }
+            let missing = || format!("{place}: `{name}` has no event, nor a reason in [absent]");
+            let like = like.as_ref().ok_or_else(missing)?;
+            match file.absent.get(like).cloned() {
+                Some(reason) => drop(file.absent.insert(name.clone(), reason)),
+                None => file
+                    .event
+                    .iter_mut()
+                    .filter(|event| event.names.contains(like))
+                    .for_each(|event| event.names.push(name.clone())),
+            }
+        }
+        Ok(())
+    }
+
+    /// No native name stands for two events, or for a portable name it does not have.
+    fn check_natives(&self, table: &str, file: &TableFile) -> Result<(), String> {
+        let mut seen = BTreeSet::new();
+        for event in &file.event {
+            let native = normal(&event.native);
+            let clashes = self.prose(&native).is_some() && !event.names.contains(&native);
+            if clashes || !seen.insert(native) {
+                let native = &event.native;
+                return Err(format!("{}: `{native}` is the name of another event", place(table)));
+            }
+        }
+        Ok(())
+    }
+
+    fn row(&self, table: &str, event: &Event) -> Result<String, String> {
+        let place = format!("{}: {}", place(table), event.native);
+        let inherited = event.names.first().and_then(|name| self.prose(name));
+        let prose = event.prose.as_deref().or(inherited).unwrap_or("");
+        check_prose(&place, prose)?;
+        let (kind, config, shown) = selector(&place, event)?;
+        let class = if event.software.is_some() { "Software" } else { "Hardware" };
+        let unit = event.unit.as_deref().unwrap_or("events");
+        let (names, id, kernel_only) = (&event.names, normal(&event.native), event.kernel_only);
+        Ok(format!(
+            "Row {{ names: &{names:?}, id: {id:?}, native: {shown:?}, unit: {unit:?}, class: \
+             Class::{class}, selector: Selector::new({kind}, {config:#x}), prose: {prose:?}, \
+             kernel_only: {kernel_only} }},\n"
+        ))
+    }
+}
+
+fn processor(processor: &Processor) -> String {
+    match processor {
+        Processor::X86 { vendor, family, models } => {
+            let range = |models: &Models| match *models {
+                Models::One(model) => (model, model),
+                Models::Range(first, last) => (first, last),
+            };
+            let models: Vec<_> = models.iter().map(range).collect();
+            format!(
+                "Processor::X86 {{ vendor: {vendor:?}, family: {family}, models: &{models:?} }},"
+            )
+        }
+        Processor::Arm { implementer, parts } => {
+            format!("Processor::Arm {{ implementer: {implementer}, parts: &{parts:?} }},")
+        }
+        Processor::Power { pvr_versions } => {
+            format!("Processor::Power {{ versions: &{pvr_versions:?} }},")
+        }
+    }
+}
+
+/// The kind as `perf` names it, the configuration, and the native name as it is shown.
+///
+/// x86 has the event in bits 0 to 7 and 32 to 35 and the unit mask in bits 8 to 15 (PERFEVTSEL of
+/// AMD APM volume 2, section 13.2.1; Intel's has no bits 32 to 35, and its events need none).
+fn selector(place: &str, event: &Event) -> Result<(&'static str, u64, String), String> {
+    let native = &event.native;
+    let Event { code, event: number, umask, hardware, cache, software, .. } = event;
+    let found = match (code, number, hardware, cache, software) {
+        (Some(code), None, None, None, None) => ("RAW", *code, format!("{native} ({code:#04x})")),
+        (None, Some(number), None, None, None) if *number < 1 << 12 => {
+            let umask = umask.unwrap_or(0);
+            let config = number & 0xff | umask << 8 | number >> 8 << 32;
+            let mask = if umask == 0 { String::new() } else { format!(", umask {umask:#04x}") };
+            ("RAW", config, format!("{native} (event {number:#04x}{mask})"))
+        }
+        (None, None, Some(number), None, None) => ("HARDWARE", *number, native.clone()),
+        (None, None, None, Some(cache), None) => {
+            ("HW_CACHE", cache_config(place, cache)?, native.clone())
+        }
+        (None, None, None, None, Some(number)) => ("SOFTWARE", *number, native.clone()),
+        _ => {
+            return Err(format!(
+                "{place}: one of code, event, hardware, cache, software is to be there"
+            ));
+        }
+    };
+    match umask {
+        Some(0x100..) => Err(format!("{place}: umask is an octet")),
+        Some(_) if number.is_none() => Err(format!("{place}: umask goes with event")),
+        _ => Ok(found),
+    }
+}
+
+/// `PERF_COUNT_HW_CACHE_*`: cache, operation and result, an octet each (perf_event_open(2)).
+fn cache_config(place: &str, words: &(String, String, String)) -> Result<u64, String> {
+    let find = |word: &str, words: &[&str]| {
+        let place = format!("{place}: cache: `{word}` is none of {}", words.join(", "));
+        words.iter().position(|known| *known == word).map(|at| at as u64).ok_or(place)
+    };
+    let cache = find(&words.0, &["l1d", "l1i", "ll", "dtlb", "itlb", "branch", "node"])?;
+    let operation = find(&words.1, &["read", "write", "prefetch"])?;
+    let result = find(&words.2, &["access", "miss"])?;
+    Ok(cache | operation << 8 | result << 16)
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The data files: read, checked against each other, and written as Rust.
+
+mod events;
+#[path = "../src/formula.rs"]
+pub mod formula;
+mod metrics;
+
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The texts of the data files, by the name without `.toml`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Data {
+    pub(crate) names: String,
+    pub(crate) events: BTreeMap<String, String>,
+    pub(crate) metrics: BTreeMap<String, String>,
+}
+
+/// Rust source made of them.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    pub(crate) tables: String,
+    pub(crate) metrics: String,
+}
+
+/// Reads the files of the folder `data`.
+pub(crate) fn read(data: &Path) -> Result<Data, String> {
+    Ok(Data {
+        names: text(&data.join("names.toml"))?,
+        events: folder(&data.join("events"))?,
+        metrics: folder(&data.join("metrics"))?,
+    })
+}
+
+fn text(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn folder(path: &Path) -> Result<BTreeMap<String, String>, String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+    let mut files = BTreeMap::new();
+    for entry in std::fs::read_dir(path).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let stem = path.file_stem().and_then(|stem| stem.to_str());
+        if let (Some(stem), Some("toml")) = (stem, path.extension().and_then(|e| e.to_str())) {
+            files.insert(stem.to_owned(), text(&path)?);
+        }
+    }
+    Ok(files)
+}
+
+/// Checks the data and writes it as Rust.
+pub(crate) fn generate(data: &Data) -> Result<Source, String> {
+    let (names, tables) = events::tables(data)?;
+    let metrics = metrics::source(&data.metrics, &names)?;
+    Ok(Source { tables, metrics })
+}
+
+/// A file as what it is to be; the error names file and line.
+fn parse<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, String> {
+    toml::from_str(text).map_err(|error| {
+        let before = error.span().map_or(0, |span| span.start);
+        let line = text[..before].lines().count().max(1);
+        format!("{file}, line {line}: {}", error.message().trim_end().replace('\n', "; "))
+    })
+}
+
+/// A name as names are compared: lower case, `_` for `-`.
+fn normal(name: &str) -> String {
+    name.to_ascii_lowercase().replace('-', "_")
+}
+
+/// Prose that people read: something, and a sentence.
+fn check_prose(what: &str, prose: &str) -> Result<(), String> {
+    match prose.ends_with(['.', ')']) && prose.len() > 3 {
+        true => Ok(()),
+        false => Err(format!("{what}: prose is to be sentences: `{prose}`")),
+    }
+}

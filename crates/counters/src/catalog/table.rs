@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The tables that the build makes of data/events, and which of them is a processor's.
+
+use crate::event::Class;
+use linerate_linux::perf::{HARDWARE, HW_CACHE, RAW, SOFTWARE, Selector};
+use linerate_machine::identity::{ArmCore, Identity};
+
+/// The events of a processor, or of several that number them alike.
+#[derive(Debug)]
+pub(super) struct Table {
+    pub(super) name: &'static str,
+    pub(super) title: &'static str,
+    pub(super) manual: &'static str,
+    /// Beginnings of the names of units that have a file for each of these events they implement.
+    pub(super) units: &'static [&'static str],
+    pub(super) processors: &'static [Processor],
+    /// Makers whose other processors have the architectural events in this table.
+    fallback: &'static [&'static str],
+    pub(super) rows: &'static [Row],
+    /// Portable names that these processors do not count, and why.
+    pub(super) absent: &'static [(&'static str, &'static str)],
+}
+
+/// An event of a table.
+#[derive(Debug)]
+pub(super) struct Row {
+    /// Its portable names.
+    pub(super) names: &'static [&'static str],
+    /// The native name as names are compared.
+    pub(super) id: &'static str,
+    /// The native name and code as they are shown.
+    pub(super) native: &'static str,
+    pub(super) unit: &'static str,
+    pub(super) class: Class,
+    pub(super) selector: Selector,
+    pub(super) prose: &'static str,
+    /// Whether it happens in the kernel alone.
+    pub(super) kernel_only: bool,
+}
+
+impl Row {
+    /// The first portable name; the native one where there is none.
+    pub(super) fn name(&self) -> &'static str {
+        self.names.first().copied().unwrap_or(self.id)
+    }
+}
+
+/// Processors that number their events alike.
+#[derive(Debug)]
+pub(super) enum Processor {
+    X86 { vendor: &'static str, family: u32, models: &'static [(u32, u32)] },
+    Arm { implementer: u32, parts: &'static [u32] },
+    Power { versions: &'static [u32] },
+}
+
+include!(concat!(env!("OUT_DIR"), "/tables.rs"));
+
+/// What the kernel counts itself.
+pub(super) fn software() -> &'static Table {
+    &SOFTWARE_TABLE
+}
+
+/// The events whose codes the kernel picks.
+pub(super) fn generic() -> &'static Table {
+    &GENERIC
+}
+
+/// The portable names of hardware events, in the order of the manual, with what they mean.
+pub(super) fn portable() -> &'static [(&'static str, &'static str)] {
+    PORTABLE
+}
+
+/// The portable name that another tool's name stands for.
+pub(super) fn alias(name: &str) -> Option<&'static str> {
+    ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, name)| *name)
+}
+
+/// All aliases.
+pub(super) fn aliases() -> impl Iterator<Item = &'static str> {
+    ALIASES.iter().map(|(alias, _)| *alias)
+}
+
+/// The table of a processor, and whether the processor is one that the table was made for. `units`
+/// are the names of the units that the kernel has.
+pub(super) fn table_of(identity: &Identity, units: &[String]) -> (&'static Table, bool) {
+    if let Some(table) = PROCESSORS.iter().find(|table| table.fits(identity)) {
+        return (table, true);
+    }
+    let made_by = |table: &&Table| match identity {
+        Identity::X86 { vendor, .. } => table.fallback.contains(&vendor.as_str()),
+        _ => false,
+    };
+    let has_unit = |table: &&Table| units.iter().any(|unit| table.has_unit(unit));
+    let architectural = PROCESSORS.iter().find(|table| made_by(table) || has_unit(table));
+    (architectural.unwrap_or(&GENERIC), false)
+}
+
+impl Table {
+    /// Whether a unit shows which of the events of this table it implements.
+    pub(super) fn has_unit(&self, unit: &str) -> bool {
+        self.units.iter().any(|beginning| unit.starts_with(beginning))
+    }
+
+    /// Whether every core of the processor is one of this table's.
+    fn fits(&self, identity: &Identity) -> bool {
+        match identity {
+            Identity::X86 { vendor, family, model } => self.has_x86(vendor, *family, *model),
+            Identity::Arm { cores } => {
+                !cores.is_empty() && cores.iter().all(|core| self.has_arm(core))
+            }
+            Identity::Power { pvr, .. } => self.has_power(pvr >> 16),
+            Identity::Other { .. } => false,
+        }
+    }
+
+    fn has_x86(&self, its_vendor: &str, its_family: u32, model: u32) -> bool {
+        self.processors.iter().any(|processor| match processor {
+            Processor::X86 { vendor, family, models } => {
+                *vendor == its_vendor
+                    && *family == its_family
+                    && models.iter().any(|(first, last)| (*first..=*last).contains(&model))
+            }
+            _ => false,
+        })
+    }
+
+    fn has_arm(&self, core: &ArmCore) -> bool {
+        self.processors.iter().any(|processor| match processor {
+            Processor::Arm { implementer, parts } => {
+                *implementer == core.implementer && parts.contains(&core.part)
+            }
+            _ => false,
+        })
+    }
+
+    fn has_power(&self, version: u32) -> bool {
+        self.processors.iter().any(|processor| match processor {
+            Processor::Power { versions } => versions.contains(&version),
+            _ => false,
+        })
+    }
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Events of a unit as its files under /sys/bus/event_source/devices describe them.
+//!
+//! `type` has the number of the unit; `format/umask` says which bits of which word a term fills, as
+//! in `config:8-15`; `events/energy-pkg` has terms by a name, as in `event=0x02`, with the meaning of
+//! one count in `events/energy-pkg.scale` and `.unit`. (Linux, Documentation/ABI/testing,
+//! sysfs-bus-event_source-devices-format and -events.)
+
+use super::{NameError, is_file_name};
+use crate::event::{Class, Event};
+use crate::suggest::nearest;
+use linerate_linux::perf::{SOFTWARE, Selector, TRACEPOINT};
+use std::path::{Path, PathBuf};
+
+/// The folder of all units.
+pub(super) fn devices(sysfs: &Path) -> PathBuf {
+    sysfs.join("bus/event_source/devices")
+}
+
+/// The names of all units, sorted.
+pub(super) fn names(sysfs: &Path) -> Vec<String> {
+    files(&devices(sysfs))
+}
+
+fn files(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<_> =
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort_unstable();
+    names
+}
+
+fn read(path: &Path) -> Option<String> {
+    std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+}
+
+/// `unit/terms/`.
+pub(super) fn resolve(sysfs: &Path, name: &str) -> Result<Event, NameError> {
+    let (unit, terms) = name.split_once('/').unwrap_or((name, ""));
+    let terms = terms.strip_suffix('/').unwrap_or(terms);
+    let malformed = |reason: String| NameError::Malformed { name: name.to_owned(), reason };
+    let folder = devices(sysfs).join(unit);
+    let kind = read(&folder.join("type")).filter(|_| is_file_name(unit));
+    let Some(kind) = kind else {
+        let units = names(sysfs);
+        let near = nearest(unit, units.iter().map(String::as_str));
+        let nearest = near.iter().map(|unit| format!("{unit}/{terms}/")).collect();
+        return Err(NameError::Unknown { name: name.to_owned(), nearest });
+    };
+    let kind = kind.parse().map_err(|_| malformed(format!("type of {unit} is `{kind}`")))?;
+    let mut words = Words { folder: &folder, selector: Selector::new(kind, 0), count: None };
+    for term in terms.split(',') {
+        words.term(term.trim(), true).map_err(malformed)?;
+    }
+    let class = match kind {
+        SOFTWARE => Class::Software,
+        TRACEPOINT => Class::Tracepoint,
+        _ => Class::Hardware,
+    };
+    let native = words.count.map(|count| format!("one count is {count}"));
+    let selector = words.selector;
+    Ok(Event {
+        name: name.to_owned(),
+        native,
+        unit: "events",
+        class,
+        selector,
+        is_user_only: false,
+    })
+}
+
+/// The words of `perf_event_attr` as terms fill them.
+struct Words<'a> {
+    folder: &'a Path,
+    selector: Selector,
+    /// What one count is, where the unit tells.
+    count: Option<String>,
+}
+
+impl Words<'_> {
+    /// Fills in `term=value`, `term` (which is 1), or the terms of an event with a name.
+    fn term(&mut self, term: &str, may_be_event: bool) -> Result<(), String> {
+        let (key, value) = match term.split_once('=') {
+            Some((key, value)) => (key, Some(value)),
+            None => (term, None),
+        };
+        if !is_file_name(key) {
+            return Err(format!("`{term}` is no term; `event=0x3c` is one"));
+        }
+        if let (None, true, Some(terms)) =
+            (value, may_be_event, read(&self.folder.join("events").join(key)))
+        {
+            self.count = self.meaning(key);
+            return terms.split(',').try_for_each(|term| self.term(term.trim(), false));
+        }
+        let number = number(value.unwrap_or("1")).ok_or_else(|| match value {
+            Some("?") => format!("`{key}` needs a value: write {key}=0x.. behind the others"),
+            _ => format!("the value of `{term}` is no number below 2^64"),
+        })?;
+        match key {
+            "config" => self.selector.config |= number,
+            "config1" => self.selector.config1 |= number,
+            "config2" => self.selector.config2 |= number,
+            _ => {
+                let format = read(&self.folder.join("format").join(key));
+                let format = format.ok_or_else(|| self.no_such_term(key))?;
+                self.fill(key, &format, number)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What one count of an event is: `2.3e-10 Joules`.
+    fn meaning(&self, event: &str) -> Option<String> {
+        let file = |ending| read(&self.folder.join("events").join(format!("{event}.{ending}")));
+        match (file("scale"), file("unit")) {
+            (None, None) => None,
+            (scale, unit) => {
+                Some(format!("{} {}", scale.as_deref().unwrap_or("1"), unit.unwrap_or_default()))
+            }
+        }
+    }
+
+    fn no_such_term(&self, key: &str) -> String {
+        let mut terms = files(&self.folder.join("format"));
+        terms.extend(files(&self.folder.join("events")).into_iter().filter(|e| !e.contains('.')));
+        match nearest(key, terms.iter().map(String::as_str)).as_slice() {
+            [] => format!("the unit has no term or event `{key}`; it has: {}", terms.join(", ")),
+            names => {
+                format!(
+                    "the unit has no term or event `{key}`; did you mean {}?",
+                    names.join(" or ")
+                )
+            }
+        }
+    }
+
+    /// Spreads a number over the bits of a format, lowest first: `config:0-7,32-35`.
+    fn fill(&mut self, key: &str, format: &str, mut number: u64) -> Result<(), String> {
+        let bad = || format!("format of `{key}` is `{format}`, which is not understood");
+        let (word, ranges) = format.split_once(':').ok_or_else(bad)?;
+        let word = match word {
+            "config" => &mut self.selector.config,
+            "config1" => &mut self.selector.config1,
+            "config2" => &mut self.selector.config2,
+            _ => return Err(bad()),
+        };
+        for range in ranges.split(',') {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            let (Ok(first), Ok(last)) = (first.parse::<u32>(), last.parse::<u32>()) else {
+                return Err(bad());
+            };
+            if first > last || last >= u64::BITS {
+                return Err(bad());
+            }
+            let bits = last - first + 1;
+            let mask = u64::MAX >> (u64::BITS - bits);
+            *word |= (number & mask) << first;
+            number = number.checked_shr(bits).unwrap_or(0);
+        }
+        match number {
+            0 => Ok(()),
+            _ => Err(format!("the value of `{key}` does not fit into its bits, {format}")),
+        }
+    }
+}
+
+/// A number in decimal, or in hex behind `0x`.
+fn number(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) if !digits.starts_with('+') => u64::from_str_radix(digits, 16).ok(),
+        Some(_) => None,
+        None => text.parse().ok(),
+    }
+}
