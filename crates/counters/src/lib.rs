@@ -4,6 +4,7 @@
 //! Left out: system calls (`linerate-linux`), printing (`linerate-report`).
 
 pub mod catalog;
+pub mod doctor;
 pub mod event;
 mod formula;
 pub mod metrics;

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Trying the tiers.
+
+use crate::catalog::Catalog;
+use crate::event::{Class, Event};
+use crate::opener::Opener;
+use crate::refusal::{self, Attempt, Cause, Refusal};
+use crate::surroundings::Surroundings;
+use linerate_linux::perf::{self, HARDWARE, Reading, Request, SOFTWARE, Selector, Target};
+use linerate_record::Tier;
+use linerate_record::doctor::TierState;
+use std::hint::black_box;
+use std::process::{Command, Stdio};
+
+/// What came of trying each tier.
+pub(super) struct Trial {
+    /// Instructions of both modes.
+    pub(super) both: Result<(), Refusal>,
+    /// Instructions of user mode.
+    pub(super) user: Result<(), Refusal>,
+    /// CPU time by the kernel's own count.
+    pub(super) software: Result<(), Refusal>,
+    /// The version of Valgrind.
+    pub(super) valgrind: Result<String, Refusal>,
+    /// How many hardware events count at once; `None` if none does.
+    pub(super) at_once: Option<usize>,
+    /// Whether this program can read a counter itself; `None` if none counts.
+    pub(super) reads_counters: Option<bool>,
+}
+
+impl Trial {
+    pub(super) fn of(opener: &dyn Opener, around: &Surroundings, catalog: &Catalog) -> Self {
+        let probe = Probe { opener, around, is_known: catalog.is_known_processor() };
+        let instructions = catalog.resolve("instructions").ok();
+        let instructions = instructions.filter(|event| event.class == Class::Hardware);
+        let instructions =
+            instructions.unwrap_or_else(|| event("instructions", Class::Hardware, HARDWARE, 1));
+        let request = Request::new(instructions.selector);
+        let user_only = Request { exclude_kernel: true, ..request };
+        let both = probe.count(&instructions, &request);
+        let user = probe.count(&instructions, &user_only);
+        let granted = match (&both, &user) {
+            (Ok(()), _) => Some(request),
+            (_, Ok(())) => Some(user_only),
+            _ => None,
+        };
+        Self {
+            both,
+            user,
+            software: probe.count_software(),
+            valgrind: valgrind_version(around),
+            at_once: granted.map(|request| probe.count_at_once(&request)),
+            reads_counters: granted.map(|request| probe.reads_counters(&request)),
+        }
+    }
+
+    /// The states of the tiers, best first.
+    pub(super) fn tiers(&self) -> Vec<TierState> {
+        let at_once = match self.at_once {
+            Some(1) => "1 event at once".to_owned(),
+            Some(n) => format!("{n} events at once, more in turns"),
+            None => "events in turns".to_owned(),
+        };
+        vec![
+            state(
+                Tier::Hw,
+                &self.both,
+                &format!("hardware counters, kernel and user mode: {at_once}"),
+            ),
+            state(Tier::User, &self.user, &format!("hardware counters, user mode: {at_once}")),
+            self.software_state(),
+            self.simulator_state(),
+            works(Tier::Model, "what `tune` computes from a profile; nothing is measured"),
+        ]
+    }
+
+    /// The timestamp counter is always there, so the tier works in part even without events.
+    fn software_state(&self) -> TierState {
+        match &self.software {
+            Ok(()) => works(
+                Tier::Sw,
+                "events the kernel counts itself, tracepoints, the timestamp counter",
+            ),
+            Err(refusal) => {
+                let sentence = format!("the timestamp counter alone: {}", refusal.sentence);
+                TierState { fix: refusal.fix.clone(), ..works(Tier::Sw, &sentence) }
+            }
+        }
+    }
+
+    fn simulator_state(&self) -> TierState {
+        let version = self.valgrind.as_ref().map_or("Valgrind", |version| version);
+        let sentence = format!(
+            "instructions, branches and cache misses simulated by {version}, 30 to 100 times slower; \
+             no cycles, no TLB"
+        );
+        state(Tier::Sim, &self.valgrind.clone().map(|_| ()), &sentence)
+    }
+}
+
+pub(super) fn word(tier: Tier) -> &'static str {
+    match tier {
+        Tier::Hw => "hw",
+        Tier::User => "user",
+        Tier::Sw => "sw",
+        Tier::Sim => "sim",
+        Tier::Model => "model",
+    }
+}
+
+fn works(tier: Tier, sentence: &str) -> TierState {
+    TierState { tier, works: true, sentence: sentence.to_owned(), cause: None, fix: None }
+}
+
+fn state(tier: Tier, tried: &Result<(), Refusal>, sentence: &str) -> TierState {
+    match tried {
+        Ok(()) => works(tier, sentence),
+        Err(refusal) => TierState {
+            tier,
+            works: false,
+            sentence: refusal.sentence.clone(),
+            cause: Some(refusal.cause.word().to_owned()),
+            fix: refusal.fix.clone(),
+        },
+    }
+}
+
+fn event(name: &str, class: Class, kind: u32, config: u64) -> Event {
+    Event {
+        name: name.to_owned(),
+        native: None,
+        unit: "events",
+        class,
+        selector: Selector::new(kind, config),
+        is_user_only: false,
+    }
+}
+
+/// Turns of the loop that is counted. Each is one instruction at least, and all together take a
+/// microsecond at least: counts of either kind are no smaller than [`LEAST`].
+const TURNS: u64 = 20_000;
+
+/// The least that instructions, or nanoseconds, of the loop can be: no core takes a turn, which
+/// holds a jump, in less than a quarter of a cycle, and none has 20 GHz.
+const LEAST: u64 = TURNS / 100;
+
+fn work() {
+    for turn in 0..TURNS {
+        black_box(turn);
+    }
+}
+
+/// Most events tried at once: more than the cores of any processor count.
+const AT_ONCE_MAX: usize = 24;
+
+struct Probe<'a> {
+    opener: &'a dyn Opener,
+    around: &'a Surroundings,
+    is_known: bool,
+}
+
+impl Probe<'_> {
+    /// Whether the event opens, gets a counter, and counts at least what there is to count.
+    fn count(&self, event: &Event, request: &Request) -> Result<(), Refusal> {
+        let attempt = Attempt {
+            event,
+            request,
+            target: Target::CurrentThread,
+            group_len: 0,
+            is_known_processor: self.is_known,
+        };
+        let opened = self.opener.open(request, attempt.target, None);
+        let opened = opened.map_err(|error| refusal::explain(error, &attempt, self.around))?;
+        let Ok(reading) = counted(&opened) else {
+            return Err(refusal::never_scheduled(event, self.around));
+        };
+        if reading.running_ns == 0 {
+            return Err(refusal::never_scheduled(event, self.around));
+        }
+        let count = reading.values().first().copied().unwrap_or(0);
+        if count < LEAST { Err(self.counts_too_little(event, count)) } else { Ok(()) }
+    }
+
+    /// CPU time, of both modes or of one: the limits to kernel mode hold for it too.
+    fn count_software(&self) -> Result<(), Refusal> {
+        let task_clock = event("task_clock_ns", Class::Software, SOFTWARE, 1);
+        let both = Request::new(task_clock.selector);
+        let user_only = Request { exclude_kernel: true, ..both };
+        self.count(&task_clock, &both).or_else(|_| self.count(&task_clock, &user_only))
+    }
+
+    /// An event that opens and does not count: emulators do that, and drivers for other cores.
+    fn counts_too_little(&self, event: &Event, count: u64) -> Refusal {
+        let is_emulated = self.around.facts().platform.emulated == Some(true);
+        let fix = match is_emulated {
+            true => "on the host: qemu-system-ARCH -icount shift=0, which counts instructions",
+            false => "linerate stat --tier sim -- COMMAND",
+        };
+        Refusal {
+            cause: Cause::UnsupportedEvent,
+            sentence: format!(
+                "`{}` opens and counts {count} where at least {LEAST} happen: nobody counts it here",
+                event.name
+            ),
+            fix: Some(fix.to_owned()),
+        }
+    }
+
+    /// How many events the kernel takes in one group: cycles, for which some processors have a
+    /// counter of their own, and then as many of this one as there is room for.
+    fn count_at_once(&self, request: &Request) -> usize {
+        let cycles = Request { selector: Selector::new(HARDWARE, 0), ..*request };
+        let leader = self.opener.open(&cycles, Target::CurrentThread, None);
+        let mut group: Vec<perf::Event> = leader.into_iter().collect();
+        while group.len() < AT_ONCE_MAX {
+            let request = Request { disabled: group.is_empty(), ..*request };
+            match self.opener.open(&request, Target::CurrentThread, group.first()) {
+                Ok(event) => group.push(event),
+                Err(_) => break,
+            }
+        }
+        group.len()
+    }
+
+    /// Whether the kernel lets this program read a running counter without a system call.
+    fn reads_counters(&self, request: &Request) -> bool {
+        let request = Request { disabled: false, ..*request };
+        let Ok(event) = self.opener.open(&request, Target::CurrentThread, None) else {
+            return false;
+        };
+        event.map().is_ok_and(|page| page.fields().can_read_counter)
+    }
+}
+
+fn counted(event: &perf::Event) -> std::io::Result<Reading> {
+    event.enable()?;
+    work();
+    event.disable()?;
+    event.read()
+}
+
+/// What `valgrind --version` says.
+fn valgrind_version(around: &Surroundings) -> Result<String, Refusal> {
+    let facts = around.facts();
+    if let Some(refusal) = refusal::no_valgrind(facts) {
+        return Err(refusal);
+    }
+    let program = facts.valgrind.as_deref().unwrap_or("valgrind".as_ref());
+    let run = Command::new(program).arg("--version").stdin(Stdio::null()).output();
+    let said = match &run {
+        Ok(output) => String::from_utf8_lossy(&output.stdout).trim().to_owned(),
+        Err(error) => error.to_string(),
+    };
+    if said.starts_with("valgrind-") {
+        return Ok(said);
+    }
+    Err(Refusal {
+        cause: Cause::NoValgrind,
+        sentence: format!("{} does not say its version: {said}", program.display()),
+        fix: Some(format!("{} --version", program.display())),
+    })
+}
