@@ -1,13 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Events opened, started, turned and read: what [`crate::rotation`] computes with.
+//! Events opened, started, turned and read: what [`rotation`](crate::rotation) computes with.
+//!
+//! Events of the kernel are always counted. Those of the processor are as long as they fit on its
+//! counters together; otherwise sets of them take turns, and whoever holds the session calls
+//! [`Session::turn`] when it says. What is refused keeps nothing else from being counted.
+//!
+//! Left out: the clock and waiting (whoever holds the session), which event is which
+//! ([`catalog`](crate::catalog)), and why one is refused ([`refusal`](crate::refusal)).
 
-use crate::event::Event;
+mod groups;
+mod open;
+mod pack;
+
+use crate::event::{Class, Event};
 use crate::opener::Opener;
-use crate::refusal::Refusal;
-use crate::rotation::{Counts, Plan};
+use crate::refusal::{Refusal, never_scheduled};
+use crate::rotation::{AlwaysCount, Counts, DEFAULT_SLICE, Plan, Slice, Slices, Turns, Whole};
 use crate::surroundings::Surroundings;
+use groups::{Groups, Sums};
 use linerate_record::Tier;
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Whose events are counted.
@@ -28,8 +41,8 @@ pub enum Scope {
 /// How to count.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// Whether user mode alone is counted; `None`: both modes, or user mode alone for those
-    /// hardware events for which this machine grants no more.
+    /// Whether hardware events count user mode alone; `None`: both modes, or user mode alone where
+    /// this machine grants no more (then for page faults and the like, too).
     pub user_only: Option<bool>,
     /// Whether threads and processes that the target creates from now on are counted with it.
     pub inherit: bool,
@@ -37,7 +50,8 @@ pub struct Options {
     pub slice: Duration,
     /// Of the order of the sets.
     pub seed: u64,
-    /// The event, by its place, whose counts a scaled count goes by; `None`: time.
+    /// The event, by its place, whose counts a scaled count goes by; `None`: time. It is then
+    /// always counted; if that cannot be had, time is used: see [`Session::scaled_by`].
     pub scale_by: Option<usize>,
     /// Whether the processor is one of the event tables'; refusals are explained by it.
     pub is_known_processor: bool,
@@ -45,13 +59,64 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        todo!()
+        Self {
+            user_only: None,
+            inherit: true,
+            slice: DEFAULT_SLICE,
+            seed: 1,
+            scale_by: None,
+            is_known_processor: true,
+        }
     }
 }
 
-/// Events that are open.
+/// Events that are open. Dropped, they are closed.
 #[derive(Debug)]
-pub struct Session {}
+pub struct Session {
+    events: Vec<Event>,
+    outcomes: Vec<Result<(), Refusal>>,
+    user_only: Vec<bool>,
+    starts_with_exec: bool,
+    plan: Plan,
+    groups: Groups,
+    /// The group that tells how long the target ran; `None` if the kernel refused even that.
+    clock: Option<usize>,
+    /// For each event of [`Plan::always`], its group and its place there.
+    always: Vec<(usize, usize)>,
+    /// The group of each set of the plan.
+    sets: Vec<usize>,
+    /// The event of [`Options::scale_by`], by its place in `always`.
+    base: Option<usize>,
+    turns: Option<Turns>,
+    /// Whose turn it is.
+    current: usize,
+    /// How long the first slice shall be.
+    first_length: Duration,
+    /// What each set, and the base, showed when last read.
+    shown: Vec<Sums>,
+    base_shown: Sums,
+    slices: Slices,
+    /// Where the current lap began.
+    lap: Option<Mark>,
+    is_counting: bool,
+    root: PathBuf,
+}
+
+/// Everything that was counted up to a moment.
+#[derive(Clone, Debug)]
+struct Mark {
+    slices: Slices,
+    always: Vec<Option<AlwaysCount>>,
+    base: f64,
+    enabled_ns: u64,
+}
+
+/// The time between turns where one set is alone. Its slices are needed only if somebody else takes
+/// counters away.
+const SLICE_ALONE: Duration = Duration::from_millis(100);
+
+/// The time between turns where nobody has any.
+const NEVER: Duration = Duration::from_secs(3600);
 
 impl Session {
     /// Opens events, stopped. One that is refused keeps none of the others from being counted:
@@ -63,30 +128,37 @@ impl Session {
         scope: &Scope,
         options: &Options,
     ) -> Self {
-        let _ = (opener, surroundings, events, scope, options);
-        todo!()
+        open::Opening::new(opener, surroundings, events, scope, options).open()
     }
 
     /// For each event, whether it is counted. [`Session::finish`] adds those that were opened but
     /// never got a counter.
     pub fn outcomes(&self) -> &[Result<(), Refusal>] {
-        todo!()
+        &self.outcomes
     }
 
     /// Which events count when.
     pub fn plan(&self) -> &Plan {
-        todo!()
+        &self.plan
+    }
+
+    /// The event that scaled counts go by; `None`: time.
+    pub fn scaled_by(&self) -> Option<usize> {
+        self.base.map(|place| self.plan.always[place])
     }
 
     /// Whether user mode alone is counted of this event.
     pub fn is_user_only(&self, event: usize) -> bool {
-        let _ = event;
-        todo!()
+        self.user_only[event]
     }
 
-    /// What the counts of hardware events rest on: `hw` or `user`; `None` where none is open.
+    /// What the counts of hardware events rest on: `hw` or `user`, `hw` if some of them are of both
+    /// modes; `None` where none is open.
     pub fn tier(&self) -> Option<Tier> {
-        todo!()
+        let events = self.events.iter().zip(&self.outcomes).zip(&self.user_only);
+        let hardware = events
+            .filter(|((event, outcome), _)| event.class == Class::Hardware && outcome.is_ok());
+        hardware.map(|(_, &is_user_only)| if is_user_only { Tier::User } else { Tier::Hw }).min()
     }
 
     /// Starts counting, but for [`Scope::Held`], where execve(2) does. Gives the time until
@@ -95,27 +167,153 @@ impl Session {
     /// # Errors
     /// What ioctl(2) says.
     pub fn start(&mut self) -> io::Result<Duration> {
-        todo!()
+        self.is_counting = true;
+        if !self.starts_with_exec {
+            for group in self.groups_without_turns() {
+                self.groups.enable(group)?;
+            }
+            if let Some(&group) = self.sets.get(self.current) {
+                self.groups.enable(group)?;
+            }
+        }
+        Ok(self.first_length)
+    }
+
+    fn groups_without_turns(&self) -> impl Iterator<Item = usize> {
+        let sets = self.sets.clone();
+        (0..self.groups.len()).filter(move |group| !sets.contains(group))
     }
 
     /// Ends this slice and begins the next. Gives the time until it wants to be called again; later
     /// does no harm to the counts, only to their intervals.
     pub fn turn(&mut self) -> Duration {
-        todo!()
+        let ended = self.current;
+        let length = match &mut self.turns {
+            None if self.sets.is_empty() => return NEVER,
+            None => SLICE_ALONE,
+            Some(turns) => {
+                let turn = turns.next_turn();
+                self.current = turn.set;
+                turn.length
+            }
+        };
+        if self.turns.is_some() && self.is_counting {
+            self.switch(ended, self.current);
+        }
+        self.collect(ended);
+        length
     }
 
-    /// The counts from the start until now.
+    /// A set that cannot be stopped or started shows in the time it was on the counters; there is
+    /// nothing else to be done about it.
+    fn switch(&self, from: usize, to: usize) {
+        if from != to {
+            let _ = self.groups.disable(self.sets[from]);
+            let _ = self.groups.enable(self.sets[to]);
+        }
+    }
+
+    /// Adds what a set showed since it was last read. If it cannot be read now, the next time will
+    /// have it.
+    fn collect(&mut self, set: usize) {
+        let base = match self.base {
+            Some(place) => self.groups.read(self.always[place].0),
+            None => Ok(Sums::default()),
+        };
+        let (Ok(now), Ok(base)) = (self.groups.read(self.sets[set]), base) else {
+            self.slices.skip();
+            return;
+        };
+        let counted = now.since(&self.shown[set]);
+        let around = base.since(&self.base_shown);
+        let base_of_slice = match self.base {
+            None => counted.running_ns as f64,
+            // The set began a little later than the slice, or had no counters for a while.
+            Some(_) if around.enabled_ns == 0 => 0.0,
+            Some(place) => {
+                let share = counted.running_ns as f64 / around.enabled_ns as f64;
+                around.values[self.always[place].1] as f64 * share
+            }
+        };
+        self.slices.add(&Slice {
+            set,
+            counts: &counted.values,
+            base: base_of_slice,
+            running_ns: counted.running_ns,
+        });
+        self.shown[set] = now;
+        self.base_shown = base;
+    }
+
+    /// The counts from the start until now. Ends the slice.
     pub fn snapshot(&mut self) -> Counts {
-        todo!()
+        let now = self.mark();
+        self.counts(&now, None)
     }
 
-    /// The counts since the last call, or since the start.
+    /// The counts since the last call, or since the start. Ends the slice.
     pub fn lap(&mut self) -> Counts {
-        todo!()
+        let now = self.mark();
+        let counts = self.counts(&now, self.lap.as_ref());
+        self.lap = Some(now);
+        counts
     }
 
     /// Stops counting; the counts from the start until now.
     pub fn finish(&mut self) -> Counts {
-        todo!()
+        for group in 0..self.groups.len() {
+            // What has ended cannot be stopped and need not be.
+            let _ = self.groups.disable(group);
+        }
+        self.is_counting = false;
+        let counts = self.snapshot();
+        let never = counts.events.iter().zip(&mut self.outcomes).zip(&self.events);
+        for ((tally, outcome), event) in never {
+            if tally.is_none() && outcome.is_ok() {
+                *outcome = Err(never_scheduled(event, &Surroundings::from(&self.root)));
+            }
+        }
+        counts
+    }
+
+    fn mark(&mut self) -> Mark {
+        self.turn();
+        let readings: Vec<Option<Sums>> =
+            (0..self.groups.len()).map(|group| self.groups.read(group).ok()).collect();
+        let always = self.always.iter().map(|&(group, place)| {
+            let Sums { values, enabled_ns, running_ns } = readings[group].as_ref()?;
+            let (enabled_ns, running_ns) = (*enabled_ns, *running_ns);
+            Some(AlwaysCount { raw: values[place], enabled_ns, running_ns })
+        });
+        let always: Vec<Option<AlwaysCount>> = always.collect();
+        let clock = self.clock.and_then(|clock| readings[clock].as_ref());
+        let enabled_ns = match (&self.turns, clock) {
+            (Some(_), Some(clock)) => clock.enabled_ns,
+            _ => self.shown.iter().map(|sums| sums.enabled_ns).sum(),
+        };
+        let base = match self.base {
+            None => enabled_ns as f64,
+            Some(place) => always[place].map_or(0.0, |count| count.raw as f64),
+        };
+        Mark { slices: self.slices.clone(), always, base, enabled_ns }
+    }
+
+    fn counts(&self, now: &Mark, then: Option<&Mark>) -> Counts {
+        let Some(then) = then else {
+            let whole = Whole { always: &now.always, base: now.base, enabled_ns: now.enabled_ns };
+            return now.slices.counts(self.events.len(), &self.plan, &whole);
+        };
+        let pairs = now.always.iter().zip(&then.always);
+        let always: Vec<Option<AlwaysCount>> =
+            pairs.map(|(now, then)| Some((*now)?.since(&(*then)?))).collect();
+        let whole = Whole {
+            always: &always,
+            base: now.base - then.base,
+            enabled_ns: now.enabled_ns.saturating_sub(then.enabled_ns),
+        };
+        now.slices.since(&then.slices).counts(self.events.len(), &self.plan, &whole)
     }
 }
+
+#[cfg(test)]
+mod tests;

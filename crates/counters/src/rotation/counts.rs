@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From sums to estimates: of events, and of whatever is computed from them.
+
+use super::sums::{SetSums, Variance};
+use super::{AlwaysCount, Plan, Slices, Whole};
+use linerate_record::stats::Estimate;
+
+/// What was counted of one event.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EventTally {
+    /// Counts while it was on a counter.
+    pub raw: u64,
+    /// The count of all of the time, with a 95 % interval; both ends are the value itself where
+    /// nothing was scaled.
+    pub estimate: Estimate,
+    /// Whether `estimate` is `raw` scaled up: it was not counted all of the time.
+    pub is_scaled: bool,
+    /// The share of the time that it was on a counter, 0 to 1.
+    pub duty: f64,
+    /// Slices in which it was counted; 0 for an event that takes no turns.
+    pub periods: u64,
+}
+
+/// Counts of all events, and how they vary together.
+#[derive(Clone, Debug)]
+pub struct Counts {
+    /// One per event asked for; `None` where it was refused or never counted.
+    pub events: Vec<Option<EventTally>>,
+    /// Slices that were counted, of all sets together.
+    pub slices: u64,
+    /// The estimates; not a number where there is none.
+    values: Vec<f64>,
+    /// Of the sets with scaled events.
+    scalings: Vec<Scaling>,
+    /// Sets that take turns.
+    sets: usize,
+}
+
+/// How the events of one set were scaled.
+#[derive(Clone, Debug)]
+struct Scaling {
+    /// Their places.
+    events: Vec<usize>,
+    sums: SetSums,
+    duty: f64,
+    /// Base of the whole run over base in the set's slices.
+    factor: f64,
+}
+
+/// The confidence of all intervals here; [`student`] knows no other.
+const CONFIDENCE: f64 = 0.95;
+
+/// Below so many counts, chance alone is reckoned with: see [`Counts::tally`].
+const FEW: u64 = 30;
+
+impl Counts {
+    pub(super) fn new(slices: &Slices, events: usize, plan: &Plan, whole: &Whole<'_>) -> Self {
+        let mut counts = Self {
+            events: vec![None; events],
+            slices: slices.slices,
+            values: vec![f64::NAN; events],
+            scalings: Vec::new(),
+            sets: plan.sets.len(),
+        };
+        for (&event, count) in plan.always.iter().zip(whole.always) {
+            count.iter().for_each(|count| counts.add_always(event, count));
+        }
+        for (events, sums) in plan.sets.iter().zip(&slices.sets) {
+            counts.add_set(events, sums, whole);
+        }
+        counts
+    }
+
+    /// An event without turns is scaled only if somebody else took its counter away for a time;
+    /// of what happened then nothing is known.
+    fn add_always(&mut self, event: usize, count: &AlwaysCount) {
+        let &AlwaysCount { raw, enabled_ns, running_ns } = count;
+        let Some(duty) = share(running_ns, enabled_ns) else { return };
+        let is_scaled = duty < 1.0;
+        let value = raw as f64 / duty;
+        let estimate = if is_scaled { unbounded(value, 1) } else { exact(value, 1) };
+        self.values[event] = value;
+        self.events[event] = Some(EventTally { raw, estimate, is_scaled, duty, periods: 0 });
+    }
+
+    fn add_set(&mut self, events: &[usize], sums: &SetSums, whole: &Whole<'_>) {
+        let Some(duty) = share(sums.running_ns, whole.enabled_ns) else { return };
+        let is_scaled = duty < 1.0;
+        // Without any base in its slices, as good as nothing is known.
+        let factor = if sums.base > 0.0 { whole.base / sums.base } else { 1.0 / duty };
+        let factor = if is_scaled { factor } else { 1.0 };
+        for (&event, &raw) in events.iter().zip(&sums.counts) {
+            self.values[event] = raw as f64 * factor;
+        }
+        if is_scaled {
+            self.scalings.push(Scaling {
+                events: events.to_vec(),
+                sums: sums.clone(),
+                duty,
+                factor,
+            });
+        }
+        for (&event, &raw) in events.iter().zip(&sums.counts) {
+            let periods = sums.periods;
+            let estimate = match is_scaled {
+                true => self.scaled(event, raw, duty, periods),
+                false => exact(raw as f64, periods),
+            };
+            self.events[event] = Some(EventTally { raw, estimate, is_scaled, duty, periods });
+        }
+    }
+
+    /// The estimate of one event. Two things are known beyond its variance. No less happened than
+    /// was seen. And of a few things that happened independently, each was seen with the
+    /// probability `duty`, so that the number seen varies by `raw * (1 - duty)` at least, whatever
+    /// the few differences between slices say; of none seen, there were so many at most that not
+    /// to see any has a probability of 2.5 %.
+    fn scaled(&self, event: usize, raw: u64, duty: f64, periods: u64) -> Estimate {
+        let value = self.values[event];
+        if raw == 0 && duty < 1.0 && value.is_finite() {
+            let high = ((1.0 - CONFIDENCE) / 2.0).ln() / (-duty).ln_1p();
+            return Estimate { value, low: 0.0, high, confidence: CONFIDENCE, n: periods };
+        }
+        let mut gradient = vec![0.0; self.values.len()];
+        gradient[event] = 1.0;
+        let Some(mut variance) = self.variance(&gradient) else {
+            return Estimate { low: raw as f64, ..unbounded(value, periods) };
+        };
+        if raw < FEW {
+            let chance = raw as f64 * (1.0 - duty) * (value / raw as f64).powi(2);
+            variance.value = variance.value.max(chance);
+        }
+        let estimate = interval(value, variance, true, periods);
+        Estimate { low: estimate.low.max(raw as f64), ..estimate }
+    }
+
+    /// A value computed from the events, with its 95 % interval. `formula` gets one value per event
+    /// asked for, not a number for those that were not counted; it has no side effects and is called
+    /// some times. Both ends of the interval are the value itself where nothing was scaled, and
+    /// infinite where too little was seen. `None` if the formula gives none, or nothing finite.
+    pub fn derive(&self, formula: impl Fn(&[f64]) -> Option<f64>) -> Option<Estimate> {
+        let at = |values: &[f64]| formula(values).filter(|value| value.is_finite());
+        let value = at(&self.values)?;
+        let used = self.used(&at, value);
+        let n = used.iter().map(|&event| self.periods(event)).min().unwrap_or(1);
+        if used.is_empty() {
+            return Some(exact(value, n));
+        }
+        let Some(variance) = self.gradient(&at, &used).and_then(|slope| self.variance(&slope))
+        else {
+            return Some(unbounded(value, n));
+        };
+        Some(interval(value, variance, self.stays_positive(&at, &used), n))
+    }
+
+    fn periods(&self, event: usize) -> u64 {
+        self.events[event].map_or(0, |tally| tally.periods)
+    }
+
+    /// The scaled events that a formula depends on.
+    fn used(&self, formula: &impl Fn(&[f64]) -> Option<f64>, value: f64) -> Vec<usize> {
+        let is_scaled = |event: &usize| self.events[*event].is_some_and(|tally| tally.is_scaled);
+        let depends = |&event: &usize| {
+            let moved = |by: f64| formula(&self.with(event, self.values[event] + by));
+            let step = self.step(event);
+            moved(step) != Some(value) || moved(-step) != Some(value)
+        };
+        (0..self.values.len()).filter(is_scaled).filter(depends).collect()
+    }
+
+    fn with(&self, event: usize, value: f64) -> Vec<f64> {
+        let mut values = self.values.clone();
+        values[event] = value;
+        values
+    }
+
+    /// A step small beside the value, for differences; large enough not to drown in the last bits.
+    fn step(&self, event: usize) -> f64 {
+        1e-4 * self.values[event].abs().max(1.0)
+    }
+
+    /// How much a formula rises with each event.
+    fn gradient(
+        &self,
+        formula: &impl Fn(&[f64]) -> Option<f64>,
+        used: &[usize],
+    ) -> Option<Vec<f64>> {
+        let mut gradient = vec![0.0; self.values.len()];
+        for &event in used {
+            let (value, step) = (self.values[event], self.step(event));
+            let above = formula(&self.with(event, value + step))?;
+            let below = formula(&self.with(event, value - step))?;
+            gradient[event] = (above - below) / (2.0 * step);
+        }
+        Some(gradient)
+    }
+
+    /// Whether a formula is positive, and stays so if any of its events is a thousandth or a
+    /// thousandfold: products and quotients do, differences do not.
+    fn stays_positive(&self, formula: &impl Fn(&[f64]) -> Option<f64>, used: &[usize]) -> bool {
+        let is_positive = |values: &[f64]| formula(values).is_some_and(|value| value > 0.0);
+        let scaled = |event: usize, by: f64| self.with(event, self.values[event] * by);
+        is_positive(&self.values)
+            && used
+                .iter()
+                .all(|&event| [1e-3, 1e3].iter().all(|&by| is_positive(&scaled(event, by))))
+    }
+
+    /// The variance of the sum of all events, each times its `slope`. `None` if that of one is not
+    /// known.
+    fn variance(&self, slope: &[f64]) -> Option<Variance> {
+        let (mut sum, mut roots, mut uncertainty) = (0.0, 0.0, 0.0);
+        for scaling in &self.scalings {
+            if scaling.events.iter().all(|&event| slope[event] == 0.0) {
+                continue;
+            }
+            let Variance { value, freedom } = scaling.variance(slope)?;
+            sum += value;
+            roots += f64::sqrt(value);
+            uncertainty += value * value / freedom;
+        }
+        // Half of the most that sets of the same rounds can have in common: see `super`.
+        let common = if self.sets > 1 { 0.5 / (self.sets - 1) as f64 } else { 0.0 };
+        let value = sum + common * (roots * roots - sum);
+        let freedom = if uncertainty > 0.0 { sum * sum / uncertainty } else { f64::INFINITY };
+        Some(Variance { value, freedom })
+    }
+}
+
+impl Scaling {
+    /// The variance of the set's part of a sum over all events. What the sampled sums vary by, times
+    /// `factor`, is what the estimates do; the base enters because it is sampled too.
+    fn variance(&self, slope: &[f64]) -> Option<Variance> {
+        if self.sums.base <= 0.0 {
+            return None;
+        }
+        let mut combination: Vec<f64> = self.events.iter().map(|&event| slope[event]).collect();
+        let rates = self.sums.counts.iter().map(|&count| count as f64 / self.sums.base);
+        let base: f64 = rates.zip(&combination).map(|(rate, slope)| rate * slope).sum();
+        combination.push(-base);
+        let Variance { value, freedom } = self.sums.variance(&combination, self.duty)?;
+        Some(Variance { value: value * self.factor * self.factor, freedom })
+    }
+}
+
+/// The share of the time on a counter; all of it if there was no time. `None` for none of it.
+fn share(running_ns: u64, enabled_ns: u64) -> Option<f64> {
+    if running_ns >= enabled_ns {
+        return Some(1.0);
+    }
+    (running_ns > 0).then(|| running_ns as f64 / enabled_ns as f64)
+}
+
+fn exact(value: f64, n: u64) -> Estimate {
+    Estimate { value, low: value, high: value, confidence: CONFIDENCE, n }
+}
+
+fn unbounded(value: f64, n: u64) -> Estimate {
+    Estimate { value, low: f64::NEG_INFINITY, high: f64::INFINITY, confidence: CONFIDENCE, n }
+}
+
+/// The interval about a value with this variance. Where the value cannot but be positive, the same
+/// factor up and down: then what was rarely met (and so estimated low, with a low variance) keeps
+/// an upper end that is high enough, and the lower end is never negative.
+fn interval(value: f64, variance: Variance, is_positive: bool, n: u64) -> Estimate {
+    let half = student(variance.freedom) * variance.value.sqrt();
+    let (low, high) = if is_positive && value > 0.0 {
+        let factor = (half / value).exp();
+        (value / factor, value * factor)
+    } else {
+        (value - half, value + half)
+    };
+    Estimate { value, low, high, confidence: CONFIDENCE, n }
+}
+
+/// What Student's t exceeds with a probability of 2.5 %: between the degrees of freedom of the
+/// usual table, linear in their reciprocal, which is right within 0.3 %.
+fn student(freedom: f64) -> f64 {
+    const TABLE: [(f64, f64); 14] = [
+        (1.0, 12.706),
+        (1.2, 8.649),
+        (1.5, 6.017),
+        (2.0, 4.303),
+        (3.0, 3.182),
+        (4.0, 2.776),
+        (5.0, 2.571),
+        (6.0, 2.447),
+        (8.0, 2.306),
+        (12.0, 2.179),
+        (20.0, 2.086),
+        (40.0, 2.021),
+        (120.0, 1.980),
+        (f64::INFINITY, 1.960),
+    ];
+    let freedom = freedom.max(1.0);
+    let above = TABLE.iter().position(|&(df, _)| freedom <= df).unwrap_or(TABLE.len() - 1).max(1);
+    let ((df0, t0), (df1, t1)) = (TABLE[above - 1], TABLE[above]);
+    let share = (1.0 / df0 - 1.0 / freedom) / (1.0 / df0 - 1.0 / df1);
+    t0 + share * (t1 - t0)
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is kept of the slices of one set: sums, and sums of products of differences.
+
+use super::Slice;
+
+/// Differences are collected in so many groups; how much these differ tells how well the variance
+/// is known. More groups tell that better and take more memory (5 KiB for three events).
+const GROUPS: usize = 64;
+
+/// The slices of one set, added up.
+///
+/// A slice is the vector of its counts and its base. Products are those of the differences between
+/// the set's two slices of a round, as upper triangles, one per group. With them, the variance of
+/// any linear combination of counts and base is known afterwards.
+#[derive(Clone, Debug)]
+pub(super) struct SetSums {
+    /// Slices of a round, of all sets.
+    round: u64,
+    /// Counts of each event.
+    pub(super) counts: Vec<u64>,
+    /// Of the base.
+    pub(super) base: f64,
+    /// Time on the counters.
+    pub(super) running_ns: u64,
+    /// Slices.
+    pub(super) periods: u64,
+    /// Rounds with both slices.
+    pairs: u64,
+    /// `GROUPS` triangles.
+    products: Vec<f64>,
+    /// The first slice of a round, until the second comes: the round's number, and its vector.
+    first: Option<(u64, Vec<f64>)>,
+}
+
+/// A variance and how well it is known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Variance {
+    pub(super) value: f64,
+    /// Degrees of freedom, of the chi-squared distribution that varies as much as this estimate.
+    pub(super) freedom: f64,
+}
+
+impl SetSums {
+    pub(super) fn new(events: usize, sets: usize) -> Self {
+        Self {
+            round: 2 * sets as u64,
+            counts: vec![0; events],
+            base: 0.0,
+            running_ns: 0,
+            periods: 0,
+            pairs: 0,
+            products: vec![0.0; GROUPS * triangle(events + 1)],
+            first: None,
+        }
+    }
+
+    /// Adds the slice that is number `at` of all.
+    pub(super) fn add(&mut self, at: u64, slice: &Slice<'_>) {
+        assert_eq!(slice.counts.len(), self.counts.len(), "one count per event of the set");
+        for (sum, count) in self.counts.iter_mut().zip(slice.counts) {
+            *sum += count;
+        }
+        self.base += slice.base;
+        self.running_ns += slice.running_ns;
+        self.periods += 1;
+        let vector: Vec<f64> =
+            slice.counts.iter().map(|&count| count as f64).chain([slice.base]).collect();
+        let round = at / self.round;
+        match self.first.take() {
+            Some((same, first)) if same == round => self.add_products(&first, &vector),
+            _ => self.first = Some((round, vector)),
+        }
+    }
+
+    fn add_products(&mut self, first: &[f64], second: &[f64]) {
+        let size = triangle(first.len());
+        let group = (self.pairs % GROUPS as u64) as usize;
+        let mut place = self.products[group * size..(group + 1) * size].iter_mut();
+        for i in 0..first.len() {
+            let difference = second[i] - first[i];
+            for (j, sum) in (i..first.len()).zip(&mut place) {
+                *sum += difference * (second[j] - first[j]);
+            }
+        }
+        self.pairs += 1;
+    }
+
+    pub(super) fn since(&self, earlier: &Self) -> Self {
+        let mut left = self.clone();
+        left.base -= earlier.base;
+        left.running_ns -= earlier.running_ns;
+        left.periods -= earlier.periods;
+        left.pairs -= earlier.pairs;
+        left.counts.iter_mut().zip(&earlier.counts).for_each(|(now, then)| *now -= then);
+        left.products.iter_mut().zip(&earlier.products).for_each(|(now, then)| *now -= then);
+        left
+    }
+
+    /// The variance of the sum over all slices of a combination of counts and base, of which a share
+    /// of `duty` was seen: see [`super`]. Slices of rounds that have but one are taken to vary as
+    /// the others do. `None` before a round has both.
+    ///
+    /// Degrees of freedom: Satterthwaite (1946), from the spread of the groups. There are many only
+    /// if all groups say the same; a count that rests on a few slices gets the few that are behind
+    /// it.
+    pub(super) fn variance(&self, combination: &[f64], duty: f64) -> Option<Variance> {
+        if self.pairs == 0 {
+            return None;
+        }
+        let squares = self.products.chunks(triangle(combination.len()));
+        let squares = squares.map(|triangle| quadratic(triangle, combination).max(0.0));
+        let (sum, sum_of_squares) =
+            squares.fold((0.0, 0.0), |(sum, squares), s| (sum + s, squares + s * s));
+        let groups = self.pairs.min(GROUPS as u64) as f64;
+        let spread =
+            (sum_of_squares - sum * sum / groups).max(0.0) * groups / (groups - 1.0).max(1.0);
+        let freedom = if spread > 0.0 { 2.0 * sum * sum / spread } else { groups };
+        let value = (1.0 - duty) * sum * self.periods as f64 / (2 * self.pairs) as f64;
+        Some(Variance { value, freedom: freedom.clamp(1.0, self.pairs as f64) })
+    }
+}
+
+/// Numbers in the upper triangle of a square of so many rows.
+fn triangle(rows: usize) -> usize {
+    rows * (rows + 1) / 2
+}
+
+/// `c' A c` with `A` given by its upper triangle.
+fn quadratic(triangle: &[f64], c: &[f64]) -> f64 {
+    let mut cells = triangle.iter();
+    let mut sum = 0.0;
+    for i in 0..c.len() {
+        for (j, cell) in (i..c.len()).zip(&mut cells) {
+            let times = if i == j { 1.0 } else { 2.0 };
+            sum += times * c[i] * c[j] * cell;
+        }
+    }
+    sum
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whose turn it is, and for how long.
+
+use super::Plan;
+use std::time::Duration;
+
+/// The order of the sets: endless, the same for the same seed.
+#[derive(Clone, Debug)]
+pub struct Turns {
+    random: fastrand::Rng,
+    slice: Duration,
+    round: Vec<usize>,
+    left: usize,
+}
+
+/// A set's turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// Whose.
+    pub set: usize,
+    /// How long it is meant to be.
+    pub length: Duration,
+}
+
+impl Turns {
+    /// The turns of the sets of `plan`, of which there must be one.
+    pub fn new(plan: &Plan, seed: u64) -> Self {
+        assert!(!plan.sets.is_empty(), "somebody must have a turn");
+        Self {
+            random: fastrand::Rng::with_seed(seed),
+            slice: plan.slice,
+            round: (0..plan.sets.len()).chain(0..plan.sets.len()).collect(),
+            left: 0,
+        }
+    }
+
+    /// The next turn. Each round has every set twice, in an order drawn anew; lengths are drawn
+    /// evenly from half to one and a half times the nominal one, whoever's turn it is: a length
+    /// that depended on the set would favour what the load does at such a time.
+    pub fn next_turn(&mut self) -> Turn {
+        if self.left == 0 {
+            self.random.shuffle(&mut self.round);
+            self.left = self.round.len();
+        }
+        self.left -= 1;
+        let length = self.slice.mul_f64(0.5 + self.random.f64());
+        Turn { set: self.round[self.left], length }
+    }
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Groups of events of the kernel, the same ones on every target.
+
+use crate::opener::Opener;
+use linerate_linux::errno;
+use linerate_linux::perf::{Event, GROUP_MAX, OpenError, Request, Target};
+use std::io;
+
+/// The groups, numbered as they were opened.
+#[derive(Debug)]
+pub(super) struct Groups {
+    lanes: Vec<Lane>,
+    /// Events in each group.
+    lens: Vec<usize>,
+}
+
+/// One target.
+#[derive(Debug)]
+struct Lane {
+    target: Target,
+    groups: Vec<Group>,
+}
+
+#[derive(Debug)]
+struct Group {
+    leader: Event,
+    /// Open as long as their leader is.
+    members: Vec<Event>,
+}
+
+/// The counts of a group, all targets together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sums {
+    pub(super) values: Vec<u64>,
+    pub(super) enabled_ns: u64,
+    pub(super) running_ns: u64,
+}
+
+impl Groups {
+    pub(super) fn new(targets: &[Target]) -> Self {
+        let lane = |&target: &Target| Lane { target, groups: Vec::new() };
+        Self { lanes: targets.iter().map(lane).collect(), lens: Vec::new() }
+    }
+
+    /// Opens an event that leads a new group, and gives the group's number.
+    pub(super) fn lead(
+        &mut self,
+        opener: &dyn Opener,
+        request: &Request,
+    ) -> Result<usize, OpenError> {
+        self.open(
+            |lane| opener.open(request, lane.target, None),
+            |lane, leader| {
+                lane.groups.push(Group { leader, members: Vec::new() });
+            },
+        )?;
+        self.lens.push(1);
+        Ok(self.lens.len() - 1)
+    }
+
+    /// Opens an event that joins a group.
+    pub(super) fn join(
+        &mut self,
+        group: usize,
+        opener: &dyn Opener,
+        request: &Request,
+    ) -> Result<(), OpenError> {
+        if self.lens[group] == GROUP_MAX {
+            return Err(OpenError { errno: errno::E2BIG });
+        }
+        self.open(
+            |lane| opener.open(request, lane.target, Some(&lane.groups[group].leader)),
+            |lane, member| lane.groups[group].members.push(member),
+        )?;
+        self.lens[group] += 1;
+        Ok(())
+    }
+
+    /// Opens on every target, or on none. A thread that has ended meanwhile is left out from now
+    /// on, unless it is the only target.
+    fn open(
+        &mut self,
+        open: impl Fn(&Lane) -> Result<Event, OpenError>,
+        keep: impl Fn(&mut Lane, Event),
+    ) -> Result<(), OpenError> {
+        let is_gone = |error: &OpenError| error.errno == errno::ESRCH;
+        let opened: Vec<_> = self.lanes.iter().map(&open).collect();
+        let refused = opened.iter().filter_map(|outcome| outcome.as_ref().err());
+        let only_gone = opened.iter().all(Result::is_err);
+        if let Some(&error) = refused.into_iter().find(|error| only_gone || !is_gone(error)) {
+            return Err(error);
+        }
+        let lanes = std::mem::take(&mut self.lanes).into_iter().zip(opened);
+        for (mut lane, outcome) in lanes {
+            if let Ok(event) = outcome {
+                keep(&mut lane, event);
+                self.lanes.push(lane);
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of groups.
+    pub(super) fn len(&self) -> usize {
+        self.lens.len()
+    }
+
+    /// What the first event was opened on, or will be.
+    pub(super) fn first_target(&self) -> Option<Target> {
+        self.lanes.first().map(|lane| lane.target)
+    }
+
+    pub(super) fn len_of(&self, group: usize) -> usize {
+        self.lens[group]
+    }
+
+    pub(super) fn enable(&self, group: usize) -> io::Result<()> {
+        self.lanes.iter().try_for_each(|lane| lane.groups[group].leader.enable())
+    }
+
+    pub(super) fn disable(&self, group: usize) -> io::Result<()> {
+        self.lanes.iter().try_for_each(|lane| lane.groups[group].leader.disable())
+    }
+
+    pub(super) fn read(&self, group: usize) -> io::Result<Sums> {
+        let mut sums = Sums { values: vec![0; self.lens[group]], ..Sums::default() };
+        for lane in &self.lanes {
+            let reading = lane.groups[group].leader.read()?;
+            if reading.values().len() != sums.values.len() {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            sums.values.iter_mut().zip(reading.values()).for_each(|(sum, count)| *sum += count);
+            sums.enabled_ns += reading.enabled_ns;
+            sums.running_ns += reading.running_ns;
+        }
+        Ok(sums)
+    }
+}
+
+impl Sums {
+    /// What was counted since `earlier`.
+    pub(super) fn since(&self, earlier: &Self) -> Self {
+        let then = earlier.values.iter().copied().chain(std::iter::repeat(0));
+        Self {
+            values: self
+                .values
+                .iter()
+                .zip(then)
+                .map(|(now, then)| now.saturating_sub(then))
+                .collect(),
+            enabled_ns: self.enabled_ns.saturating_sub(earlier.enabled_ns),
+            running_ns: self.running_ns.saturating_sub(earlier.running_ns),
+        }
+    }
+}

@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Opens what can be opened, in the best manner that is granted.
+
+use super::groups::{Groups, Sums};
+use super::pack::{Packer, Packing};
+use super::{NEVER, Options, SLICE_ALONE, Scope, Session};
+use crate::event::{Class, Event};
+use crate::opener::Opener;
+use crate::refusal::{Attempt, Cause, Refusal, explain};
+use crate::rotation::{Plan, Slices, Turn, Turns};
+use crate::surroundings::Surroundings;
+use linerate_linux::errno;
+use linerate_linux::perf::{OpenError, Request, SOFTWARE, Selector, Target};
+use std::fs;
+
+/// Events of the kernel by their number (`enum perf_sw_ids`).
+const CPU_CLOCK: u64 = 0;
+const TASK_CLOCK: u64 = 1;
+const CONTEXT_SWITCHES: u64 = 3;
+const MIGRATIONS: u64 = 4;
+const CGROUP_SWITCHES: u64 = 11;
+
+/// What an event leaves out.
+#[derive(Clone, Copy, Debug)]
+struct Manner {
+    exclude_kernel: bool,
+    exclude_hypervisor: bool,
+}
+
+/// A session that is being opened.
+pub(super) struct Opening<'a> {
+    opener: &'a dyn Opener,
+    surroundings: &'a Surroundings,
+    events: &'a [Event],
+    scope: &'a Scope,
+    options: &'a Options,
+    groups: Groups,
+    outcomes: Vec<Result<(), Refusal>>,
+    manners: Vec<Manner>,
+    /// Events without turns, each with its group and its place there.
+    always: Vec<(usize, (usize, usize))>,
+    /// Sets, each with its group.
+    sets: Vec<(Vec<usize>, usize)>,
+}
+
+impl<'a> Opening<'a> {
+    pub(super) fn new(
+        opener: &'a dyn Opener,
+        surroundings: &'a Surroundings,
+        events: &'a [Event],
+        scope: &'a Scope,
+        options: &'a Options,
+    ) -> Self {
+        let manner = |event: &Event| Manner {
+            exclude_kernel: event.is_user_only
+                || event.class == Class::Hardware && options.user_only == Some(true),
+            exclude_hypervisor: true,
+        };
+        Self {
+            opener,
+            surroundings,
+            events,
+            scope,
+            options,
+            groups: Groups::new(&targets(scope, surroundings)),
+            outcomes: vec![Ok(()); events.len()],
+            manners: events.iter().map(manner).collect(),
+            always: Vec::new(),
+            sets: Vec::new(),
+        }
+    }
+
+    pub(super) fn open(mut self) -> Session {
+        let clock = self.open_clock();
+        self.open_software(clock);
+        let packing = self.pack();
+        for &event in &packing.always {
+            self.open_beside_sets(event);
+        }
+        let plan = Plan { sets: packing.sets, ..self.plan() };
+        let (_, first) = self.turns(&plan);
+        for (number, set) in plan.sets.iter().enumerate() {
+            self.open_set(set, number == first.set);
+        }
+        self.into_session(clock)
+    }
+
+    /// A plan of what is open so far.
+    fn plan(&self) -> Plan {
+        Plan {
+            always: self.always.iter().map(|&(event, _)| event).collect(),
+            sets: self.sets.iter().map(|(set, _)| set.clone()).collect(),
+            slice: self.options.slice,
+        }
+    }
+
+    /// The turns of the sets after the first, and that.
+    fn turns(&self, plan: &Plan) -> (Option<Turns>, Turn) {
+        let mut turns = plan.is_rotating().then(|| Turns::new(plan, self.options.seed));
+        let alone = Turn { set: 0, length: SLICE_ALONE };
+        let first = turns.as_mut().map_or(alone, Turns::next_turn);
+        (turns, first)
+    }
+
+    fn into_session(self, clock: Option<usize>) -> Session {
+        let plan = self.plan();
+        let (turns, first) = self.turns(&plan);
+        let is_base = |&(event, _): &(usize, _)| Some(event) == self.options.scale_by;
+        Session {
+            user_only: (0..self.events.len()).map(|event| self.is_user_only(event)).collect(),
+            events: self.events.to_vec(),
+            outcomes: self.outcomes,
+            starts_with_exec: matches!(self.scope, Scope::Held(_)),
+            groups: self.groups,
+            clock,
+            base: self.always.iter().position(is_base),
+            always: self.always.iter().map(|&(_, place)| place).collect(),
+            sets: self.sets.iter().map(|&(_, group)| group).collect(),
+            turns,
+            current: first.set,
+            first_length: if plan.sets.is_empty() { NEVER } else { first.length },
+            shown: vec![Sums::default(); plan.sets.len()],
+            base_shown: Sums::default(),
+            slices: Slices::new(&plan),
+            lap: None,
+            is_counting: false,
+            root: self.surroundings.root().to_owned(),
+            plan,
+        }
+    }
+
+    /// A group that is there all the time, and tells how long that was.
+    fn open_clock(&mut self) -> Option<usize> {
+        let number = if matches!(self.scope, Scope::Cpus(_)) { CPU_CLOCK } else { TASK_CLOCK };
+        let selector = Selector::new(SOFTWARE, number);
+        let both = Manner { exclude_kernel: false, exclude_hypervisor: true };
+        let user = Manner { exclude_kernel: true, ..both };
+        [both, user].iter().find_map(|&manner| {
+            self.groups.lead(self.opener, &self.leader(selector, manner, true)).ok()
+        })
+    }
+
+    fn open_software(&mut self, clock: Option<usize>) {
+        for event in 0..self.events.len() {
+            if self.events[event].class == Class::Hardware {
+                continue;
+            }
+            if let Some(refusal) = self.happens_in_the_kernel_only(event) {
+                self.outcomes[event] = Err(refusal);
+                continue;
+            }
+            let opened = match clock {
+                Some(clock) => self.join(event, clock).or_else(|_| self.lead_alone(event)),
+                None => self.lead_alone(event),
+            };
+            self.note_always(event, opened);
+        }
+    }
+
+    /// What the kernel does itself would be counted as 0 where only user mode counts.
+    fn happens_in_the_kernel_only(&self, event: usize) -> Option<Refusal> {
+        let Event { name, is_user_only, .. } = &self.events[event];
+        (*is_user_only && !self.has_user_part(event)).then(|| Refusal {
+            cause: Cause::UnsupportedEvent,
+            sentence: format!("`{name}` happens in the kernel only, never in user mode"),
+            fix: Some(format!("linerate stat -e {name} -- COMMAND, without `:u`")),
+        })
+    }
+
+    /// Whether something of the event is left without kernel mode.
+    fn has_user_part(&self, event: usize) -> bool {
+        let Event { class, selector, .. } = &self.events[event];
+        match class {
+            Class::Hardware => true,
+            Class::Software => {
+                ![CONTEXT_SWITCHES, MIGRATIONS, CGROUP_SWITCHES].contains(&selector.config)
+            }
+            Class::Tracepoint => false,
+        }
+    }
+
+    fn note_always(&mut self, event: usize, opened: Result<(usize, usize), Refusal>) {
+        match opened {
+            Ok(place) => self.always.push((event, place)),
+            Err(refusal) => self.outcomes[event] = Err(refusal),
+        }
+    }
+
+    fn join(&mut self, event: usize, group: usize) -> Result<(usize, usize), OpenError> {
+        let member = self.member(event);
+        self.groups.join(group, self.opener, &member)?;
+        Ok((group, self.groups.len_of(group) - 1))
+    }
+
+    /// Opens an event as the first of a group without turns, in the best manner that is granted.
+    fn lead_alone(&mut self, event: usize) -> Result<(usize, usize), Refusal> {
+        self.manners[event] = self.granted(event)?;
+        let leader = self.leader(self.events[event].selector, self.manners[event], true);
+        match self.groups.lead(self.opener, &leader) {
+            Ok(group) => Ok((group, 0)),
+            Err(error) => Err(self.explain(error, event, &leader, 0)),
+        }
+    }
+
+    /// Opens hardware events for trial, and packs those that can be opened.
+    fn pack(&mut self) -> Packing {
+        let mut able = Vec::new();
+        for event in 0..self.events.len() {
+            if self.events[event].class != Class::Hardware {
+                continue;
+            }
+            match self.granted(event) {
+                Ok(manner) => {
+                    self.manners[event] = manner;
+                    able.push(event);
+                }
+                Err(refusal) => self.outcomes[event] = Err(refusal),
+            }
+        }
+        let Some(target) = self.groups.first_target().filter(|_| !able.is_empty()) else {
+            return Packing::default();
+        };
+        let request =
+            |&event: &usize| self.leader(self.events[event].selector, self.manners[event], false);
+        let packer = Packer {
+            opener: self.opener,
+            target,
+            requests: &able.iter().map(request).collect::<Vec<_>>(),
+            is_watchdog_on: able.len() > 1 && self.is_watchdog_on(),
+            base: able.iter().position(|&event| Some(event) == self.options.scale_by),
+        };
+        let mut packing = packer.pack();
+        packing.always.iter_mut().for_each(|event| *event = able[*event]);
+        packing.sets.iter_mut().flatten().for_each(|event| *event = able[*event]);
+        packing
+    }
+
+    /// As [`crate::surroundings::Facts::is_watchdog_on`], without reading all the other facts: they
+    /// would take longer than everything else here.
+    fn is_watchdog_on(&self) -> bool {
+        let setting = self.surroundings.root().join("proc/sys/kernel/nmi_watchdog");
+        fs::read_to_string(setting).is_ok_and(|on| on.trim() != "0")
+    }
+
+    /// The best manner in which an event can be opened.
+    ///
+    /// Both modes, else user mode alone where that may be; each without the hypervisor, else with
+    /// it: some processors (ARM1176) cannot tell modes apart and refuse to leave any out.
+    fn granted(&self, event: usize) -> Result<Manner, Refusal> {
+        let Some(target) = self.groups.first_target() else {
+            return Err(nothing_to_count());
+        };
+        let request = |manner| self.leader(self.events[event].selector, manner, false);
+        let attempt = |manner| self.opener.open(&request(manner), target, None);
+        let asked = self.manners[event];
+        let Err(error) = attempt(asked) else {
+            return Ok(asked);
+        };
+        let with_hypervisor = |manner| Manner { exclude_hypervisor: false, ..manner };
+        let user = Manner { exclude_kernel: true, ..asked };
+        let others = [with_hypervisor(asked), user, with_hypervisor(user)];
+        let others = match error.errno {
+            errno::EINVAL | errno::EOPNOTSUPP => &others[..1],
+            errno::EACCES | errno::EPERM if self.may_leave_out_the_kernel(event) => &others[..],
+            errno::EPERM => &others[..1],
+            _ => &[],
+        };
+        let granted = others.iter().copied().find(|&manner| attempt(manner).is_ok());
+        granted.ok_or_else(|| self.explain(error, event, &request(asked), 0))
+    }
+
+    fn may_leave_out_the_kernel(&self, event: usize) -> bool {
+        let is_open =
+            self.events[event].class != Class::Hardware || self.options.user_only.is_none();
+        is_open && self.has_user_part(event)
+    }
+
+    /// Opens a hardware event that is counted beside every set.
+    fn open_beside_sets(&mut self, event: usize) {
+        let beside = |&(other, (group, _)): &(usize, (usize, usize))| {
+            (self.events[other].class == Class::Hardware).then_some(group)
+        };
+        let group = self.always.iter().find_map(beside);
+        let opened = match group {
+            Some(group) => self.join(event, group).map_err(|error| {
+                self.explain(error, event, &self.member(event), self.groups.len_of(group))
+            }),
+            None => self.lead_alone(event),
+        };
+        self.note_always(event, opened);
+    }
+
+    /// Opens a set that fits together; what is refused now all the same (no descriptors are left)
+    /// is left out.
+    fn open_set(&mut self, set: &[usize], is_first: bool) {
+        let mut open = Vec::new();
+        let mut group = None;
+        for &event in set {
+            let selector = self.events[event].selector;
+            let leader = self.leader(selector, self.manners[event], is_first);
+            let opened = match group {
+                Some(group) => {
+                    let len = self.groups.len_of(group);
+                    let joined = self.join(event, group).map(|_| group);
+                    joined.map_err(|error| self.explain(error, event, &self.member(event), len))
+                }
+                None => (self.groups.lead(self.opener, &leader))
+                    .map_err(|error| self.explain(error, event, &leader, 0)),
+            };
+            match opened {
+                Ok(opened) => {
+                    group = Some(opened);
+                    open.push(event);
+                }
+                Err(refusal) => self.outcomes[event] = Err(refusal),
+            }
+        }
+        self.sets.extend(group.map(|group| (open, group)));
+    }
+
+    /// How a leader is opened; `may_start` says whether it is the one to start with execve(2), if
+    /// any is.
+    fn leader(&self, selector: Selector, manner: Manner, may_start: bool) -> Request {
+        Request {
+            exclude_kernel: manner.exclude_kernel,
+            exclude_hypervisor: manner.exclude_hypervisor,
+            inherit: self.options.inherit && !matches!(self.scope, Scope::Cpus(_)),
+            enable_on_exec: may_start && matches!(self.scope, Scope::Held(_)),
+            ..Request::new(selector)
+        }
+    }
+
+    /// How a member is opened: it starts and stops with its leader.
+    fn member(&self, event: usize) -> Request {
+        let leader = self.leader(self.events[event].selector, self.manners[event], false);
+        Request { disabled: false, ..leader }
+    }
+
+    fn explain(
+        &self,
+        error: OpenError,
+        event: usize,
+        request: &Request,
+        group_len: usize,
+    ) -> Refusal {
+        let Some(target) = self.groups.first_target() else {
+            return nothing_to_count();
+        };
+        let attempt = Attempt {
+            event: &self.events[event],
+            request,
+            target,
+            group_len,
+            is_known_processor: self.options.is_known_processor,
+        };
+        explain(error, &attempt, self.surroundings)
+    }
+
+    /// Whether kernel mode is really missing: a clock shows the time in both modes in any case.
+    fn is_user_only(&self, event: usize) -> bool {
+        let Event { class, selector, .. } = &self.events[event];
+        let is_clock =
+            *class == Class::Software && [CPU_CLOCK, TASK_CLOCK].contains(&selector.config);
+        self.manners[event].exclude_kernel && !is_clock
+    }
+}
+
+fn nothing_to_count() -> Refusal {
+    Refusal {
+        cause: Cause::TargetGone,
+        sentence: "no processor was named".to_owned(),
+        fix: Some("linerate stat --cpu 0".to_owned()),
+    }
+}
+
+/// What events are opened on.
+fn targets(scope: &Scope, surroundings: &Surroundings) -> Vec<Target> {
+    match scope {
+        Scope::Held(id) | Scope::Thread(id) => vec![Target::Thread(*id)],
+        Scope::CurrentThread => vec![Target::CurrentThread],
+        Scope::Cpus(cpus) => cpus.iter().copied().map(Target::Cpu).collect(),
+        Scope::Process(pid) => {
+            let tasks = fs::read_dir(surroundings.root().join(format!("proc/{pid}/task")));
+            let names = tasks.into_iter().flatten().flatten().map(|task| task.file_name());
+            let ids = names.filter_map(|name| name.to_str()?.parse().ok());
+            let threads: Vec<Target> = ids.map(Target::Thread).collect();
+            if threads.is_empty() { vec![Target::Thread(*pid)] } else { threads }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which hardware events fit on the counters together.
+//!
+//! Nobody but the kernel knows: some counters count some events only, and some events have a
+//! counter of their own. So it is asked, by opening groups on the first target.
+//!
+//! ```text
+//! for each event: the first set that takes it, else a new set
+//! with several sets, for each event: if every other set takes it as well, it is always counted
+//! ```
+//!
+//! The kernel judges a group as if nobody else counted. The counter that its watchdog holds is
+//! therefore asked for along with every set.
+
+use crate::opener::Opener;
+use linerate_linux::perf::{self, GROUP_MAX, HARDWARE, Request, Selector, Target};
+
+/// What fits: numbers are places in the list of requests.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Packing {
+    /// Events that fit beside every set.
+    pub(super) always: Vec<usize>,
+    /// Events that fit together.
+    pub(super) sets: Vec<Vec<usize>>,
+}
+
+/// A group that is open for trial. The leader goes last, so that the group stays one until then.
+struct Trial {
+    events: Vec<usize>,
+    members: Vec<perf::Event>,
+    leader: perf::Event,
+}
+
+/// Whoever asks.
+pub(super) struct Packer<'a> {
+    pub(super) opener: &'a dyn Opener,
+    pub(super) target: Target,
+    /// Each of them can be opened alone.
+    pub(super) requests: &'a [Request],
+    pub(super) is_watchdog_on: bool,
+    /// The event that shall always be counted, if that can be had.
+    pub(super) base: Option<usize>,
+}
+
+/// What the watchdog counts: `PERF_COUNT_HW_CPU_CYCLES`.
+const WATCHDOG: Selector = Selector::new(HARDWARE, 0);
+
+impl Packer<'_> {
+    /// Packs all events.
+    pub(super) fn pack(&self) -> Packing {
+        let all: Vec<usize> = (0..self.requests.len()).collect();
+        let (mut trials, _) = self.fill(&all, None);
+        let mut always = Vec::new();
+        if let Some(base) = self.base.filter(|_| trials.len() > 1) {
+            let others: Vec<usize> = all.iter().copied().filter(|&event| event != base).collect();
+            let (beside, fits) = self.fill(&others, Some(base));
+            if fits {
+                trials = beside;
+                always.push(base);
+            }
+        }
+        if trials.len() > 1 {
+            let free = all.iter().filter(|&event| !always.contains(event));
+            let free: Vec<usize> =
+                free.copied().filter(|&event| self.is_free(event, &mut trials)).collect();
+            always.extend(free);
+        }
+        let mut sets: Vec<Vec<usize>> = trials.into_iter().map(|trial| trial.events).collect();
+        for set in &mut sets {
+            set.retain(|event| !always.contains(event));
+        }
+        sets.retain(|set| !set.is_empty());
+        Packing { always, sets }
+    }
+
+    /// Fills sets, each beside `base`; and whether all of them took it.
+    fn fill(&self, events: &[usize], base: Option<usize>) -> (Vec<Trial>, bool) {
+        let (mut trials, mut fits) = (Vec::<Trial>::new(), true);
+        for &event in events {
+            if trials.iter_mut().any(|trial| self.joins(event, trial)) {
+                continue;
+            }
+            // It could be opened alone a moment ago; if not now, the session will say why.
+            let Ok(leader) = self.opener.open(&self.requests[event], self.target, None) else {
+                continue;
+            };
+            let mut trial = Trial { events: vec![event], members: Vec::new(), leader };
+            if self.is_watchdog_on {
+                self.adds(&Request { disabled: false, ..Request::new(WATCHDOG) }, &mut trial);
+            }
+            fits &= base.is_none_or(|base| self.adds(&self.member(base), &mut trial));
+            trials.push(trial);
+        }
+        (trials, fits)
+    }
+
+    /// Whether every set takes the event besides its own; if so, all of them keep it.
+    fn is_free(&self, event: usize, trials: &mut [Trial]) -> bool {
+        let mut others: Vec<&mut Trial> =
+            trials.iter_mut().filter(|trial| !trial.events.contains(&event)).collect();
+        let request = self.member(event);
+        let refuses = others.iter_mut().position(|trial| !self.adds(&request, trial));
+        if let Some(taken) = refuses {
+            others[..taken].iter_mut().for_each(|trial| drop(trial.members.pop()));
+        }
+        refuses.is_none()
+    }
+
+    fn joins(&self, event: usize, trial: &mut Trial) -> bool {
+        let joins = self.adds(&self.member(event), trial);
+        if joins {
+            trial.events.push(event);
+        }
+        joins
+    }
+
+    fn adds(&self, request: &Request, trial: &mut Trial) -> bool {
+        if trial.members.len() + 1 == GROUP_MAX {
+            return false;
+        }
+        let member = self.opener.open(request, self.target, Some(&trial.leader));
+        member.map(|member| trial.members.push(member)).is_ok()
+    }
+
+    fn member(&self, event: usize) -> Request {
+        Request { disabled: false, enable_on_exec: false, ..self.requests[event] }
+    }
+}
