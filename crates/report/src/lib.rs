@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+mod doctor;
 mod kernels;
 mod layout;
 mod run;
@@ -19,6 +20,7 @@ pub mod svg;
 mod tune;
 mod value;
 
+pub use doctor::doctor;
 pub use kernels::{Sizes, kernels};
 use linerate_record::Warning;
 pub use run::run;

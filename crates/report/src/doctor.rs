@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The report of a machine: which tiers work, what was found, and at the end every command that
+//! would change something, each on a line of its own so that it can be copied.
+
+use crate::Style;
+use crate::layout::{Paint, labelled, painted, stacked};
+use crate::value::{ABSENT, clean};
+use linerate_record::Tier;
+use linerate_record::doctor::{DoctorReport, Observation, Section, TierState, Verdict};
+
+/// The report of `linerate doctor`. Its commands are never broken, so they may be wider than
+/// `style.width`.
+pub fn doctor(report: &DoctorReport, style: &Style) -> String {
+    let names = report.observations.iter().map(|o| clean(&o.name).chars().count());
+    let sheet = Sheet { column: names.max().unwrap_or(0) + 4, style };
+    let sections = SECTIONS.iter().map(|(section, head)| {
+        let items = report.observations.iter().filter(|o| o.section == *section);
+        sheet.block(head, items.map(|o| sheet.observation(o)).collect())
+    });
+    let mut blocks = vec![
+        labelled("best tier", Paint::Head, word(report.best_tier), style)
+            + &labelled("marks", Paint::Head, MARKS, style),
+        sheet.block("tiers", report.tiers.iter().map(|tier| sheet.tier(tier)).collect()),
+    ];
+    blocks.extend(sections);
+    blocks.push(sheet.block(COMMANDS, sheet.commands(report)));
+    stacked(&blocks)
+}
+
+const SECTIONS: [(Section, &str); 4] = [
+    (Section::Processor, "processor"),
+    (Section::Topology, "topology"),
+    (Section::Counters, "counters"),
+    (Section::DataPlane, "data plane"),
+];
+
+const COMMANDS: &str = "what would change it (not run)";
+const MARKS: &str = "+ as it should be, ! costs accuracy or speed, x missing, ? not known";
+
+fn word(tier: Tier) -> &'static str {
+    match tier {
+        Tier::Hw => "hw",
+        Tier::User => "user",
+        Tier::Sw => "sw",
+        Tier::Sim => "sim",
+        Tier::Model => "model",
+    }
+}
+
+/// Lines narrower than this have no room for texts beside names.
+const BESIDE: usize = 72;
+
+/// Where texts begin, and how to render.
+struct Sheet<'a> {
+    column: usize,
+    style: &'a Style,
+}
+
+impl Sheet<'_> {
+    /// A head, and items below it; nothing without items.
+    fn block(&self, head: &str, items: Vec<String>) -> String {
+        if items.is_empty() {
+            return String::new();
+        }
+        painted(Paint::Head, head, self.style) + "\n" + &items.concat()
+    }
+
+    fn tier(&self, state: &TierState) -> String {
+        let (mark, paint) = if state.works { ("+", Paint::Good) } else { ("x", Paint::Warning) };
+        self.item(mark, Some(paint), word(state.tier), &state.sentence)
+    }
+
+    fn observation(&self, observation: &Observation) -> String {
+        let (mark, paint) = match observation.verdict {
+            Verdict::Fact => (" ", None),
+            Verdict::Good => ("+", Some(Paint::Good)),
+            Verdict::Advice => ("!", Some(Paint::Warning)),
+            Verdict::Missing => ("x", Some(Paint::Warning)),
+            Verdict::Unknown => ("?", None),
+        };
+        let value = observation.value.as_deref().unwrap_or(ABSENT);
+        let text = format!("{value}; {}", observation.sentence);
+        self.item(mark, paint, &observation.name, &text)
+    }
+
+    /// A mark, a name, and a text beside or below it.
+    fn item(&self, mark: &str, paint: Option<Paint>, name: &str, text: &str) -> String {
+        let label = format!("{mark} {}", clean(name));
+        let is_beside = self.style.width >= BESIDE;
+        let indent = " ".repeat(if is_beside { self.column } else { 4 });
+        let options = textwrap::Options::new(self.style.width)
+            .initial_indent(&indent)
+            .subsequent_indent(&indent);
+        let body = textwrap::fill(&clean(text), options);
+        let shown = paint.map_or(label.clone(), |paint| painted(paint, &label, self.style));
+        match is_beside {
+            true => {
+                let beside = body.chars().skip(label.chars().count()).collect::<String>();
+                format!("{shown}{beside}\n")
+            }
+            false => format!("{}\n{body}\n", shown.trim_end()),
+        }
+    }
+
+    /// The commands, each once, with the names of all that it would change.
+    fn commands(&self, report: &DoctorReport) -> Vec<String> {
+        let tiers = report.tiers.iter().map(|tier| (word(tier.tier), &tier.fix));
+        let observations = report.observations.iter().map(|o| (o.name.as_str(), &o.fix));
+        let mut commands: Vec<(Vec<&str>, &str)> = Vec::new();
+        for (name, fix) in tiers.chain(observations) {
+            let Some(fix) = fix else { continue };
+            match commands.iter_mut().find(|(_, known)| known == fix) {
+                Some((names, _)) => names.push(name),
+                None => commands.push((vec![name], fix)),
+            }
+        }
+        let item = |(names, fix): (Vec<&str>, &str)| {
+            format!("# {}\n{}\n", clean(&names.join(", ")), clean(fix))
+        };
+        commands.into_iter().map(item).collect()
+    }
+}

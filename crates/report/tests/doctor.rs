@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What people see of a machine. Golden files: see `common`.
+
+mod common;
+
+use common::{PLAIN, assert_golden, assert_same};
+use linerate_record::Tier;
+use linerate_record::doctor::{DoctorReport, Section, TierState};
+use linerate_report::{Style, doctor};
+
+const COMMANDS: &str = "what would change it (not run)";
+
+/// What `works` stands for is empty where it does.
+fn tier(tier: Tier, sentence: &str, unlocked_by: Option<(&str, &str)>) -> TierState {
+    TierState {
+        tier,
+        works: unlocked_by.is_none(),
+        sentence: sentence.to_owned(),
+        cause: unlocked_by.map(|(cause, _)| cause.to_owned()),
+        fix: unlocked_by.map(|(_, fix)| fix.to_owned()),
+    }
+}
+
+/// A guest without counters.
+fn guest() -> DoctorReport {
+    let why = "this is a virtual machine (KVM), and its host passes no counters on";
+    let host =
+        Some(("no_virtual_pmu", "on the host: qemu-system-ARCH -accel kvm -cpu host,pmu=on"));
+    let install = Some(("no_valgrind", "sudo apt-get install valgrind"));
+    let counters = Section::Counters;
+    let plane = Section::DataPlane;
+    let fix = |command: &str| Some(command.to_owned());
+    let isolate = "sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&isolcpus=managed_irq,domain,1 nohz_full=1 \
+                   rcu_nocbs=1 /' /etc/default/grub && sudo update-grub && sudo reboot";
+    DoctorReport {
+        tiers: vec![
+            tier(Tier::Hw, why, host),
+            tier(Tier::User, why, host),
+            tier(Tier::Sw, "events the kernel counts itself, the timestamp counter", None),
+            tier(Tier::Sim, "there is no Valgrind in PATH", install),
+            tier(Tier::Model, "computed from a profile; nothing is measured", None),
+        ],
+        best_tier: Tier::Sw,
+        observations: vec![
+            Section::Processor.fact("cpu", "AMD EPYC", "as the kernel names it"),
+            Section::Topology.unknown("caches", "the kernel tells of no cache"),
+            counters.missing("counter_units", "none", why, host.map(|(_, f)| f.to_owned())),
+            counters.good("seccomp", "none", "no filter forbids system calls"),
+            plane.advice("isolated_cpus", "none", "any program may be put there", fix(isolate)),
+            plane.advice("steal", "7.3 %", "the host gave it to others: \u{1b}[2J", None),
+        ],
+    }
+}
+
+/// The same when nothing would change it.
+fn stuck() -> DoctorReport {
+    let mut report = guest();
+    report.tiers.iter_mut().for_each(|tier| tier.fix = None);
+    report.observations.iter_mut().for_each(|observation| observation.fix = None);
+    report
+}
+
+#[test]
+fn tiers_come_first_and_commands_last() {
+    assert_same("doctor.txt", &doctor(&guest(), &PLAIN));
+}
+
+#[test]
+fn narrow_terminals_have_texts_below_names() {
+    let style = Style { color: false, width: 40 };
+    assert_golden("doctor-40.txt", &style, &doctor(&stuck(), &style));
+}
+
+#[test]
+fn marks_have_colours() {
+    let style = Style { color: true, width: 100 };
+    assert_golden("doctor-color.txt", &style, &doctor(&stuck(), &style));
+}
+
+#[test]
+fn a_command_is_whole_and_said_once() {
+    let text = doctor(&guest(), &PLAIN);
+    for fix in guest().observations.into_iter().filter_map(|o| o.fix) {
+        assert_eq!(text.lines().filter(|line| *line == fix).count(), 1, "{text}");
+    }
+    assert!(text.contains(&format!("{COMMANDS}\n# hw, user, counter_units\n")), "{text}");
+}
+
+#[test]
+fn nothing_found_is_no_table() {
+    let empty = DoctorReport { tiers: vec![], best_tier: Tier::Model, observations: vec![] };
+    let text = doctor(&empty, &PLAIN);
+    assert!(text.starts_with("best tier   model\n") && !text.contains(COMMANDS), "{text}");
+}
