@@ -59,6 +59,7 @@ impl Bench {
             audit: false,
             kernels: Kernels::selected(),
             replay: true,
+            counting: None,
         };
         let watch = Watch { stop: &AtomicBool::new(false), progress: &|_| {} };
         let switches = linux::involuntary_switches();

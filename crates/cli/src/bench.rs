@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::processors::assign;
 use crate::progress::Progress;
 use linerate_dataplane::traffic::Traffic;
-use linerate_dataplane::{Job, Watch};
+use linerate_dataplane::{Counting, Job, Watch};
 use linerate_kernels::Kernels;
 use linerate_path::check::read;
 use linerate_path::model::{Mapping, Path, Rate, RunLength, RunOptions};
@@ -65,7 +65,8 @@ impl Bench<'_> {
         Bench { kernels, ..*self }
     }
 
-    /// Runs `mapping` of the path for so many seconds, and tells the share of the kernels.
+    /// Runs `mapping` of the path for so many seconds, and tells the share of the kernels and what hardware
+    /// counters show.
     pub(crate) fn profile(
         &self,
         mapping: &Mapping,
@@ -74,7 +75,9 @@ impl Bench<'_> {
     ) -> Result<RunReport, Failure> {
         let cpus = assign(self.path, mapping, self.cpus, false)?;
         let options = RunOptions { burst, ..self.path.run };
-        self.measure(Job { replay: true, ..self.job(self.path, mapping, &cpus, options) }, seconds)
+        let counting = Counting::of_this_machine();
+        let job = self.job(self.path, mapping, &cpus, options);
+        self.measure(Job { replay: true, counting: Some(&counting), ..job }, seconds)
     }
 
     /// Runs `mapping` of `path` for so many seconds; with `confine` the source repeats that many
@@ -155,6 +158,7 @@ impl Bench<'_> {
             audit: false,
             kernels: self.kernels,
             replay: false,
+            counting: None,
         }
     }
 

@@ -13,22 +13,12 @@ use std::time::Duration;
 
 /// Where this program's records come from.
 pub(crate) fn provenance() -> Provenance {
-    let arguments: Vec<String> = std::env::args().map(|word| quoted(&word)).collect();
     linerate_machine::provenance::provenance(
         concat!("linerate ", env!("CARGO_PKG_VERSION")),
         option_env!("LINERATE_COMMIT"),
         env!("LINERATE_COMPILER"),
-        &arguments.join(" "),
+        &linerate_machine::provenance::command_line(),
     )
-}
-
-/// A word as a shell reads it back.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=,:@%".contains(c);
-    match !word.is_empty() && word.chars().all(plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
 }
 
 /// The estimate behind a figure.
@@ -100,10 +90,69 @@ pub(crate) fn costs(run: &RunReport) -> BTreeMap<String, Figure> {
         [only] => (only.ticks_per_packet.clone(), strand_cycles(run)),
         _ => (busy_ticks(run), strand_cycles(run)),
     };
-    BTreeMap::from([
+    let figures = BTreeMap::from([
         ("ticks_per_packet".to_owned(), ticks),
         ("cycles_per_packet".to_owned(), cycles),
+    ]);
+    figures.into_iter().chain(event_costs(run)).collect()
+}
+
+/// Hardware events per packet over all strands, and cycles per instruction.
+fn event_costs(run: &RunReport) -> BTreeMap<String, Figure> {
+    let per_packet = |event: &str| stage_events(run, event);
+    let [instructions, cycles] = ["instructions", "cycles"].map(per_packet);
+    let cpi = match (instructions.as_number(), cycles.as_number()) {
+        (Some(executed), Some(taken)) if executed > 0.0 => Figure::exact(
+            "cycles/instruction",
+            taken / executed,
+            cycles.tier,
+            "counted cycles over counted instructions of all stages",
+        ),
+        _ => {
+            let reason = instructions.reason.as_deref().or(cycles.reason.as_deref());
+            let reason = reason.unwrap_or("no instruction was counted");
+            Figure::absent("cycles/instruction", Tier::Sw, "", reason)
+        }
+    };
+    BTreeMap::from([
+        ("instructions_per_packet".to_owned(), instructions),
+        ("cpi".to_owned(), cpi),
+        ("ll_misses_per_packet".to_owned(), per_packet("ll_misses")),
+        ("branch_misses_per_packet".to_owned(), per_packet("branch_misses")),
     ])
+}
+
+/// An event in every stage on every strand, weighed by the packets it was given.
+fn stage_events(run: &RunReport, event: &str) -> Figure {
+    const METHOD: &str = "counts around each stage, weighed by its packets";
+    let unit = format!("{event}/packet");
+    let absent = |reason: &str| Figure::absent(&unit, Tier::Sw, METHOD, reason);
+    let asked = run.counted.iter().flat_map(|counted| &counted.events);
+    let Some(asked) = asked.into_iter().find(|asked| asked.name == event) else {
+        return absent("it was not asked for");
+    };
+    if let Some(reason) = &asked.reason {
+        return absent(reason);
+    }
+    let (mut sum, mut tier) = (0.0, Tier::Hw);
+    for stage in run.strands.iter().flat_map(|strand| &strand.stages) {
+        let given = stage.kpps.unwrap_or(0.0);
+        if given == 0.0 {
+            continue;
+        }
+        let figure = stage.events.as_ref().and_then(|events| events.get(event));
+        match figure.and_then(|figure| Some((figure.as_number()?, figure.tier))) {
+            Some((count, rests_on)) => (sum, tier) = (sum + count * given, tier.max(rests_on)),
+            None => {
+                let reason = figure.and_then(|figure| figure.reason.as_deref());
+                return absent(reason.unwrap_or("a strand had no counters"));
+            }
+        }
+    }
+    match source_kpps(run) {
+        kpps if kpps > 0.0 => Figure::exact(&unit, sum / kpps, tier, METHOD),
+        _ => absent("no packet was taken"),
+    }
 }
 
 fn source_kpps(run: &RunReport) -> f64 {

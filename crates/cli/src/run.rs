@@ -9,7 +9,7 @@ use crate::load::{Loaded, load};
 use crate::processors::{assign, processors};
 use crate::progress::Progress;
 use linerate_dataplane::capture::PcapWriter;
-use linerate_dataplane::{Job, Kept, RunError, Watch};
+use linerate_dataplane::{Counting, Job, Kept, RunError, Watch};
 use linerate_path::mapping::describe;
 use linerate_path::model::Sink;
 use linerate_plan::diagnose::diagnose;
@@ -42,6 +42,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     let stop = stop_on_interrupt()?;
     let progress = Progress::new(common.quiet);
     progress.step(&describe(&path.mapping, &path.stages));
+    let counting = Counting::of_this_machine();
     let job = Job {
         path,
         kinds: KINDS,
@@ -54,6 +55,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
         audit: args.audit,
         kernels: loaded.kernels,
         replay: true,
+        counting: Some(&counting),
     };
     let watch = Watch { stop: &stop, progress: &|share| progress.at(share) };
     let others = figures::others(&cpus);

@@ -16,4 +16,5 @@ pub mod sim;
 pub mod stat;
 mod suggest;
 pub mod surroundings;
+pub mod thread_group;
 pub mod user;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From what the strands saw to the report of the run.
 
+mod events;
 mod kernels;
 
 use crate::ledger::StageLedger;
@@ -59,7 +60,7 @@ pub(crate) fn report(
         path: job.path.name.clone(),
         mapping: describe(job.mapping, &job.path.stages),
         kernels: Some(job.kernels.name().to_owned()),
-        counted: None,
+        counted: events::counted(ended),
         seconds,
         ticks_per_second,
         throughput_kpps: rates.figure(&rates.delivered, "packets at the sink, clean windows"),
@@ -308,7 +309,7 @@ fn stage_reports(
             ledger: view.ledger,
             counts: view.counts,
             kernels,
-            events: None,
+            events: events::of_part(ended, index),
         }
     });
     reports.collect()

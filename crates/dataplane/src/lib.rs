@@ -4,6 +4,7 @@
 pub mod bucket;
 pub mod burst;
 pub mod capture;
+mod counting;
 mod gather;
 pub mod generator;
 pub mod kernels;
@@ -21,6 +22,7 @@ mod strand;
 pub mod traffic;
 
 pub use burst::{Burst, Verdict};
+pub use counting::Counting;
 pub use kernels::StageKernels;
 pub use ledger::StageLedger;
 pub use packet::Packet;

@@ -8,7 +8,8 @@
 //!
 //! In one turn of sixteen, picked at random so as not to beat with a periodic load, the counter is
 //! also read between the stages. Stage times thus come from a sample, the times of the strand from
-//! every turn. In one turn of 64, none of those, the stages log which kernels they call.
+//! every turn. In one turn of 64, none of those, the stages log which kernels they call. In still
+//! others hardware events are counted ([`crate::counting`]).
 //!
 //! Turns are gathered in windows of [`WINDOW_NS`]. At the end of a window the kernel is asked
 //! whether the thread was preempted in it; estimates use the clean windows alone.
@@ -16,6 +17,7 @@
 //! With `ON` false everything here compiles to nothing: the bound against which the cost of the
 //! profile is measured.
 
+use crate::counting::{CountedTurns, TurnCounter};
 use hdrhistogram::Histogram;
 use linerate_linux as linux;
 use linerate_machine::ticks::ticks;
@@ -104,6 +106,8 @@ pub(crate) struct Readings {
     pub(crate) windows_lost: u64,
     /// Ticks from source to sink of the packets timed at the source; kept by strands with a sink.
     pub(crate) latency: Option<Histogram<u64>>,
+    /// Hardware events; `None` where the strand had no counters.
+    pub(crate) counted: Option<CountedTurns>,
 }
 
 /// Longest latency told apart, in ticks: minutes, on any counter.
@@ -145,6 +149,9 @@ pub(crate) struct Meter<const ON: bool> {
     /// Whether turns are logged at all, and whether this one is.
     logs: bool,
     logging: bool,
+    /// The strand's counters, and whether this turn is counted.
+    counter: Option<Box<TurnCounter>>,
+    counting: bool,
     /// A stretch of the present window was lost.
     interrupted: bool,
     wall_start_ns: u64,
@@ -167,7 +174,15 @@ impl<const ON: bool> Meter<ON> {
     /// A meter for a strand of `parts` parts (head, stages, tail), measuring over `span`. All
     /// memory it will use is allocated here. `yields`: the strand gives its processor away
     /// while it waits, so being away for long is no loss. `logs`: some turns are for logging calls.
-    pub(crate) fn new(span: Span, parts: usize, seed: u32, yields: bool, logs: bool) -> Self {
+    /// `counter`: the strand's counters, if it has any.
+    pub(crate) fn new(
+        span: Span,
+        parts: usize,
+        seed: u32,
+        yields: bool,
+        logs: bool,
+        counter: Option<TurnCounter>,
+    ) -> Self {
         assert!(parts <= MAX_PARTS, "a strand of {parts} parts");
         let in_ticks = |ns: u64| (ns as f64 * span.ticks_per_second / 1e9) as u64;
         let readings = Readings {
@@ -187,6 +202,8 @@ impl<const ON: bool> Meter<ON> {
             sampling: false,
             logs,
             logging: false,
+            counter: counter.map(Box::new),
+            counting: false,
             interrupted: false,
             wall_start_ns: 0,
             delay_start_ns: None,
@@ -251,14 +268,25 @@ impl<const ON: bool> Meter<ON> {
         if self.sampling {
             self.marks[0] = ticks();
         }
+        if let Some(counter) = &mut self.counter {
+            self.counting = counter.wants(self.random) && self.phase == Phase::During;
+            if self.counting {
+                counter.mark(0);
+            }
+        }
     }
 
-    /// Part `part` of a sampled turn has ended; it had been given `packets` packets.
+    /// Part `part` of the turn has ended; it had been given `packets` packets.
     #[inline]
     pub(crate) fn mark(&mut self, part: usize, packets: usize) {
         if ON && self.sampling {
             self.given[part] = packets as u64;
             self.marks[part + 1] = ticks();
+        } else if ON && self.counting {
+            self.given[part] = packets as u64;
+            if let Some(counter) = &mut self.counter {
+                counter.mark(part + 1);
+            }
         }
     }
 
@@ -351,6 +379,7 @@ impl<const ON: bool> Meter<ON> {
         let interrupted = self.usual_x16 != 0 && elapsed > AWAY_FACTOR * usual + self.away_ticks;
         if interrupted {
             self.sampling = false;
+            self.counting = false;
             self.interrupted = true;
             // Should the work have become dearer for good, this is soon the usual.
             self.usual_x16 += self.usual_x16 / 8 + 1;
@@ -368,6 +397,16 @@ impl<const ON: bool> Meter<ON> {
             if self.sampling {
                 self.gather_marks(waited);
             }
+            if self.counting && waited == 0 {
+                self.keep_counts();
+            }
+        }
+    }
+
+    #[cold]
+    fn keep_counts(&mut self) {
+        if let Some(counter) = &mut self.counter {
+            counter.keep(&self.given[..self.part_count]);
         }
     }
 
@@ -493,6 +532,7 @@ impl<const ON: bool> Meter<ON> {
             self.close_window(ticks(), Accounts::now());
             self.end();
         }
+        self.readings.counted = self.counter.take().map(|counter| counter.finish());
         self.readings
     }
 }

@@ -15,6 +15,7 @@
 
 use crate::bucket::indirection;
 use crate::burst::{Burst, MAX_BURST};
+use crate::counting::{Counting, TurnCounter};
 use crate::gather;
 use crate::kernels::StageKernels;
 use crate::ledger::StageLedger;
@@ -33,7 +34,7 @@ use linerate_linux as linux;
 use linerate_machine::core_clock;
 use linerate_machine::ticks::{ticks, ticks_per_second};
 use linerate_path::model::{FullRing, Mapping, Path, RunLength, RunOptions, Sink as SinkSpec};
-use linerate_record::run::{RunReport, Tally};
+use linerate_record::run::{CountedEvent, RunReport, Tally};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -76,6 +77,9 @@ pub struct Job<'a> {
     /// share in each stage: some 50 ms more per stage that calls any. Not where strands share
     /// processors, since they would disturb each other.
     pub replay: bool,
+    /// Hardware events to count around the stages, in a sample of turns. Not where strands share
+    /// processors, like calls of the kernels.
+    pub counting: Option<&'a Counting>,
 }
 
 impl Job<'_> {
@@ -227,6 +231,8 @@ pub(crate) struct Ended<'a, 'p> {
     /// What the kernels did for each part: head, stages, tail; empty where that was not asked for.
     /// `None` where nothing was logged.
     pub(crate) kernels: Vec<Option<Vec<Replayed>>>,
+    /// Which events were counted; empty where none were asked for.
+    pub(crate) counted: Vec<CountedEvent>,
 }
 
 fn run_metered<const ON: bool>(job: &Job<'_>, watch: &Watch<'_>) -> Result<Outcome, RunError> {
@@ -551,7 +557,11 @@ fn strand_main<'a, 'p, const ON: bool>(
         queue.start_at(start.source);
     }
     let parts = strand.parts.len() + 2;
-    let mut meter = Meter::<ON>::new(start.span, parts, seed, job.oversubscribe, job.replays());
+    let counting = job.counting.filter(|_| ON && !job.oversubscribe);
+    let (counter, counted) =
+        counting.map_or_else(|| (None, Vec::new()), |counting| TurnCounter::new(counting, parts));
+    let (yields, logs) = (job.oversubscribe, job.replays());
+    let mut meter = Meter::<ON>::new(start.span, parts, seed, yields, logs, counter);
     let cpu_ns = linux::thread_cpu_time_ns();
     let result = catch_unwind(AssertUnwindSafe(|| strand.run(&mut meter, control)));
     let panic = result.err().map(|payload| {
@@ -563,7 +573,7 @@ fn strand_main<'a, 'p, const ON: bool>(
     let readings = meter.finish();
     let clock = [before, core_clock()];
     let kernels = if job.replays() && panic.is_none() { replays(&strand) } else { Vec::new() };
-    Ok(Ended { place, strand, readings, cpu_ns, clock, panic, kernels })
+    Ok(Ended { place, strand, readings, cpu_ns, clock, panic, kernels, counted })
 }
 
 /// What the kernels did for each part of a strand.

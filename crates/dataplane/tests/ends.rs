@@ -36,6 +36,7 @@ fn run_with(
         audit: true,
         kernels: Kernels::selected(),
         replay: false,
+        counting: None,
     };
     run(&job, &Watch { stop, progress: &|_| {} })
 }
@@ -105,6 +106,7 @@ fn a_processor_that_is_not_there_ends_all_strands() {
             audit: false,
             kernels: Kernels::selected(),
             replay: false,
+            counting: None,
         };
         let watch = Watch { stop: &AtomicBool::new(false), progress: &|_| {} };
         let error = run(&job, &watch).expect_err("there is no such processor");

@@ -44,6 +44,7 @@ fn measured(stages: Vec<StageUse>, seconds: f64, kernels: Kernels) -> RunReport 
         audit: false,
         kernels,
         replay: true,
+        counting: None,
     };
     let watch = Watch { stop: &AtomicBool::new(false), progress: &|_| {} };
     run(&job, &watch).expect("runs").report

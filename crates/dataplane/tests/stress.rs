@@ -96,6 +96,7 @@ impl Case {
             audit: self.audit,
             kernels: Kernels::selected(),
             replay: true,
+            counting: None,
         };
         let stop = AtomicBool::new(self.stop_after == Some(Duration::ZERO));
         std::thread::scope(|scope| {

@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod doctor;
+mod events;
 mod kernels;
 mod layout;
 mod run;

@@ -2,6 +2,7 @@
 //! The report of a run.
 
 use crate::Style;
+use crate::events;
 use crate::layout::{Grid, Paint, labelled, stacked};
 use crate::shares;
 use crate::value::{
@@ -17,6 +18,7 @@ pub fn run(report: &RunReport, style: &Style) -> String {
     stacked(&[
         head(report, style),
         stages(report, style) + &absent_cycles(report, style),
+        events::of_run(report, style),
         shares::of_run(report, style),
         strands(report, style),
         rings(report, style),

@@ -86,6 +86,31 @@ impl Stage for Spin {
     }
 }
 
+/// Touches a page of memory per packet that nobody has touched before.
+struct FaultIn {
+    block: Vec<u8>,
+    next: usize,
+}
+
+const PAGE: usize = 4096;
+/// Large enough for the allocator to take it from the kernel anew each time.
+const BLOCK: usize = 64 << 20;
+
+impl Stage for FaultIn {
+    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
+        burst.sift(ledger, |_, _| {
+            if self.next + PAGE > self.block.len() {
+                self.block = Vec::new();
+                self.block = vec![0; BLOCK];
+                self.next = 0;
+            }
+            self.block[self.next] = 1;
+            self.next += PAGE;
+            Verdict::Pass
+        });
+    }
+}
+
 /// Drops every packet but those whose position is a multiple of seven.
 struct DropMost;
 
@@ -190,6 +215,7 @@ pub(crate) fn kinds() -> Vec<StageKind> {
         kind("spin", |params, _| Ok(Box::new(Spin { turns: number(params, "turns") }))),
         kind("drop most", |_, _| Ok(Box::new(DropMost))),
         kind("grow", |params, _| Ok(Box::new(Grow { after: number(params, "after") }))),
+        kind("fault in", |_, _| Ok(Box::new(FaultIn { block: Vec::new(), next: 0 }))),
         kind("slow to make", |params, _| {
             std::thread::sleep(Duration::from_millis(number(params, "ms") as u64));
             Ok(Box::new(Trim))
@@ -266,6 +292,7 @@ pub(crate) fn run_on_one(
         audit: true,
         kernels: Kernels::selected(),
         replay: false,
+        counting: None,
     };
     run(&job, &Watch { stop: &AtomicBool::new(false), progress: &|_| {} })
 }

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Hardware events of the parts of a strand, counted in some of its turns.
+//!
+//! In a counted turn, picked at random, the strand's counters are read before its first part and
+//! after each. What lies between two reads is one part's, less what a read adds to the counts, which
+//! is measured before the run. So polls that find nothing are never in these counts. A turn that was
+//! interrupted, or that had to wait for room, is left out.
+//!
+//! How often turns are counted depends on what a read costs: see [`TurnCounter::new`].
+//!
+//! Left out: counters that take turns. The few events of a profile fit on every processor of the
+//! tables at once; what does not fit is refused with its reason.
+
+use crate::meter::MAX_PARTS;
+use linerate_counters::catalog::Catalog;
+use linerate_counters::event::Event;
+use linerate_counters::opener::{Kernel, Opener};
+use linerate_counters::surroundings::Surroundings;
+use linerate_counters::thread_group::{Counts, EVENTS_MAX, Machine, ThreadGroup};
+use linerate_record::Tier;
+use linerate_record::run::CountedEvent;
+
+/// Which events are counted around the stages of a run.
+pub struct Counting {
+    opener: Box<dyn Opener + Sync>,
+    surroundings: Surroundings,
+    is_known_processor: bool,
+    events: Vec<Event>,
+    /// Those that have no number on this processor.
+    absent: Vec<CountedEvent>,
+}
+
+/// What a packet costs, in the portable names: how much is done, how fast, and what holds it up.
+const EVENTS: [&str; 4] = ["instructions", "cycles", "ll_misses", "branch_misses"];
+
+impl Counting {
+    /// Instructions, cycles, misses of the last cache and mispredicted branches, as far as this
+    /// machine counts them. Opens nothing yet.
+    pub fn of_this_machine() -> Self {
+        let catalog = Catalog::of_this_machine();
+        let mut events = Vec::new();
+        let mut absent = Vec::new();
+        for name in EVENTS {
+            match catalog.resolve(name) {
+                Ok(event) => events.push(event),
+                Err(error) => absent.push(CountedEvent {
+                    name: name.to_owned(),
+                    reason: Some(error.to_string()),
+                    fix: None,
+                }),
+            }
+        }
+        let is_known_processor = catalog.is_known_processor();
+        Self { absent, is_known_processor, ..Self::new(Box::new(Kernel), events) }
+    }
+
+    /// These events, opened by `opener`.
+    pub fn new(opener: Box<dyn Opener + Sync>, events: Vec<Event>) -> Self {
+        Self {
+            opener,
+            surroundings: Surroundings::gather(),
+            is_known_processor: true,
+            events,
+            absent: Vec::new(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Counting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = self.events.iter().map(|event| event.name.as_str()).collect();
+        f.debug_tuple("Counting").field(&names).finish()
+    }
+}
+
+/// Counted turns kept; beyond that every other one is let go, and so on.
+const KEPT: usize = 2_048;
+
+/// Pairs of reads by which the counts of one read are told: their median does not mind a tick of the
+/// kernel's clock.
+const PAIRS: usize = 63;
+
+/// The counters of one strand, and what they showed.
+pub(crate) struct TurnCounter {
+    group: ThreadGroup,
+    /// What one read adds to the counts.
+    own: Counts,
+    one_turn_in: u32,
+    marks: [Counts; MAX_PARTS + 1],
+    parts: usize,
+    /// For each counted turn, for each part: its packets, then its counts.
+    turns: Vec<u64>,
+    /// One counted turn in so many is kept, and how many there were since the last.
+    stride: u64,
+    skipped: u64,
+    /// A read of this turn failed.
+    is_broken: bool,
+}
+
+/// One turn in so many is counted where a read takes no system call. As for times, a multiple of
+/// what is sampled and logged, so that one random number chooses between them.
+const ONE_TURN_IN_BY_USER_READ: u32 = 64;
+
+/// The same where each read is a system call of some 1500 ticks (2.6 GHz, group of four): at ten
+/// parts that is 15 ticks per turn, 0.2 % of a turn of 32 packets on the edge path.
+const ONE_TURN_IN_BY_CALL: u32 = 1_024;
+
+/// The random number of a counted turn, modulo `one_turn_in`: none of those that are sampled (0) or
+/// logged (1).
+const COUNTED: u32 = 2;
+
+impl TurnCounter {
+    /// Opens and starts the counters of the calling thread. `None` where it has none; the outcomes
+    /// are told in any case.
+    pub(crate) fn new(counting: &Counting, parts: usize) -> (Option<Self>, Vec<CountedEvent>) {
+        let Counting { opener, surroundings, is_known_processor, events, absent } = counting;
+        let is_known_processor = *is_known_processor;
+        let machine = Machine { opener: &**opener, surroundings, is_known_processor };
+        let group = ThreadGroup::open(machine, events, false);
+        let told = events.iter().zip(group.outcomes()).map(|(event, outcome)| CountedEvent {
+            name: event.name.clone(),
+            reason: outcome.as_ref().err().map(|refusal| refusal.sentence.clone()),
+            fix: outcome.as_ref().err().and_then(|refusal| refusal.fix.clone()),
+        });
+        let told = told.chain(absent.iter().cloned()).collect();
+        if group.outcomes().iter().all(Result::is_err) {
+            return (None, told);
+        }
+        let is_by_call = group.reading() == "read(2)";
+        let counter = Self {
+            own: own_counts(&group),
+            one_turn_in: if is_by_call { ONE_TURN_IN_BY_CALL } else { ONE_TURN_IN_BY_USER_READ },
+            marks: [[0; EVENTS_MAX]; MAX_PARTS + 1],
+            parts,
+            turns: Vec::with_capacity(KEPT * parts * (1 + group.outcomes().len())),
+            stride: 1,
+            skipped: 0,
+            is_broken: false,
+            group,
+        };
+        (Some(counter), told)
+    }
+
+    /// Whether a turn with this random number is counted.
+    #[inline]
+    pub(crate) fn wants(&self, random: u32) -> bool {
+        random % self.one_turn_in == COUNTED
+    }
+
+    /// Mark 0 is the start of the turn, mark `n` the end of part `n - 1`.
+    #[inline(never)]
+    pub(crate) fn mark(&mut self, mark: usize) {
+        self.is_broken = (mark > 0 && self.is_broken) || !self.group.read(&mut self.marks[mark]);
+    }
+
+    /// Keeps the turn that has just ended, in which each part was given so many packets.
+    pub(crate) fn keep(&mut self, given: &[u64]) {
+        self.skipped += 1;
+        if self.is_broken || self.skipped < self.stride {
+            return;
+        }
+        self.skipped = 0;
+        let row = self.parts * self.width();
+        if self.turns.len() == KEPT * row {
+            self.thin_out(row);
+        }
+        let events = self.width() - 1;
+        for (packets, marks) in given.iter().zip(self.marks.windows(2)) {
+            self.turns.push(*packets);
+            let [before, after] = marks else { unreachable!("windows of two") };
+            let counts = (0..events).map(|e| after[e].wrapping_sub(before[e]));
+            self.turns.extend(counts);
+        }
+    }
+
+    /// Lets go of every other turn.
+    fn thin_out(&mut self, row: usize) {
+        let kept = KEPT / 2;
+        for turn in 0..kept {
+            self.turns.copy_within(2 * turn * row..(2 * turn + 1) * row, turn * row);
+        }
+        self.turns.truncate(kept * row);
+        self.stride *= 2;
+    }
+
+    /// Packets and counts of one part of one turn.
+    fn width(&self) -> usize {
+        1 + self.group.outcomes().len()
+    }
+
+    /// What was counted.
+    pub(crate) fn finish(self) -> CountedTurns {
+        let tiers = self.group.outcomes().iter().map(|outcome| outcome.as_ref().ok().copied());
+        CountedTurns {
+            reading: self.group.reading(),
+            one_turn_in: u64::from(self.one_turn_in),
+            tiers: tiers.collect(),
+            own: self.own,
+            parts: self.parts,
+            width: self.width(),
+            turns: self.turns,
+        }
+    }
+}
+
+/// The median of what two reads that follow each other tell apart.
+fn own_counts(group: &ThreadGroup) -> Counts {
+    let mut pairs: Vec<[Counts; 2]> = vec![[[0; EVENTS_MAX]; 2]; PAIRS];
+    for [first, second] in &mut pairs {
+        group.read(first);
+        group.read(second);
+    }
+    std::array::from_fn(|event| {
+        let mut own: Vec<u64> =
+            pairs.iter().map(|[a, b]| b[event].saturating_sub(a[event])).collect();
+        own.sort_unstable();
+        own[PAIRS / 2]
+    })
+}
+
+/// What the counters of a strand showed.
+pub(crate) struct CountedTurns {
+    /// How they were read, in the words of the record.
+    pub(crate) reading: &'static str,
+    pub(crate) one_turn_in: u64,
+    /// What each event rests on; `None` where it was refused.
+    pub(crate) tiers: Vec<Option<Tier>>,
+    own: Counts,
+    parts: usize,
+    width: usize,
+    turns: Vec<u64>,
+}
+
+impl CountedTurns {
+    /// Packets that a part was given, in each turn in which there were any.
+    pub(crate) fn packets(&self, part: usize) -> Vec<f64> {
+        self.cells(part).map(|cell| cell[0] as f64).collect()
+    }
+
+    /// Counts of an event in a part, in the same turns.
+    pub(crate) fn counts(&self, part: usize, event: usize) -> Vec<f64> {
+        let own = self.own[event];
+        self.cells(part).map(|cell| cell[1 + event].saturating_sub(own) as f64).collect()
+    }
+
+    fn cells(&self, part: usize) -> impl Iterator<Item = &[u64]> {
+        let rows = self.turns.chunks_exact(self.parts * self.width);
+        let cells = rows.map(move |row| &row[part * self.width..][..self.width]);
+        cells.filter(|cell| cell[0] > 0)
+    }
+}

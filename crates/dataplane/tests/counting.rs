@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Events around the stages against what is known: how many pages a stage touches per packet. What
+//! the kernel counts itself stands in for hardware events, which few test machines have; everything
+//! but the numbers of the events is the same.
+
+mod common;
+
+use common::{OPTIONS, kinds, mapping, path, run_on_one, stage as used, traffic};
+use linerate_counters::event::{Class, Event};
+use linerate_counters::opener::{Kernel, Opener};
+use linerate_dataplane::{Counting, Job, Watch, run};
+use linerate_kernels::Kernels;
+use linerate_linux::perf::{self, OpenError, Request, SOFTWARE, Selector, Target};
+use linerate_path::model::{RunLength, RunOptions, Sink};
+use linerate_record::Tier;
+use linerate_record::run::RunReport;
+use std::sync::atomic::AtomicBool;
+
+/// The clock of the thread in ns, in the place of instructions; page faults in that of cycles.
+fn stand_ins() -> Vec<Event> {
+    let event = |name: &str, config| Event {
+        name: name.to_owned(),
+        native: None,
+        unit: "events",
+        class: Class::Software,
+        selector: Selector::new(SOFTWARE, config),
+        is_user_only: false,
+    };
+    vec![event("instructions", 1), event("cycles", 2)]
+}
+
+fn measured(opener: Box<dyn Opener + Sync>, packets: u64) -> RunReport {
+    let mut path = path(vec![used("spin", "turns", 20), used("fault in", "", 0)]);
+    path.sink = Sink::Null;
+    let counting = Counting::new(opener, stand_ins());
+    let job = Job {
+        path: &path,
+        kinds: &kinds(),
+        traffic: &traffic(),
+        mapping: &path.mapping,
+        cpus: &[0],
+        options: RunOptions { length: RunLength::Packets(packets), ..OPTIONS },
+        oversubscribe: false,
+        confine: None,
+        audit: false,
+        kernels: Kernels::selected(),
+        replay: false,
+        counting: Some(&counting),
+    };
+    run(&job, &Watch { stop: &AtomicBool::new(false), progress: &|_| {} }).expect("runs").report
+}
+
+/// Whether the kernel would answer a touched page with a huge one.
+fn has_huge_pages() -> bool {
+    let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    setting.is_ok_and(|text| text.contains("[always]"))
+}
+
+#[test]
+fn a_stage_that_touches_a_page_per_packet_shows_a_fault_per_packet() {
+    if has_huge_pages() {
+        println!("SKIP: transparent huge pages are always on: a fault brings many pages");
+        return;
+    }
+    let report = measured(Box::new(Kernel), 500_000);
+    let counted = report.counted.as_ref().expect("events were asked for");
+    if counted.reading.is_none() {
+        println!("SKIP: software events are refused: {:?}", counted.events[0].reason);
+        return;
+    }
+    assert_eq!(counted.reading.as_deref(), Some("read(2)"));
+    assert!(counted.events.iter().all(|event| event.reason.is_none()), "{counted:?}");
+    let stages = &report.strands[0].stages;
+    let faults = |name: &str| {
+        let stage = stages.iter().find(|stage| stage.name == name).expect("a stage of the path");
+        let events = stage.events.as_ref().expect("events were counted");
+        assert_eq!((events["cycles"].tier, events.len()), (Tier::Sw, 3));
+        events["cycles"].as_number().expect("enough turns were counted")
+    };
+    // A new block is a system call and a few pages for the tables of pages.
+    assert!((faults("fault in") - 1.0).abs() < 0.01, "{}", faults("fault in"));
+    assert!(faults("spin") < 0.001, "{}", faults("spin"));
+    let cpi = &stages[2].events.as_ref().expect("counted")["cpi"];
+    let ns = stages[2].events.as_ref().expect("counted")["instructions"].as_number().unwrap();
+    let product = cpi.as_number().unwrap() * ns;
+    assert!((product / faults("fault in") - 1.0).abs() < 1e-9, "{product}");
+}
+
+/// Refuses everything.
+struct Refuses;
+
+impl Opener for Refuses {
+    fn open(
+        &self,
+        _: &Request,
+        _: Target,
+        _: Option<&perf::Event>,
+    ) -> Result<perf::Event, OpenError> {
+        Err(OpenError { errno: linerate_linux::errno::ENOENT })
+    }
+}
+
+#[test]
+fn without_counters_the_report_says_why() {
+    let report = measured(Box::new(Refuses), 1_000);
+    let counted = report.counted.as_ref().expect("events were asked for");
+    assert_eq!((counted.reading.as_ref(), counted.events.len()), (None, 2));
+    assert!(counted.events.iter().all(|event| event.reason.is_some()), "{counted:?}");
+    assert!(report.strands[0].stages.iter().all(|stage| stage.events.is_none()));
+}
+
+#[test]
+fn what_was_not_asked_for_is_not_told() {
+    let path = path(vec![used("spin", "turns", 20)]);
+    let report = run_on_one(&path, &mapping(&[(1, 1)]), OPTIONS).expect("runs").report;
+    assert!(report.counted.is_none());
+    assert!(report.strands[0].stages.iter().all(|stage| stage.events.is_none()));
+}
