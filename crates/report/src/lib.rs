@@ -14,6 +14,7 @@ mod doctor;
 mod events;
 mod kernels;
 mod layout;
+mod regions;
 mod run;
 mod shares;
 mod stat;
@@ -24,6 +25,7 @@ mod value;
 pub use doctor::doctor;
 pub use kernels::{Sizes, kernels};
 use linerate_record::Warning;
+pub use regions::regions;
 pub use run::run;
 pub use stat::{interval_line, rpistat, stat};
 pub use tune::tune;
@@ -38,16 +40,12 @@ pub struct Style {
     pub width: usize,
 }
 
-/// A table of texts; nothing without rows. A head that begins with `>` is aligned to the right.
-pub fn table(heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>, style: &Style) -> String {
-    let mut grid = layout::Grid::new(heads);
-    rows.into_iter().for_each(|row| grid.row(row));
-    grid.render(style)
-}
-
-/// A text broken at words; a line feed at its end.
-pub fn paragraph(text: &str, style: &Style) -> String {
-    textwrap::fill(&value::clean(text), style.width) + "\n"
+/// A text broken at words, `indent` columns in; a line feed at its end.
+pub fn paragraph(text: &str, indent: usize, style: &Style) -> String {
+    let blanks = " ".repeat(indent);
+    let options =
+        textwrap::Options::new(style.width).initial_indent(&blanks).subsequent_indent(&blanks);
+    textwrap::fill(&value::clean(text), options) + "\n"
 }
 
 /// The warnings, one paragraph each; empty without any.

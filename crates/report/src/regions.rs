@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The report of regions: a table of what they cost per unit of work, what can be said of each, and
+//! why what is missing is.
+//!
+//! Left out: totals and intervals; the record has them.
+
+use crate::Style;
+use crate::layout::{Grid, Paint, labelled, stacked};
+use crate::value::{ABSENT, clean, count, quoted, reason, significant, tiers};
+use linerate_record::Figure;
+use linerate_record::regions::{RegionReport, RegionsReport};
+use std::collections::BTreeMap;
+
+/// The regions of a program.
+pub fn regions(report: &RegionsReport, style: &Style) -> String {
+    stacked(&[
+        head(report, style),
+        table(report, style),
+        verdicts(report, style),
+        missing(report, style),
+    ])
+}
+
+fn line(label: &str, text: &str, style: &Style) -> String {
+    labelled(label, Paint::Head, &clean(text), style)
+}
+
+fn head(report: &RegionsReport, style: &Style) -> String {
+    let figures = report.regions.iter().flat_map(|region| {
+        let counts = region.events.iter().map(|event| &event.count);
+        counts.chain([&region.ticks, &region.own_ticks])
+    });
+    let tiers = tiers(figures);
+    let tier = if tiers.is_empty() { String::new() } else { format!("; tier {tiers}") };
+    let own = quoted(&report.own_ticks, significant);
+    line("read by", &format!("{}{tier}", report.reading), style)
+        + &line("cost", &format!("an empty region takes {own} ticks: subtracted below"), style)
+}
+
+/// The events of all regions, in the order in which they first come.
+fn events(report: &RegionsReport) -> Vec<&str> {
+    let mut names = Vec::new();
+    for event in report.regions.iter().flat_map(|region| &region.events) {
+        if !names.contains(&event.name.as_str()) {
+            names.push(&event.name);
+        }
+    }
+    names
+}
+
+fn has_threads(report: &RegionsReport) -> bool {
+    report.regions.windows(2).any(|pair| pair[0].tid != pair[1].tid)
+}
+
+fn table(report: &RegionsReport, style: &Style) -> String {
+    let (threads, events) = (has_threads(report), events(report));
+    let thread = threads.then_some(">thread");
+    let heads = ["region"].into_iter().chain(thread);
+    let heads = heads.chain([">visits", ">units", "per", ">ticks", ">own\nticks"]);
+    let heads =
+        heads.map(str::to_owned).chain(events.iter().map(|name| format!(">{}", clean(name))));
+    let heads: Vec<String> = heads.collect();
+    let mut grid = Grid::new(&heads.iter().map(String::as_str).collect::<Vec<_>>());
+    for region in &report.regions {
+        let (word, divisor) = match region.units {
+            0 => ("visit", region.visits),
+            units => ("unit", units),
+        };
+        let of = |figure: Option<&Figure>| match figure.and_then(Figure::as_number) {
+            Some(value) if divisor > 0 => significant(value / divisor as f64),
+            _ => ABSENT.to_owned(),
+        };
+        let units = if region.units == 0 { ABSENT.to_owned() } else { count(region.units) };
+        let mut row = vec![clean(&region.name)];
+        row.extend(threads.then(|| region.tid.to_string()));
+        row.extend([count(region.visits), units, word.to_owned()]);
+        row.extend([of(Some(&region.ticks)), of(Some(&region.own_ticks))]);
+        row.extend(events.iter().map(|name| of(figure_of(region, name))));
+        grid.row(row);
+    }
+    if report.regions.is_empty() {
+        return line("", "no region was entered", style);
+    }
+    grid.render(style)
+}
+
+fn figure_of<'a>(region: &'a RegionReport, event: &str) -> Option<&'a Figure> {
+    region.events.iter().find(|found| found.name == event).map(|found| &found.count)
+}
+
+/// What can be said, a paragraph per region and thread.
+fn verdicts(report: &RegionsReport, style: &Style) -> String {
+    let threads = has_threads(report);
+    let paragraph = |region: &RegionReport| {
+        let thread = if threads { format!(" of thread {}", region.tid) } else { String::new() };
+        line("", &format!("{}{thread}: {}", region.name, region.verdict), style)
+    };
+    report.regions.iter().map(paragraph).collect()
+}
+
+/// Why numbers are missing, each reason once, with what it keeps from being known.
+fn missing(report: &RegionsReport, style: &Style) -> String {
+    let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut note = |figure, what| {
+        let named = reasons.entry(reason(figure)).or_default();
+        if !named.contains(&what) {
+            named.push(what);
+        }
+    };
+    for region in &report.regions {
+        if region.ticks.as_number().is_none() {
+            note(&region.ticks, &region.name);
+        }
+        for event in region.events.iter().filter(|event| event.count.as_number().is_none()) {
+            note(&event.count, &event.name);
+        }
+    }
+    let paragraph = |(reason, what): (&str, Vec<&str>)| {
+        let text = clean(&format!("{}: {reason}", what.join(", ")));
+        labelled("missing:", Paint::Warning, &text, style)
+    };
+    reasons.into_iter().map(paragraph).collect()
+}
