@@ -6,7 +6,8 @@ mod common;
 use common::{PLAIN, assert_golden};
 use linerate_record::kernels::Kernel;
 use linerate_record::run::{
-    KernelUse, Latency, RingReport, RunReport, StageReport, StrandReport, TimeShares, WindowCount,
+    CountedEvent, CountedEvents, KernelUse, Latency, RingReport, RunReport, StageReport,
+    StrandReport, TimeShares, WindowCount,
 };
 use linerate_record::stats::Estimate;
 use linerate_record::tune::{
@@ -272,6 +273,66 @@ fn kept() -> TuneReport {
         kernel_advice: None,
         ..report
     }
+}
+
+/// A run on a machine that counts instructions and cycles but no misses of the last cache.
+fn counted() -> RunReport {
+    let event = |name: &str, reason: Option<&str>| CountedEvent {
+        name: name.to_owned(),
+        reason: reason.map(str::to_owned),
+        fix: reason.map(|_| "linerate stat --list".to_owned()),
+    };
+    let mut report = bare();
+    report.counted = Some(CountedEvents {
+        reading: Some("read(2)".to_owned()),
+        one_turn_in: 1024,
+        events: vec![
+            event("instructions", None),
+            event("cycles", None),
+            event("ll_misses", Some("this processor (table cortex_a7) does not count it")),
+        ],
+    });
+    report.strands[0].stages.push(stage("count", 40.0, (1.0, 0.0, 0.0), &[]));
+    let few = "only 2 turns were counted; run longer";
+    for (index, stage) in report.strands[0].stages.iter_mut().enumerate() {
+        let exact = |unit: &str, value| Figure::exact(unit, value, Tier::User, "by hand");
+        let instructions = match index {
+            0 => Figure::absent("instructions/packet", Tier::User, "by hand", few),
+            _ => exact("instructions/packet", 412.5),
+        };
+        stage.events = Some(BTreeMap::from([
+            ("instructions".to_owned(), instructions),
+            ("cycles".to_owned(), exact("cycles/packet", 330.0)),
+            ("cpi".to_owned(), exact("cycles/instruction", 0.8)),
+        ]));
+    }
+    report
+}
+
+/// The same on a machine without counters.
+fn uncounted() -> RunReport {
+    let mut report = counted();
+    let counted = report.counted.as_mut().expect("it was just put there");
+    counted.reading = None;
+    for event in &mut counted.events {
+        event.reason = Some("the host of this virtual machine passes no counters on".to_owned());
+        event.fix = None;
+    }
+    report.strands[0].stages.iter_mut().for_each(|stage| stage.events = None);
+    report
+}
+
+#[test]
+fn run_with_events_counted() {
+    assert_golden("run-counted.txt", &PLAIN, &linerate_report::run(&counted(), &PLAIN));
+}
+
+#[test]
+fn run_without_counters_says_why_once() {
+    let text = linerate_report::run(&uncounted(), &PLAIN);
+    let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("counters")).collect();
+    assert_eq!(lines.len(), 1, "{text}");
+    assert!(lines[0].contains("- for instructions, cycles, ll_misses: the host"), "{text}");
 }
 
 #[test]
