@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command line.
 
+use crate::doctor::DoctorArgs;
 use crate::stat::StatArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use linerate_kernelbench::cases::SIZE_MAX;
@@ -32,6 +33,8 @@ pub(crate) enum Command {
     Kernels(KernelsArgs),
     /// Count events of a command, a process or processors: instructions, misses, switches, ...
     Stat(StatArgs),
+    /// Find out what this machine can measure and run, and which commands unlock the rest
+    Doctor(DoctorArgs),
     /// List the stages a path can use, their parameters, and what they forbid
     Stages(StagesArgs),
     /// Print the JSON schema of a format

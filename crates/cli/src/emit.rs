@@ -2,6 +2,7 @@
 //! Where results go: stdout for people or scripts, a file for the record.
 
 use crate::args::{Common, KernelsArgs};
+use crate::doctor::DoctorArgs;
 use crate::failure::Failure;
 use linerate_record::Record;
 use linerate_report::Style;
@@ -86,6 +87,12 @@ impl<'a> From<&'a Common> for Forms<'a> {
 
 impl<'a> From<&'a KernelsArgs> for Forms<'a> {
     fn from(args: &'a KernelsArgs) -> Self {
+        Self { json: args.json, record: args.record.as_ref(), quiet: args.quiet }
+    }
+}
+
+impl<'a> From<&'a DoctorArgs> for Forms<'a> {
+    fn from(args: &'a DoctorArgs) -> Self {
         Self { json: args.json, record: args.record.as_ref(), quiet: args.quiet }
     }
 }

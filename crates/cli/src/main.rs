@@ -6,6 +6,7 @@
 mod args;
 mod bench;
 mod calibrate;
+mod doctor;
 mod emit;
 mod failure;
 mod figures;
@@ -60,6 +61,7 @@ fn answer(cli: &Cli) -> Result<Answer, Failure> {
         Command::Run(args) => run::run(args),
         Command::Kernels(args) => kernels::kernels(args),
         Command::Stat(args) => stat::stat(args),
+        Command::Doctor(args) => doctor::doctor(args),
         Command::Stages(args) => emit::print(&stages::stages(args)?),
         Command::Schema(args) => emit::print(&schema::schema(args)?),
     }
