@@ -257,16 +257,11 @@ impl Runs<'_> {
     pub(super) fn rotation(&self) -> Option<RotationReport> {
         let last = self.last();
         let name = |place: &usize| self.asked.events[*place].name.clone();
-        let is_counted_always = |place: &usize| {
-            let event = self.asked.events[*place].event.as_ref();
-            event.is_ok_and(|event| event.class != Class::Hardware)
-        };
-        let scaled_by = self.asked.unit.filter(is_counted_always);
         (!last.sets.is_empty()).then(|| RotationReport {
             sets: last.sets.iter().map(|set| set.iter().map(name).collect()).collect(),
             slice_ns: super::run::ns(self.request.slice),
             slices: self.runs.iter().map(|run| run.tallies.slices()).sum(),
-            scaled_by: scaled_by.as_ref().map_or_else(|| "time".to_owned(), name),
+            scaled_by: last.scaled_by.as_ref().map_or_else(|| "time".to_owned(), name),
         })
     }
 

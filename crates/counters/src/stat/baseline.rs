@@ -101,3 +101,156 @@ fn low(figure: &Figure) -> Option<f64> {
 fn high(figure: &Figure) -> Option<f64> {
     if is_exact(figure) { figure.as_number() } else { figure.high }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_record::Provenance;
+    use linerate_record::stat::{EventCount, StatTarget, UnitOfWork};
+    use linerate_record::stats::Estimate;
+
+    fn exact(value: f64) -> Figure {
+        Figure::exact("events", value, Tier::Sim, "counted")
+    }
+
+    fn spread(value: f64, low: f64, high: f64) -> Figure {
+        let estimate = Estimate { value, low, high, confidence: 0.95, n: 7 };
+        Figure::number("events", estimate, Tier::Hw, "median of 7 runs")
+    }
+
+    fn event(name: &str, count: &Figure) -> EventCount {
+        EventCount {
+            name: name.to_owned(),
+            native: None,
+            raw: None,
+            count: count.clone(),
+            duty: None,
+            periods: None,
+            per_unit: None,
+            fix: None,
+        }
+    }
+
+    fn report(instructions: &Figure) -> StatReport {
+        StatReport {
+            target: StatTarget::Command { argv: Vec::new() },
+            tier: Tier::Sim,
+            tier_asked: true,
+            event_table: String::new(),
+            is_known_processor: true,
+            caches: None,
+            elapsed_s: 1.0,
+            ended: None,
+            is_interrupted: false,
+            repetitions: 1,
+            unit_of_work: None,
+            rotation: None,
+            events: vec![event("instructions", instructions)],
+            metrics: Vec::new(),
+            intervals: Vec::new(),
+            threads: Vec::new(),
+            baseline: Vec::new(),
+        }
+    }
+
+    fn record(figures: &[(&str, Figure)]) -> Record {
+        let instructions = &figures[0].1;
+        Record {
+            provenance: Provenance {
+                program: String::new(),
+                commit: None,
+                compiler: String::new(),
+                command: String::new(),
+                unix_seconds: 0,
+                architecture: String::new(),
+                cpu: None,
+                cpus: Vec::new(),
+                kernel: None,
+                hypervisor: None,
+                emulated: None,
+                load_1min: None,
+                ticks_per_second: None,
+            },
+            figures: named(figures),
+            warnings: Vec::new(),
+            body: Body::Stat(Box::new(report(instructions))),
+        }
+    }
+
+    fn named(figures: &[(&str, Figure)]) -> BTreeMap<String, Figure> {
+        figures.iter().map(|(name, figure)| ((*name).to_owned(), figure.clone())).collect()
+    }
+
+    /// The verdict on `instructions`; `None` if there is none.
+    fn verdict(before: Figure, now: Figure) -> Option<bool> {
+        let before = record(&[("instructions", before)]);
+        let figures = [("instructions", now)];
+        let comparison = compare(&report(&figures[0].1), &named(&figures), &before, 0.001);
+        assert_eq!(comparison.changes.len(), 1);
+        comparison.warnings.is_empty().then_some(comparison.changes[0].is_regression)
+    }
+
+    #[test]
+    fn an_exact_cost_is_judged_to_the_last_digit() {
+        // 0.1 % more, exactly and barely less; then numbers that no sum of binary fractions gives.
+        assert_eq!(verdict(exact(1_000_000.0), exact(1_001_000.0)), Some(true));
+        assert_eq!(verdict(exact(1_000_000.0), exact(1_000_999.0)), Some(false));
+        assert_eq!(verdict(exact(1_000_000.0), exact(900_000.0)), Some(false));
+        for n in 1..2000_u32 {
+            let before = f64::from(n) * 1000.0;
+            assert_eq!(verdict(exact(before), exact(before + f64::from(n))), Some(true), "{n}");
+        }
+        assert_eq!(verdict(exact(0.0), exact(0.0)), Some(false));
+        assert_eq!(verdict(exact(0.0), exact(1.0)), Some(true));
+    }
+
+    #[test]
+    fn intervals_must_be_apart_by_more_than_the_threshold() {
+        let before = || spread(1000.0, 990.0, 1010.0);
+        assert_eq!(verdict(before(), spread(1030.0, 1012.0, 1050.0)), Some(true));
+        // Apart, but by 0.05 %; overlapping; better.
+        assert_eq!(verdict(before(), spread(1030.0, 1010.5, 1050.0)), Some(false));
+        assert_eq!(verdict(before(), spread(1030.0, 1009.0, 1050.0)), Some(false));
+        assert_eq!(verdict(before(), spread(500.0, 490.0, 510.0)), Some(false));
+    }
+
+    #[test]
+    fn without_an_interval_or_a_common_ground_there_is_no_verdict() {
+        let once = |value| Figure::exact("events", value, Tier::Hw, "counted");
+        assert_eq!(verdict(once(1000.0), once(2000.0)), None);
+        assert_eq!(verdict(spread(1000.0, 990.0, 1010.0), once(2000.0)), None);
+        assert_eq!(verdict(exact(1000.0), spread(2000.0, 1990.0, 2010.0)), None);
+    }
+
+    #[test]
+    fn the_cost_per_unit_of_work_counts_where_both_have_it() {
+        let figures = |total: f64, each: f64| {
+            [("instructions", exact(total)), ("instructions_per_packets", exact(each))]
+        };
+        let before = record(&figures(1000.0, 10.0));
+        let mut report = report(&exact(3000.0));
+        report.unit_of_work = Some(UnitOfWork { name: "packets".to_owned(), count: exact(300.0) });
+        let regressions = |now: &[(&str, Figure)]| -> Vec<bool> {
+            let comparison = compare(&report, &named(now), &before, 0.001);
+            comparison.changes.iter().map(|change| change.is_regression).collect()
+        };
+        assert_eq!(regressions(&figures(3000.0, 10.0)), [false, false]);
+        assert_eq!(regressions(&figures(900.0, 11.0)), [false, true]);
+        // Here the baseline has no such unit.
+        assert_eq!(regressions(&figures(3000.0, 10.0)[..1]), [true]);
+    }
+
+    #[test]
+    fn metrics_change_without_a_verdict() {
+        let before = record(&[("instructions", exact(1.0)), ("ipc", exact(1.0))]);
+        let now = named(&[("instructions", exact(1.0)), ("ipc", exact(2.0)), ("new", exact(1.0))]);
+        let comparison = compare(&report(&exact(1.0)), &now, &before, 0.001);
+        let changes: Vec<(&str, Option<f64>, bool)> = comparison
+            .changes
+            .iter()
+            .map(|change| (change.name.as_str(), change.change, change.is_regression))
+            .collect();
+        assert_eq!(changes, [("instructions", Some(0.0), false), ("ipc", Some(1.0), false)]);
+        assert!(comparison.warnings.is_empty());
+    }
+}

@@ -28,6 +28,7 @@ pub(super) fn count(runner: &Runner<'_>, catalog: &Catalog) -> Result<Outcome, S
     let ground = Ground {
         table: catalog.table(),
         is_known_processor: catalog.is_known_processor(),
+        is_emulated: runner.around.facts().platform.emulated == Some(true),
         caches: None,
     };
     let runs =
@@ -52,7 +53,9 @@ pub(super) fn simulate(runner: &Runner<'_>) -> Result<Outcome, StatError> {
         Ok(run)
     })?;
     let caches = Some(simulator.geometry.caches().clone());
-    let ground = Ground { table: "callgrind", is_known_processor: true, caches };
+    // What is emulated below the simulator makes no difference to its counts.
+    let ground =
+        Ground { table: "callgrind", is_known_processor: true, is_emulated: false, caches };
     let runs = Runs { request: runner.request, asked: &asked, runs: &runs, from_usage: &[] };
     Ok(outcome(&runs, ground, warnings))
 }
@@ -80,10 +83,14 @@ fn repeat(
 struct Ground {
     table: &'static str,
     is_known_processor: bool,
+    is_emulated: bool,
     caches: Option<SimulatedCaches>,
 }
 
 fn outcome(runs: &Runs<'_>, ground: Ground, mut warnings: Vec<Warning>) -> Outcome {
+    if ground.is_emulated {
+        warnings.push(Warning::Emulated);
+    }
     let mut report = report(runs, ground);
     let figures = figures(&report, runs.times());
     let request = runs.request;

@@ -35,6 +35,8 @@ pub(super) struct Run {
     pub(super) tier: Option<Tier>,
     /// The places of the events of each set that took turns; empty where none had to.
     pub(super) sets: Vec<Vec<usize>>,
+    /// The place of the event that scaled counts go by; `None`: time.
+    pub(super) scaled_by: Option<usize>,
     /// From start to end.
     pub(super) elapsed_ns: u64,
     /// How the command ended, or why it did not begin; `None` where there was none.
@@ -57,6 +59,7 @@ impl Run {
             tiers,
             tier: None,
             sets: Vec::new(),
+            scaled_by: None,
             elapsed_ns: 0,
             command: None,
             is_interrupted: false,
@@ -233,9 +236,13 @@ impl Counting<'_> {
     /// The sets that take turns, by the places of the events asked for.
     fn sets(&self) -> Vec<Vec<usize>> {
         let plan = self.session.plan();
-        let place = |event: &usize| self.places.iter().position(|place| *place == Some(*event));
         let sets = plan.sets.iter().filter(|_| plan.is_rotating());
-        sets.map(|set| set.iter().filter_map(place).collect()).collect()
+        sets.map(|set| set.iter().filter_map(|event| self.place(*event)).collect()).collect()
+    }
+
+    /// The place of an event of the session among those asked for.
+    fn place(&self, event: usize) -> Option<usize> {
+        self.places.iter().position(|place| *place == Some(event))
     }
 
     /// For each event asked for, whether user mode alone is counted.
@@ -278,6 +285,7 @@ impl Counting<'_> {
             is_user_only: self.is_user_only(),
             tier: self.session.tier(),
             sets: self.sets(),
+            scaled_by: self.session.scaled_by().and_then(|event| self.place(event)),
             is_interrupted: self.is_interrupted,
             intervals: self.intervals,
             refusals,

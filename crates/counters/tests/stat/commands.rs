@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! However a command ends, or begins: there is a report, and the status is that of env(1).
+
+use crate::rig::{command, event, events, figure, number, run, shell, watch};
+use linerate_counters::stat::{Outcome, Request};
+use linerate_linux::signal::{Caught, INTERRUPT, Pending, TERMINATE};
+use linerate_record::stat::ExitStatus;
+use std::time::Duration;
+
+/// Counts it and checks what must be there however it ended.
+fn counted(request: &Request, status: i32) -> Outcome {
+    let outcome = run(request);
+    assert_eq!(outcome.status, status, "{:?}", outcome.failure);
+    assert_eq!(outcome.failure, None);
+    assert!(number(figure(&outcome, "task_clock_ns")) > 0.0);
+    assert!(number(figure(&outcome, "elapsed_s")) > 0.0);
+    outcome
+}
+
+#[test]
+fn the_status_is_the_commands_own() {
+    let outcome = counted(&shell("exit 0"), 0);
+    assert_eq!(outcome.report.ended, Some(ExitStatus { status: Some(0), signal: None }));
+    counted(&shell("exit 7"), 7);
+    // A status that looks like one of env(1) is passed on all the same.
+    counted(&shell("exit 127"), 127);
+    let outcome = counted(&shell("kill -9 $$"), 128 + 9);
+    assert_eq!(outcome.report.ended, Some(ExitStatus { status: None, signal: Some(9) }));
+    assert!(!outcome.report.is_interrupted);
+}
+
+#[test]
+fn a_command_that_cannot_start_leaves_a_report_of_nothing() {
+    for (name, status) in [("no-such-command-anywhere", 127), ("/etc/passwd", 126), ("/", 126)] {
+        let outcome = run(&command(&[name]));
+        assert_eq!(outcome.status, status, "{name}");
+        let failure = outcome.failure.as_ref().expect(name);
+        assert!(failure.starts_with(&format!("cannot run `{name}`: ")), "{failure}");
+        assert_eq!(outcome.report.ended, None);
+        for event in &outcome.report.events {
+            assert_eq!(event.raw, None);
+            let reason = event.count.reason.as_deref();
+            assert_eq!(reason, Some("the command could not be started"), "{}", event.name);
+        }
+        assert_eq!(figure(&outcome, "elapsed_s").as_number(), None);
+    }
+}
+
+#[test]
+fn children_count_too_however_many() {
+    let faults = |script: &str| {
+        number(figure(
+            &counted(&events(shell(script), &["page_faults", "task_clock_ns"]), 0),
+            "page_faults",
+        ))
+    };
+    let one = faults("/bin/true; exit 0");
+    let many = faults("for i in 1 2 3 4 5 6 7 8 9 10; do /bin/true; done; exit 0");
+    assert!(many > 5.0 * one / 2.0, "{one} page faults of one child, {many} of ten");
+    // Two hundred at once, none of them waited for by name.
+    let wild = "i=0; while [ $i -lt 200 ]; do (:) & i=$((i+1)); done; wait; exit 0";
+    let wild = faults(wild);
+    assert!(wild > 200.0 * 10.0, "{wild}");
+}
+
+#[test]
+fn a_command_that_closes_every_descriptor_is_counted() {
+    let close: String = (0..10).map(|fd| format!("exec {fd}<&-; ")).collect();
+    counted(&shell(&format!("{close} exit 3")), 3);
+    // So is one that is short of them.
+    counted(&shell("ulimit -n 3; exit 4"), 4);
+}
+
+#[test]
+fn what_a_command_leaves_behind_is_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pid");
+    let script = format!("sleep 60 & echo $! > {}; exit 5", file.display());
+    let outcome = counted(&shell(&script), 5);
+    let pid = std::fs::read_to_string(&file).unwrap();
+    std::process::Command::new("kill").arg(pid.trim()).status().unwrap();
+    assert!(number(figure(&outcome, "elapsed_s")) < 50.0);
+}
+
+/// Runs it, and gives it `signal` once it has begun.
+fn signalled(script: &str, signal: Caught) -> Outcome {
+    let folder = tempfile::tempdir().unwrap();
+    let begun = folder.path().join("begun");
+    let request = shell(&script.replace("BEGUN", &format!("echo > {}", begun.display())));
+    let pending = Pending::new();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !begun.exists() {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            pending.put(signal);
+        });
+        request.run(&watch(&pending)).unwrap()
+    })
+}
+
+#[test]
+fn signals_are_passed_on_and_the_report_is_there() {
+    let from_a_user = |number| Caught { number, is_from_kernel: false };
+    let heeds = "trap 'kill $!; exit 9' TERM; sleep 60 & BEGUN; wait";
+    let outcome = signalled(heeds, from_a_user(TERMINATE));
+    assert_eq!((outcome.status, outcome.report.is_interrupted), (9, true));
+    assert!(number(figure(&outcome, "task_clock_ns")) > 0.0);
+    let outcome = signalled("BEGUN; exec sleep 60", from_a_user(INTERRUPT));
+    assert_eq!((outcome.status, outcome.report.is_interrupted), (128 + 2, true));
+}
+
+/// The kernel has given it to the command as well: a second time might mean something else.
+#[test]
+fn keys_of_the_terminal_are_not_passed_on() {
+    let signal = Caught { number: INTERRUPT, is_from_kernel: true };
+    let outcome = signalled("trap 'exit 9' INT; BEGUN; sleep 0.5; exit 6", signal);
+    assert_eq!((outcome.status, outcome.report.is_interrupted), (6, true));
+}
+
+#[test]
+fn repetition_ends_with_a_signal() {
+    let pending = Pending::new();
+    pending.put(Caught { number: TERMINATE, is_from_kernel: false });
+    let request = Request { repeat: 1000, ..command(&["sleep", "60"]) };
+    let outcome = request.run(&watch(&pending)).unwrap();
+    assert_eq!((outcome.status, outcome.report.repetitions), (128 + TERMINATE, 1));
+}
+
+#[test]
+fn a_time_limit_ends_the_command() {
+    let at_most = Some(Duration::from_millis(50));
+    let outcome = counted(&Request { at_most, ..command(&["sleep", "60"]) }, 128 + TERMINATE);
+    assert!(!outcome.report.is_interrupted);
+    assert_eq!(event(&outcome, "task_clock_ns").duty, Some(1.0));
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The simulator behind the same request. Where there is no Valgrind, that is said.
+
+use crate::rig::{command, event, events, figure, number, shell, watch};
+use linerate_counters::stat::{Outcome, Request, StatError};
+use linerate_linux::signal::Pending;
+use linerate_record::{Body, Provenance, Record, Tier, Warning};
+
+/// `None` where there is no simulator.
+fn simulated(request: Request) -> Option<Outcome> {
+    let request = Request { tier: Some(Tier::Sim), ..request };
+    match request.run(&watch(&Pending::new())) {
+        Ok(outcome) => Some(outcome),
+        Err(error @ StatError::NoSimulator { .. }) => {
+            assert!(error.to_string().contains("valgrind"), "{error}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn count_to(n: u32) -> Request {
+    let script = format!("i=0; while [ $i -lt {n} ]; do i=$((i+1)); done; exit 0");
+    events(shell(&script), &["instructions", "cycles"])
+}
+
+fn record(outcome: &Outcome) -> Box<Record> {
+    let provenance = Provenance {
+        program: "linerate".to_owned(),
+        commit: None,
+        compiler: String::new(),
+        command: String::new(),
+        unix_seconds: 0,
+        architecture: String::new(),
+        cpu: None,
+        cpus: Vec::new(),
+        kernel: None,
+        hypervisor: None,
+        emulated: None,
+        load_1min: None,
+        ticks_per_second: None,
+    };
+    Box::new(Record {
+        provenance,
+        figures: outcome.figures.clone(),
+        warnings: Vec::new(),
+        body: Body::Stat(Box::new(outcome.report.clone())),
+    })
+}
+
+#[test]
+fn a_tenth_of_a_percent_more_is_a_regression_and_less_is_not() {
+    let Some(before) = simulated(count_to(5000)) else { return };
+    let instructions = event(&before, "instructions");
+    assert_eq!((instructions.count.tier, instructions.count.low), (Tier::Sim, None));
+    let cycles = event(&before, "cycles");
+    assert!(cycles.raw.is_none() && cycles.count.reason.is_some());
+    let compared = |n: u32| {
+        let baseline = Some(record(&before));
+        simulated(Request { baseline, ..count_to(n) }).unwrap()
+    };
+    // The digits of the number are as many, and the loop runs 0.2 % longer; 0.04 % longer.
+    let (more, little, same) = (compared(5010), compared(5002), compared(5000));
+    assert_eq!((more.status, little.status, same.status), (1, 0, 0));
+    let change = &more.report.baseline[0];
+    assert_eq!((change.name.as_str(), change.is_regression), ("instructions", true));
+    assert!(change.change.unwrap() >= 0.001, "{change:?}");
+    assert_eq!(same.report.baseline[0].change, Some(0.0));
+    assert!(same.warnings.is_empty(), "{:?}", same.warnings);
+}
+
+#[test]
+fn other_caches_are_no_ground_for_a_verdict() {
+    let misses = || events(command(&["true"]), &["instructions", "l1d_misses"]);
+    let Some(before) = simulated(misses()) else { return };
+    let (caches, baseline) = (Some("arm1176".to_owned()), Some(record(&before)));
+    let outcome = simulated(Request { caches, baseline, ..misses() }).unwrap();
+    let names = vec!["instructions".to_owned(), "l1d_misses".to_owned()];
+    assert_eq!(outcome.warnings, [Warning::NoVerdictOnOtherGrounds { names }]);
+    assert_eq!(outcome.status, 0);
+    assert_eq!(outcome.report.caches.as_ref().unwrap().name, "arm1176");
+    let (now, then) = (figure(&outcome, "l1d_misses"), figure(&before, "l1d_misses"));
+    assert!(number(now) > number(then), "16 KiB miss more than this machine's");
+}
+
+#[test]
+fn the_commands_own_status_comes_through_the_simulator() {
+    let Some(outcome) = simulated(shell("exit 7")) else { return };
+    assert_eq!((outcome.status, outcome.report.tier), (7, Tier::Sim));
+    assert!(number(figure(&outcome, "l1d_misses")) > 0.0);
+    assert_eq!(figure(&outcome, "elapsed_s").as_number(), None);
+    let outcome = simulated(command(&["no-such-command-anywhere"])).unwrap();
+    assert_eq!(outcome.status, 127);
+    assert_eq!(figure(&outcome, "instructions").as_number(), None);
+}
+
+#[test]
+fn strict_accepts_no_event_that_is_not_simulated() {
+    let request = events(command(&["true"]), &["instructions", "dtlb_misses"]);
+    let request = Request { tier: Some(Tier::Sim), strict: true, ..request };
+    match request.run(&watch(&Pending::new())).unwrap_err() {
+        StatError::Refused { reason } => assert!(reason.contains("dtlb_misses: "), "{reason}"),
+        StatError::NoSimulator { .. } => {}
+        error => panic!("{error}"),
+    }
+}
