@@ -1,5 +1,114 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counters on machines that cannot build the whole of linerate: `doctor` and `stat`.
+//! Counters on machines where linerate itself cannot be built: `doctor` and `stat` in one small
+//! file.
+//!
+//! It measures with the same crates as `linerate`, and its records (`--json`) are read by it. Left
+//! out: every other command, tables, colour, progress.
 #![forbid(unsafe_code)]
 
-fn main() {}
+mod arguments;
+mod text;
+
+use arguments::{Destination, Fault, Task, USAGE};
+use linerate_counters::doctor;
+use linerate_counters::opener::Kernel;
+use linerate_counters::stat::{Outcome, Request, Watch};
+use linerate_counters::surroundings::Surroundings;
+use linerate_record::{Body, Figure, Record, Warning};
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+const PROGRAM: &str = concat!("linerate-probe ", env!("CARGO_PKG_VERSION"));
+
+/// What env(1) and `linerate stat` exit with when they fail themselves.
+const STAT_FAILED: u8 = 125;
+
+fn main() -> ExitCode {
+    let result = match arguments::parse(std::env::args_os().skip(1)) {
+        Ok(Task::Help) => print(USAGE).map(|()| 0),
+        Ok(Task::Version) => print(&format!("{PROGRAM}\n")).map(|()| 0),
+        Ok(Task::Doctor(destination)) => doctor(&destination),
+        Ok(Task::Stat(request, destination)) => stat(&request, &destination),
+        Err(Fault { reason, status }) => {
+            Err(Fault { reason: format!("{reason}; see linerate-probe --help"), status })
+        }
+    };
+    match result {
+        Ok(status) => ExitCode::from(status),
+        Err(Fault { reason, status }) => {
+            eprintln!("linerate-probe: {reason}");
+            ExitCode::from(status)
+        }
+    }
+}
+
+/// Counts; the status to exit with.
+fn stat(request: &Request, destination: &Destination) -> Result<u8, Fault> {
+    let fault = |reason: &dyn Display| Fault { reason: reason.to_string(), status: STAT_FAILED };
+    let signals = linerate_linux::signal::catch().map_err(|error| fault(&error))?;
+    let outcome = request.run(&Watch { signals, tell: &|_| {} }).map_err(|error| fault(&error))?;
+    let Outcome { report, figures, warnings, status, failure } = outcome;
+    for warning in &warnings {
+        eprintln!("linerate-probe: {warning}");
+    }
+    let text = match destination.json {
+        true => record(Body::Stat(Box::new(report)), figures, warnings),
+        false => Ok(text::stat(&report)),
+    };
+    put(destination, text).map_err(|reason| fault(&reason))?;
+    if let Some(failure) = failure {
+        eprintln!("linerate-probe: {failure}");
+    }
+    Ok(u8::try_from(status).unwrap_or(STAT_FAILED))
+}
+
+/// Looks at the machine; the status to exit with.
+fn doctor(destination: &Destination) -> Result<u8, Fault> {
+    let report = doctor::examine(&Kernel, &Surroundings::gather());
+    let text = match destination.json {
+        true => {
+            let figures = doctor::figures(&report);
+            record(Body::Doctor(Box::new(report)), figures, Vec::new())
+        }
+        false => Ok(text::doctor(&report)),
+    };
+    put(destination, text).map_err(|reason| Fault { reason, status: 2 })?;
+    Ok(0)
+}
+
+/// A record of this program, as JSON.
+fn record(
+    body: Body,
+    figures: BTreeMap<String, Figure>,
+    warnings: Vec<Warning>,
+) -> Result<String, String> {
+    let provenance = linerate_machine::provenance(
+        PROGRAM,
+        option_env!("LINERATE_COMMIT"),
+        env!("LINERATE_COMPILER"),
+        &linerate_machine::provenance::command_line(),
+    );
+    let record = Record { provenance, figures, warnings, body };
+    record.to_json_pretty().map_err(|error| error.to_string())
+}
+
+fn put(destination: &Destination, text: Result<String, String>) -> Result<(), String> {
+    let text = text?;
+    match &destination.file {
+        Some(file) => std::fs::write(file, text)
+            .map_err(|error| format!("cannot write {}: {error}", file.display())),
+        None => print(&text).map_err(|fault| fault.reason),
+    }
+}
+
+/// Prints to standard output; a reader that left early is no failure.
+fn print(text: &str) -> Result<(), Fault> {
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Fault { reason: format!("cannot write to standard output: {error}"), status: 2 })
+        }
+        _ => Ok(()),
+    }
+}

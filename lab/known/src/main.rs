@@ -2,10 +2,11 @@
 //! A program whose instructions are known, to check counters with.
 //!
 //! `known loop N` runs N turns of a loop of two instructions and ends. `known counts` counts that
-//! loop with an event at a time, then with a group, and prints what the kernel says, a line each;
-//! whether the numbers are right is for `cargo xtask lab` to judge. Left out: everything that is
-//! linerate's way of measuring; this program talks to the kernel alone.
+//! loop with an event at a time, then with a group, and prints what the kernel says, a line each.
+//! `known reads` does so by reading the counter from user mode, between two reads by the kernel.
+//! Whether the numbers are right is for `cargo xtask lab` to judge. Left out: rotation and scaling.
 
+use linerate_counters::user::{UserCounter, with_user_access};
 use linerate_linux::perf::{self, Event, HARDWARE, OpenError, RAW, Request, Selector, Target};
 use std::io;
 use std::process::ExitCode;
@@ -107,6 +108,46 @@ fn count_group() -> io::Result<()> {
     Ok(())
 }
 
+/// Prints what user mode reads around loops of several lengths, as [`count`] does; then in how many
+/// of how many cases a read by user mode lies between two reads by the kernel: `between CASES OF`.
+fn reads() -> io::Result<()> {
+    const OF: usize = 1000;
+    println!("turn {INSTRUCTIONS_PER_TURN}");
+    for (name, selector) in &EVENTS[..2] {
+        let name = format!("{name}_by_user");
+        let request = Request { exclude_kernel: true, ..Request::new(*selector) };
+        let event = match perf::open(&with_user_access(request), Target::CurrentThread, None) {
+            Ok(event) => event,
+            Err(error) => {
+                println!("refused {name} {}", error.errno);
+                continue;
+            }
+        };
+        let counter = UserCounter::map(&event)?;
+        event.enable()?;
+        for turns_now in TURNS.into_iter().flat_map(|turns| [turns; REPETITIONS]) {
+            let before = counter.count();
+            turns(turns_now);
+            let after = counter.count();
+            match (before, after) {
+                (Some(before), Some(after)) => {
+                    println!("count {name} {turns_now} {}", after.wrapping_sub(before));
+                }
+                _ => println!("unread {name} {turns_now}"),
+            }
+        }
+        let mut between = 0;
+        for _ in 0..OF {
+            let before = event.read()?.values()[0];
+            let by_user = counter.count();
+            let after = event.read()?.values()[0];
+            between += usize::from(by_user.is_some_and(|count| (before..=after).contains(&count)));
+        }
+        println!("between {name} {between} {OF}");
+    }
+    Ok(())
+}
+
 fn counts() -> io::Result<()> {
     println!("turn {INSTRUCTIONS_PER_TURN}");
     for (name, selector) in EVENTS {
@@ -118,26 +159,28 @@ fn counts() -> io::Result<()> {
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    match words.as_slice() {
-        ["counts"] => match counts() {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                eprintln!("known: {error}");
-                ExitCode::FAILURE
-            }
-        },
+    let result = match words.as_slice() {
+        ["counts"] => counts(),
+        ["reads"] => reads(),
         ["loop", count] => match count.parse() {
             Ok(count) if count > 0 => {
                 turns(count);
-                ExitCode::SUCCESS
+                Ok(())
             }
-            _ => usage(),
+            _ => return usage(),
         },
-        _ => usage(),
+        _ => return usage(),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("known: {error}");
+            ExitCode::FAILURE
+        }
     }
 }
 
 fn usage() -> ExitCode {
-    eprintln!("usage: known counts | known loop TURNS (at least 1)");
+    eprintln!("usage: known counts | known reads | known loop TURNS (at least 1)");
     ExitCode::from(2)
 }

@@ -4,7 +4,7 @@
 //! Time and counts of a guest are a function of the instructions it carries out: QEMU advances the
 //! clock by 1 ns per instruction (`-icount shift=0`), skips idle time (`sleep=off`), and nothing
 //! from outside reaches the guest: no network, a fixed calendar, no random seed, no random
-//! addresses of the kernel. Two runs of the same files agree to the last count.
+//! addresses. Two runs of the same files agree to the last count.
 //!
 //! The guest runs a plan of commands and ends. What they print comes back over its console, framed
 //! by `lab/init`.
@@ -33,6 +33,10 @@ pub(crate) struct Guest {
     pub(crate) counters: Option<&'static str>,
     /// What Linux calls the processor's counters.
     pub(crate) pmu: &'static str,
+    /// Whether the kernel lets user mode read them.
+    pub(crate) has_user_reads: bool,
+    /// Whether the kernel opens events that QEMU does not count, because the processor would.
+    pub(crate) counts_in_vain: bool,
 }
 
 /// A command that a guest runs, and a name to find its answer by.
@@ -59,6 +63,10 @@ const LIMIT_S: &str = "300";
 /// 64 MiB would do; the kernel and its table of pages like some more.
 const MEMORY_MIB: &str = "256";
 
+/// Nothing but what was asked for on the console; an end if the kernel gives up; no random addresses,
+/// neither of the kernel nor of programs.
+const KERNEL_ARGUMENTS: &str = "console=ttyAMA0 quiet loglevel=1 panic=-1 nokaslr norandmaps";
+
 /// The interrupt of the counters on QEMU's board: private 7, level high, for the first CPU
 /// (`VIRTUAL_PMU_IRQ` of its include/hw/arm/virt.h; cells as in Linux' arm,gic.yaml).
 const COUNTERS_INTERRUPT: [&str; 3] = ["1", "7", "104"];
@@ -77,7 +85,7 @@ impl Guest {
             emulator.arg("-dtb").arg(self.device_tree(prefix, compatible)?);
         }
         emulator.arg("-kernel").arg(kernel(prefix)?).arg("-initrd").arg(initrd);
-        emulator.args(["-append", "console=ttyAMA0 quiet loglevel=1 panic=-1 nokaslr"]);
+        emulator.args(["-append", KERNEL_ARGUMENTS]);
         let console = run(emulator)?;
         let log = prefix.with_extension("log");
         write(&log, &console)?;

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The command line. Options are spelled as those of `linerate`, and mean the same.
+
+use lexopt::prelude::*;
+use linerate_counters::stat::{Per, Request, What};
+use linerate_record::Tier;
+use linerate_record::units::parse_duration;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What `--help` prints.
+pub(crate) const USAGE: &str = "\
+Counters on machines where linerate itself cannot be built.
+
+usage: linerate-probe doctor [--json] [-o FILE]
+       linerate-probe stat [OPTIONS] CMD [ARG]...
+       linerate-probe stat [OPTIONS] --pid PID | --cpu LIST
+
+doctor  what this machine can count, and the command that unlocks the rest
+stat    counters of a command, a process or processors:
+  -e, --events EVENTS    instructions,l1d_misses,r08,cpu/event=0x08/,net:netif_rx; :u for user mode
+  -m, --metrics SETS     metrics with their events: pipeline,cache,tlb,branch,...
+      --per EVENT|N      every count per this event, or divided by this number of units of work
+      --tier TIER        hw, user, sw (default: the best that works)
+  -i, --interval TIME    the counts of every interval, too, e.g. 1s
+      --threads          the counts of each thread, too (in the record)
+  -r, --repeat N         run the command this often
+      --time TIME        stop after this time
+      --slice TIME       how long events keep the counters before others take their turn
+      --seed N           draw the order of turns by this number
+      --strict           fail when an event cannot be counted
+      --json             print the record, which holds everything
+  -o, --output FILE      to this file instead of stdout
+
+Exit status of stat: the command's own, 128 + n when signal n killed it, 127 not found, 126 not
+executable, 125 stat itself failed.
+";
+
+/// What to do.
+#[derive(Debug)]
+pub(crate) enum Task {
+    /// Print [`USAGE`].
+    Help,
+    /// Print name and version.
+    Version,
+    Doctor(Destination),
+    Stat(Box<Request>, Destination),
+}
+
+/// Where the result goes, and as what.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Destination {
+    /// As a record instead of lines for people.
+    pub(crate) json: bool,
+    /// To this file instead of standard output.
+    pub(crate) file: Option<PathBuf>,
+}
+
+/// A command line that makes no sense.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    /// What is wrong.
+    pub(crate) reason: String,
+    /// What to exit with.
+    pub(crate) status: u8,
+}
+
+/// Reads the command line, the program's name left out.
+pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Task, Fault> {
+    let mut parser = lexopt::Parser::from_args(words);
+    let fault = |reason: lexopt::Error, status| Fault { reason: reason.to_string(), status };
+    let task = match parser.next().map_err(|error| fault(error, 2))? {
+        Some(Value(task)) => task,
+        Some(Short('h') | Long("help")) => return Ok(Task::Help),
+        Some(Short('V') | Long("version")) => return Ok(Task::Version),
+        Some(other) => return Err(fault(other.unexpected(), 2)),
+        None => return Err(Fault { reason: "nothing to do".to_owned(), status: 2 }),
+    };
+    match task.to_str() {
+        Some("doctor") => doctor(&mut parser).map_err(|error| fault(error, 2)),
+        Some("stat") => stat(&mut parser).map_err(|error| fault(error, 125)),
+        _ => Err(Fault { reason: format!("no command {task:?}"), status: 2 }),
+    }
+}
+
+fn doctor(parser: &mut lexopt::Parser) -> Result<Task, lexopt::Error> {
+    let mut destination = Destination::default();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Short('h') | Long("help") => return Ok(Task::Help),
+            Long("json") => destination.json = true,
+            Short('o') | Long("output") => destination.file = Some(parser.value()?.into()),
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok(Task::Doctor(destination))
+}
+
+fn stat(parser: &mut lexopt::Parser) -> Result<Task, lexopt::Error> {
+    let mut destination = Destination::default();
+    let mut request = Request::new(What::Command { argv: Vec::new() });
+    while let Some(argument) = parser.next()? {
+        // Owned, because the parser is asked for the option's value meanwhile.
+        let option = match argument {
+            Short(letter) => letter.to_string(),
+            Long(name) => name.to_owned(),
+            Value(command) => {
+                let argv = std::iter::once(command).chain(parser.raw_args()?).collect();
+                request.what = What::Command { argv };
+                continue;
+            }
+        };
+        match option.as_str() {
+            "h" | "help" => return Ok(Task::Help),
+            "json" => destination.json = true,
+            "o" | "output" => destination.file = Some(parser.value()?.into()),
+            "p" | "pid" => request.what = What::Process(parser.value()?.parse()?),
+            "cpu" => request.what = What::Cpus(parser.value()?.parse_with(cpus)?),
+            option => of_counting(option, parser, &mut request)?,
+        }
+    }
+    if matches!(&request.what, What::Command { argv } if argv.is_empty()) {
+        return Err("nothing to count; name a command, --pid or --cpu".into());
+    }
+    Ok(Task::Stat(Box::new(request), destination))
+}
+
+/// An option that says what is counted and how.
+fn of_counting(
+    option: &str,
+    parser: &mut lexopt::Parser,
+    request: &mut Request,
+) -> Result<(), lexopt::Error> {
+    match option {
+        "e" | "events" => request.events.extend(parser.value()?.parse_with(events)?),
+        "m" | "metrics" => {
+            let sets = parser.value()?.string()?;
+            request.sets.extend(sets.split(',').map(str::to_owned));
+        }
+        "per" => request.per = Some(parser.value()?.parse_with(per)?),
+        "tier" => request.tier = Some(parser.value()?.parse_with(tier)?),
+        "i" | "interval" => request.interval = Some(time(parser)?),
+        "threads" => request.threads = true,
+        "r" | "repeat" => request.repeat = parser.value()?.parse()?,
+        "time" => request.at_most = Some(time(parser)?),
+        "slice" => request.slice = time(parser)?,
+        "seed" => request.seed = parser.value()?.parse()?,
+        "strict" => request.strict = true,
+        other => return Err(format!("no option `{other}`").into()),
+    }
+    Ok(())
+}
+
+fn time(parser: &mut lexopt::Parser) -> Result<Duration, lexopt::Error> {
+    match parser.value()?.parse_with(parse_duration)? {
+        Duration::ZERO => Err("a time of 0 is none".into()),
+        time => Ok(time),
+    }
+}
+
+/// Splits at commas, except within the slashes of `unit/event=0x08,umask=0x01/`.
+fn events(text: &str) -> Result<Vec<String>, String> {
+    let mut is_within = false;
+    let at_comma = |c: char| {
+        is_within ^= c == '/';
+        c == ',' && !is_within
+    };
+    let events: Vec<String> = text.split(at_comma).map(|name| name.trim().to_owned()).collect();
+    match events.iter().any(String::is_empty) {
+        true => Err("a name is missing; write e.g. instructions,l1d_misses".to_owned()),
+        false => Ok(events),
+    }
+}
+
+fn per(text: &str) -> Result<Per, String> {
+    match text.parse::<f64>() {
+        Ok(units) if units > 0.0 && units.is_finite() => Ok(Per::Units(units)),
+        Ok(_) => Err("a number of units of work is above 0".to_owned()),
+        Err(_) => Ok(Per::Event(text.to_owned())),
+    }
+}
+
+fn tier(text: &str) -> Result<Tier, String> {
+    match text {
+        "hw" => Ok(Tier::Hw),
+        "user" => Ok(Tier::User),
+        "sw" => Ok(Tier::Sw),
+        _ => Err("choose from hw, user, sw".to_owned()),
+    }
+}
+
+/// Processors as in `0,2-3`.
+fn cpus(text: &str) -> Result<Vec<u32>, String> {
+    let number = |digits: &str| {
+        let no_number = |_| format!("`{digits}` is no processor number; write e.g. 0,2-3");
+        digits.parse::<u32>().map_err(no_number)
+    };
+    let mut cpus = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last || last - first > 4096 {
+            return Err(format!("`{part}` is no range of processors"));
+        }
+        cpus.extend(first..=last);
+    }
+    Ok(cpus)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Task, Fault> {
+        parse(line.split_whitespace().map(OsString::from))
+    }
+
+    fn request(line: &str) -> (Request, Destination) {
+        match parsed(line) {
+            Ok(Task::Stat(request, destination)) => (*request, destination),
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_command_keeps_its_own_options() {
+        let (request, destination) =
+            request("stat -e cycles,cpu/a=1,b=2/ -m tlb --json ls -e --json");
+        let argv = ["ls", "-e", "--json"].map(OsString::from).to_vec();
+        assert_eq!(request.what, What::Command { argv: argv.clone() });
+        assert_eq!(request.events, ["cycles", "cpu/a=1,b=2/"]);
+        assert_eq!(request.sets, ["tlb"]);
+        assert_eq!(destination, Destination { json: true, file: None });
+        let (request, _) = self::request("stat -- ls -e --json");
+        assert_eq!(request.what, What::Command { argv });
+    }
+
+    #[test]
+    fn options_reach_the_request() {
+        let line = "stat --per 10 --tier user -i 1s --threads -r 3 --time 2s --slice 8ms --seed 7 \
+                    --strict -o f --cpu 0,2-3";
+        let (request, destination) = request(line);
+        assert_eq!(request.what, What::Cpus(vec![0, 2, 3]));
+        assert_eq!((request.per, request.tier), (Some(Per::Units(10.0)), Some(Tier::User)));
+        assert_eq!(request.interval, Some(Duration::from_secs(1)));
+        assert_eq!(request.at_most, Some(Duration::from_secs(2)));
+        assert_eq!((request.slice, request.seed), (Duration::from_millis(8), 7));
+        assert_eq!((request.repeat, request.threads, request.strict), (3, true, true));
+        assert_eq!(destination.file, Some(PathBuf::from("f")));
+        let (request, _) = self::request("stat --per branches --pid 7");
+        assert_eq!(
+            (request.what, request.per),
+            (What::Process(7), Some(Per::Event("branches".into())))
+        );
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_the_status_of_its_command() {
+        for line in ["", "cure", "--cure", "doctor --cure", "doctor ls"] {
+            assert_eq!(parsed(line).expect_err(line).status, 2, "{line}");
+        }
+        for line in [
+            "stat",
+            "stat --cure ls",
+            "stat -e a,,b ls",
+            "stat --per 0 ls",
+            "stat --tier best ls",
+            "stat --cpu 3-1",
+            "stat --cpu x",
+            "stat -i 0s ls",
+            "stat -r x ls",
+            "stat -e",
+        ] {
+            assert_eq!(parsed(line).expect_err(line).status, 125, "{line}");
+        }
+        assert!(matches!(parsed("stat --help"), Ok(Task::Help)));
+        assert!(matches!(parsed("--version"), Ok(Task::Version)));
+    }
+}

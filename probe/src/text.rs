@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Reports as plain lines. Left out: tables, which need a library that needs a newer compiler
+//! (docs/decisions/0106-probe-prints-lines.md).
+
+use linerate_record::doctor::{DoctorReport, Observation, TierState};
+use linerate_record::figure::{Figure, Scalar};
+use linerate_record::stat::{EventCount, MetricValue, StatReport};
+use std::fmt::Write;
+
+/// Width of a column of names, and of one of values.
+const NAME: usize = 22;
+const VALUE: usize = 18;
+
+/// A line per event and metric: name, value, unit, error, share of the time on a counter.
+pub(crate) fn stat(report: &StatReport) -> String {
+    let mut text = String::new();
+    for event in &report.events {
+        counted(&mut text, event);
+    }
+    for MetricValue { name, figure, .. } in &report.metrics {
+        line(&mut text, name, figure, "", None);
+    }
+    let _ = writeln!(text, "{:NAME$} {:>VALUE$.6} s", "elapsed_s", report.elapsed_s);
+    text
+}
+
+fn counted(text: &mut String, event: &EventCount) {
+    let EventCount { name, count, duty, per_unit, fix, .. } = event;
+    let duty = match duty {
+        Some(share) if *share < 1.0 => format!(", {:.1} % of the time", share * 100.0),
+        _ => String::new(),
+    };
+    line(text, name, count, &duty, fix.as_deref());
+    if let Some(per_unit) = per_unit {
+        line(text, "  per unit of work", per_unit, "", None);
+    }
+}
+
+fn line(text: &mut String, name: &str, figure: &Figure, rest: &str, fix: Option<&str>) {
+    let unit = &figure.unit;
+    // Writing to a string does not fail.
+    let _ = match (&figure.value, figure.reason.as_deref()) {
+        (Scalar::Number(value), _) => {
+            let value =
+                if value.fract() == 0.0 { format!("{value}") } else { format!("{value:.4}") };
+            let error = error(figure).map_or(String::new(), |error| format!(" +- {error:.2} %"));
+            writeln!(text, "{name:NAME$} {value:>VALUE$} {unit}{error}{rest}")
+        }
+        (Scalar::Text(value), _) => writeln!(text, "{name:NAME$} {value:>VALUE$}{rest}"),
+        (Scalar::Absent, reason) => {
+            let reason = reason.unwrap_or("nobody knows why");
+            writeln!(text, "{name:NAME$} {:>VALUE$} {}", "-", advised(reason, fix))
+        }
+    };
+}
+
+/// Half the width of the interval, as a share of the value, in per cent.
+fn error(figure: &Figure) -> Option<f64> {
+    let value = figure.as_number().filter(|value| *value != 0.0)?;
+    Some((figure.high? - figure.low?) / 2.0 / value.abs() * 100.0)
+}
+
+fn advised(sentence: &str, fix: Option<&str>) -> String {
+    match fix {
+        Some(fix) => format!("{sentence}; try: {fix}"),
+        None => sentence.to_owned(),
+    }
+}
+
+/// A line per tier, then one per thing that was looked at.
+pub(crate) fn doctor(report: &DoctorReport) -> String {
+    let mut text = String::new();
+    for TierState { tier, works, sentence, fix, .. } in &report.tiers {
+        let tier = format!("{tier:?}").to_lowercase();
+        let works = if *works { "works" } else { "-" };
+        let _ = writeln!(text, "{tier:6} {works:6} {}", advised(sentence, fix.as_deref()));
+    }
+    for Observation { name, value, sentence, fix, .. } in &report.observations {
+        let value = value.as_deref().unwrap_or("-");
+        let _ = writeln!(text, "{name}: {value}: {}", advised(sentence, fix.as_deref()));
+    }
+    text
+}

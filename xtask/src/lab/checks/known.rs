@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the program of known instructions printed: counts by the kernel, and reads by user mode.
+//!
+//! A count is what the loop carries out, exactly, plus what stands around it in user mode, from the
+//! return of the system call that starts the event (or from the first read) to the call of the one
+//! that stops it (or to the second read). That part is the same for every length of the loop, in
+//! every repetition. A cycle of this emulator is an instruction.
+
+use super::{Finding, finding};
+
+/// Events that `known counts` counts, alone each.
+const COUNTED: [&str; 4] = ["instructions", "cycles", "raw_08", "raw_11"];
+
+/// Events that `known reads` reads.
+const READ: [&str; 2] = ["instructions_by_user", "cycles_by_user"];
+
+/// More than stands around the loop, whatever the compiler made of it.
+const MOST_AROUND: i128 = 100;
+
+/// Whether the kernel's counts are exact.
+pub(super) fn counts(text: &str) -> Vec<Finding> {
+    let group = ["group"].map(|name| finding(of_group(text, name)));
+    COUNTED.map(|event| finding(exact(text, event))).into_iter().chain(group).collect()
+}
+
+/// Whether user mode reads what the kernel reads.
+pub(super) fn reads(text: &str) -> Vec<Finding> {
+    let exact = READ.map(|event| finding(exact(text, event)));
+    exact.into_iter().chain(READ.map(|event| finding(between(text, event)))).collect()
+}
+
+/// Whether user mode reads nothing, rather than something wrong, where the kernel forbids it.
+pub(super) fn no_reads(text: &str) -> Finding {
+    let unread = text.lines().filter(|line| line.starts_with("unread ")).count();
+    let counted = text.lines().filter(|line| line.starts_with("count ")).count();
+    finding(match (unread, counted) {
+        (1.., 0) => Ok(format!("user mode reads nothing where it may not, {unread} times")),
+        _ => Err(format!("{unread} reads by user mode were refused, {counted} were not")),
+    })
+}
+
+/// What one turn of the loop carries out.
+fn per_turn(text: &str) -> Result<u64, String> {
+    let found = text.lines().find_map(|line| line.strip_prefix("turn ")?.parse().ok());
+    found.ok_or_else(|| "`known` did not say what a turn is".to_owned())
+}
+
+/// The numbers of the lines that begin with these words.
+fn numbers(text: &str, words: &str) -> Vec<Vec<u64>> {
+    let of_line = |line: &str| -> Option<Vec<u64>> {
+        let rest = line.strip_prefix(words)?.strip_prefix(' ')?;
+        rest.split(' ').map(|number| number.parse().ok()).collect()
+    };
+    text.lines().filter_map(of_line).collect()
+}
+
+/// Lines `count EVENT TURNS COUNT`.
+fn exact(text: &str, event: &str) -> Result<String, String> {
+    let pairs: Vec<(u64, u64)> = numbers(text, &format!("count {event}"))
+        .iter()
+        .filter_map(|line| Some((*line.first()?, *line.get(1)?)))
+        .collect();
+    exact_of(event, per_turn(text)?, &pairs)
+}
+
+/// Lines `group TURNS INSTRUCTIONS CYCLES ENABLED RUNNING`.
+fn of_group(text: &str, name: &str) -> Result<String, String> {
+    let lines = numbers(text, name);
+    let mut instructions = Vec::new();
+    for line in &lines {
+        let [turns, count, cycles, enabled, running] = line[..] else {
+            return Err(format!("{name}: {} numbers in a line", line.len()));
+        };
+        if cycles != count || enabled != running {
+            return Err(format!(
+                "{name}: {count} instructions in {cycles} cycles, on the counters for {running} ns \
+                 of {enabled} ns"
+            ));
+        }
+        instructions.push((turns, count));
+    }
+    exact_of("instructions in a group with cycles", per_turn(text)?, &instructions)
+}
+
+/// Whether pairs of turns and counts are exact.
+fn exact_of(event: &str, per_turn: u64, pairs: &[(u64, u64)]) -> Result<String, String> {
+    let turns = pairs.iter().map(|(turns, _)| *turns);
+    let (Some(least), Some(most)) = (turns.clone().min(), turns.max()) else {
+        return Err(format!("{event}: was not counted"));
+    };
+    let beyond = |(turns, count): &(u64, u64)| {
+        i128::from(*count) - i128::from(*turns) * i128::from(per_turn)
+    };
+    let mut around: Vec<i128> = pairs.iter().map(beyond).collect();
+    around.sort_unstable();
+    around.dedup();
+    let words: Vec<String> = around.iter().map(i128::to_string).collect();
+    let sentence = format!(
+        "{event}: {per_turn} per turn and {} around the loop, {} times, {least} to {most} turns",
+        words.join(" or "),
+        pairs.len(),
+    );
+    match around[..] {
+        [around] if (0..MOST_AROUND).contains(&around) && least < most => Ok(sentence),
+        _ => Err(sentence),
+    }
+}
+
+/// Lines `between EVENT CASES OF`.
+fn between(text: &str, event: &str) -> Result<String, String> {
+    let lines = numbers(text, &format!("between {event}"));
+    let Some([cases, of]) = lines.first().map(Vec::as_slice) else {
+        return Err(format!("{event}: was not compared with reads by the kernel"));
+    };
+    let sentence =
+        format!("{event}: {cases} of {of} reads lie between the kernel's before and after");
+    if cases == of && *of > 0 { Ok(sentence) } else { Err(sentence) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exact_counts_are_told_from_all_others() {
+        let exact = |lines: &[&str]| exact(&lines.join("\n"), "cycles");
+        let sentence = "cycles: 2 per turn and 23 around the loop, 2 times, 1 to 100 turns";
+        let lines = ["turn 2", "count cycles 1 25", "count cycles 100 223"];
+        assert_eq!(exact(&lines).as_deref(), Ok(sentence));
+        for wrong in [
+            &["turn 2", "count cycles 1 25", "count cycles 100 224"][..],
+            &["turn 2", "count cycles 1 25"],
+            &["turn 2", "count cycles 1 1", "count cycles 100 199"],
+            &["turn 2", "count cycles 1 502", "count cycles 100 700"],
+            &["turn 2", "refused cycles 2"],
+            &["turn 2", "count cycles_too 1 25", "count cycles_too 100 223"],
+            &["count cycles 1 25", "count cycles 100 223"],
+            &[],
+        ] {
+            assert!(exact(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_group_is_whole_or_wrong() {
+        let group =
+            |second: &str| of_group(&format!("turn 2\ngroup 1 25 25 9 9\n{second}"), "group");
+        assert!(group("group 100 223 223 9 9").is_ok());
+        for wrong in ["group 100 223 222 9 9", "group 100 223 223 9 8", "group 100 223", ""] {
+            assert!(group(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn reads_agree_always_or_not() {
+        assert!(between("between a 10 10", "a").is_ok());
+        for wrong in ["between a 9 10", "between a 0 0", "between b 10 10", ""] {
+            assert!(between(wrong, "a").is_err(), "{wrong}");
+        }
+        assert!(no_reads("turn 2\nunread a 1\nbetween a 0 9").holds);
+        assert!(!no_reads("turn 2\ncount a 1 25").holds);
+        assert!(!no_reads("turn 2").holds);
+    }
+}
