@@ -110,11 +110,11 @@ fn print(cases: &[Case], series: &[Vec<f64>]) {
         println!("{:<48} {median:>10.1} {least:>10.1}", case.name);
     }
     let named = |start: &str| cases.iter().position(|case| case.name.starts_with(start));
-    if let Some(edge) = named("edge, no events") {
+    if let Some(edge) = named("edge, no events: timestamp") {
         let verdict = if values(&series[edge]).0 <= EDGE_TICKS { "met" } else { "missed" };
         println!("an edge without counters takes at most {EDGE_TICKS} ticks: {verdict}");
     }
-    let edge = named("edge, 1 software").zip(named("bare read(2)"));
+    let edge = named("edge, 1 software event: read(2)").zip(named("bare read(2)"));
     if let Some((edge, read)) = edge {
         let ratio = paired_ratio(&series[read], &series[edge], 0.95);
         let verdict = if ratio.value <= TIMES_A_READ { "met" } else { "missed" };

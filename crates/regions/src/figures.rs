@@ -175,10 +175,14 @@ impl ThreadReport<'_> {
         if report.visits == 0 {
             parts.push("cannot tell: entered and not left yet".to_owned());
         } else if visit < TIMES_THE_COST * cost {
+            let visit = match visit < 0.0 {
+                true => "less than nothing".to_owned(),
+                false => format!("{} ticks", three_digits(visit)),
+            };
             parts.push(format!(
-                "cannot tell: a visit takes {} ticks, less than ten times the {} that measuring it \
-                 costs; put the region around more work, or let a Sampler count",
-                three_digits(visit.max(0.0)),
+                "cannot tell: beyond its own cost a visit takes {visit}, less than ten times the {} \
+                 ticks that measuring it costs; put the region around more work, or let a Sampler \
+                 count",
                 three_digits(cost)
             ));
         } else {
@@ -463,7 +467,10 @@ mod tests {
     fn a_region_is_judged_from_ten_times_the_cost_on() {
         let verdict = |ticks| one(4, ticks).verdict;
         assert_eq!(verdict(1030), "1000 ticks a visit");
-        assert!(verdict(1029).starts_with("cannot tell: a visit takes 999 ticks, less than ten"));
+        assert!(verdict(1029).starts_with(
+            "cannot tell: beyond its own cost a visit takes 999 ticks, less than ten"
+        ));
+        assert!(verdict(29).contains("takes less than nothing"));
         assert_eq!(one(0, 0).verdict, "cannot tell: entered and not left yet");
     }
 

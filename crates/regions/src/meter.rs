@@ -218,3 +218,138 @@ impl Machine<'_> {
         explain(error, &attempt, self.surroundings)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_counters::refusal::Cause;
+    use linerate_counters::surroundings::Facts;
+    use linerate_linux::perf::Selector;
+    use std::cell::RefCell;
+
+    const PAGE_FAULTS: Selector = Selector::new(perf::SOFTWARE, 2);
+
+    /// A kernel that refuses as told, and puts page faults in the place of what it grants.
+    struct Scripted<F> {
+        /// The error for an event, by its `config` and whether it excludes the kernel, joining so
+        /// many.
+        refuse: F,
+        group: RefCell<usize>,
+    }
+
+    impl<F: Fn(u64, bool, usize) -> Option<i32>> Opener for Scripted<F> {
+        fn open(
+            &self,
+            request: &Request,
+            target: Target,
+            leader: Option<&perf::Event>,
+        ) -> Result<perf::Event, OpenError> {
+            let len = leader.map_or(0, |_| *self.group.borrow());
+            let refused = (self.refuse)(request.selector.config, request.exclude_kernel, len);
+            if let Some(errno) = refused {
+                return Err(OpenError { errno });
+            }
+            *self.group.borrow_mut() = len + 1;
+            perf::open(&Request { selector: PAGE_FAULTS, ..*request }, target, leader)
+        }
+    }
+
+    fn events(len: u64) -> Vec<Event> {
+        let event = |config| Event {
+            name: format!("event{config}"),
+            native: None,
+            unit: "events",
+            class: Class::Hardware,
+            selector: Selector::new(perf::HARDWARE, config),
+            is_user_only: false,
+        };
+        (0..len).map(event).collect()
+    }
+
+    /// A meter on a scripted kernel; `None` where the real one refuses software events.
+    fn meter(
+        len: u64,
+        user_only: bool,
+        refuse: impl Fn(u64, bool, usize) -> Option<i32>,
+    ) -> Option<Meter> {
+        if perf::open(&Request::new(PAGE_FAULTS), Target::CurrentThread, None).is_err() {
+            println!("SKIP: software events are refused");
+            return None;
+        }
+        let opener = Scripted { refuse, group: RefCell::default() };
+        let surroundings = Surroundings::of(Facts::default());
+        let is_known_processor = true;
+        let machine = Machine { opener: &opener, surroundings: &surroundings, is_known_processor };
+        Some(Meter::open(machine, &events(len), user_only))
+    }
+
+    fn words(meter: &Meter) -> Vec<Result<Tier, Cause>> {
+        let word = |outcome: &Outcome| outcome.as_ref().map(|tier| *tier).map_err(|r| r.cause);
+        meter.outcomes().iter().map(word).collect()
+    }
+
+    /// A page that is new to the process, and with it a fault.
+    fn fault() -> Vec<u8> {
+        let mut memory = Vec::with_capacity(1 << 20);
+        memory.spare_capacity_mut()[1 << 19].write(1);
+        memory
+    }
+
+    #[test]
+    fn what_is_granted_counts_in_its_place() {
+        let refuse = |config, _, _| (config == 1).then_some(errno::ENOENT);
+        let Some(meter) = meter(3, false, refuse) else { return };
+        assert!(matches!(words(&meter)[..], [Ok(Tier::Hw), Err(_), Ok(Tier::Hw)]));
+        assert_eq!(meter.reading(), "read(2)");
+        let (mut before, mut after) = ([0; EVENTS_MAX], [0; EVENTS_MAX]);
+        assert!(meter.read(&mut before));
+        let _memory = fault();
+        assert!(meter.read(&mut after));
+        assert!(after[0] > before[0] && after[2] > before[2], "{before:?} {after:?}");
+        assert_eq!((before[1], after[1]), (0, 0));
+    }
+
+    #[test]
+    fn stopped_counters_stand_still_until_started() {
+        let Some(meter) = meter(1, false, |_, _, _| None) else { return };
+        let read = || {
+            let mut counts = [0; EVENTS_MAX];
+            assert!(meter.read(&mut counts));
+            counts[0]
+        };
+        meter.stop();
+        let stopped = read();
+        let _first = fault();
+        assert_eq!(read(), stopped);
+        meter.start();
+        let _second = fault();
+        assert!(read() > stopped);
+    }
+
+    #[test]
+    fn kernel_mode_is_left_out_where_it_is_forbidden_or_not_wanted() {
+        let refuse = |_, excludes_kernel: bool, _| (!excludes_kernel).then_some(errno::EACCES);
+        let Some(forbidden) = meter(2, false, refuse) else { return };
+        assert_eq!(words(&forbidden), [Ok(Tier::User), Ok(Tier::User)]);
+        let Some(asked) = meter(2, true, |_, _, _| None) else { return };
+        assert_eq!(words(&asked), [Ok(Tier::User), Ok(Tier::User)]);
+        let Some(neither) = meter(1, false, |_, _, _| Some(errno::EACCES)) else { return };
+        assert!(neither.outcomes()[0].is_err());
+        assert_eq!(neither.reading(), "timestamp counter only");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_and_the_rest_counts() {
+        let refuse = |_, _, len| (len >= 2).then_some(errno::EINVAL);
+        let Some(meter) = meter(4, false, refuse) else { return };
+        let too_many = Err(Cause::TooManyEvents);
+        assert_eq!(words(&meter), [Ok(Tier::Hw), Ok(Tier::Hw), too_many, too_many]);
+    }
+
+    #[test]
+    fn more_events_than_a_frame_holds_are_refused_before_the_kernel_is_asked() {
+        let Some(meter) = meter(10, false, |_, _, _| None) else { return };
+        assert!(meter.outcomes()[..EVENTS_MAX].iter().all(Result::is_ok));
+        assert_eq!(words(&meter)[EVENTS_MAX..], [Err(Cause::TooManyEvents); 2]);
+    }
+}
