@@ -44,7 +44,7 @@ mod tests {
         for (written, meant) in [
             ("instrctions", &["instructions"][..]),
             ("Cycels", &["cycles"]),
-            ("branch-mises", &["branch_misses"]),
+            ("branch-mises", &["branch_misses", "branches"]),
             ("branch", &["branches", "branch_misses"]),
             ("cycle", &["cycles", "ref_cycles"]),
             ("laods", &["loads"]),
