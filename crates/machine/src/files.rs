@@ -129,6 +129,15 @@ pub fn format_cpu_list(cpus: &[u32]) -> String {
     ranges.iter().map(range).collect::<Vec<_>>().join(",")
 }
 
+/// The list in words: `CPU 1`, `CPUs 0-2,5`; `cpus` ascend, each once.
+pub fn name_cpus(cpus: &[u32]) -> String {
+    match cpus {
+        [] => "no CPU".to_owned(),
+        [one] => format!("CPU {one}"),
+        _ => format!("CPUs {}", format_cpu_list(cpus)),
+    }
+}
+
 /// A size in octets as the kernel writes it: `512`, `32768K`, `2M`, `1G`.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let (digits, shift) = match text.as_bytes().last() {
@@ -152,6 +161,7 @@ mod tests {
         assert_eq!(parse_cpu_list("0"), Ok(vec![0]));
         assert_eq!(parse_cpu_list("0-1"), Ok(vec![0, 1]));
         assert_eq!(format_cpu_list(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
+        assert_eq!([&[][..], &[4], &[4, 5]].map(name_cpus), ["no CPU", "CPU 4", "CPUs 4-5"]);
         assert_eq!(parse_cpu_list("0-2,64-66"), Ok(vec![0, 1, 2, 64, 65, 66]));
         assert_eq!(parse_cpu_list("8,0,8"), Ok(vec![0, 8]));
         for bad in [",", "0-", "-1", "3-1", "0-4294967295", "65536", "a", "0;1", "0 ", " "] {

@@ -6,6 +6,7 @@
 
 mod bad_input;
 mod dissector;
+mod doctor;
 mod documents;
 mod interrupt;
 mod kernels;
@@ -14,4 +15,6 @@ mod placement;
 mod records;
 mod rig;
 mod status;
+#[path = "../../../record/tests/json/validator.rs"]
+mod validator;
 mod variants;

@@ -5,8 +5,10 @@ use super::tiers::Trial;
 use crate::catalog::Catalog;
 use crate::refusal;
 use crate::surroundings::{Facts, Surroundings};
-use linerate_machine::{Root, format_cpu_list};
+use linerate_machine::{Root, name_cpus};
 use linerate_record::doctor::{Observation, Section};
+use std::fs;
+use std::io::ErrorKind;
 
 const COUNTERS: Section = Section::Counters;
 
@@ -41,7 +43,7 @@ fn units(facts: &Facts, trial: &Trial) -> Observation {
     }
     let named = |cpus: &Option<Vec<u32>>, name: &str| match cpus {
         Some(cpus) if facts.core_units.len() > 1 => {
-            format!("{name} (CPUs {})", format_cpu_list(cpus))
+            format!("{name} ({})", name_cpus(cpus))
         }
         _ => name.to_owned(),
     };
@@ -133,9 +135,11 @@ fn tracepoints(around: &Surroundings) -> Observation {
         let sentence = "programs that know nothing of linerate can be counted by packet";
         return COUNTERS.good("tracepoints", "readable", sentence);
     }
-    let (value, fix) = match root.exists("sys/kernel/tracing") {
+    let tried = fs::read_dir(root.path("sys/kernel/tracing"));
+    let is_closed = tried.is_err_and(|error| error.kind() == ErrorKind::PermissionDenied);
+    let (value, fix) = match is_closed {
         true => ("not readable", "sudo mount -o remount,mode=755 /sys/kernel/tracing"),
-        false => ("none", "sudo mount -t tracefs tracefs /sys/kernel/tracing"),
+        false => ("not mounted", "sudo mount -t tracefs nodev /sys/kernel/tracing"),
     };
     let sentence = "events of the form subsystem:tracepoint cannot be looked up";
     COUNTERS.missing("tracepoints", value, sentence, Some(fix.to_owned()))

@@ -169,7 +169,7 @@ fn settings_are_judged_by_what_they_cost() {
     };
     let Some(report) = found(&Made::with(4, |_| None), facts) else { return };
     let units = about(&report, "counter_units");
-    assert_eq!(units.value.as_deref(), Some("cpu_core (CPUs 0-2), cpu_atom (CPUs 3)"));
+    assert_eq!(units.value.as_deref(), Some("cpu_core (CPUs 0-2), cpu_atom (CPU 3)"));
     let fix = |name| about(&report, name).fix.clone().unwrap();
     assert_eq!(fix("nmi_watchdog"), "sudo sysctl kernel.nmi_watchdog=0");
     assert_eq!(fix("user_access"), "sudo sysctl kernel.perf_user_access=1");

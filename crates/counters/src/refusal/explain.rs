@@ -21,7 +21,7 @@ use crate::event::{Class, Event};
 use crate::surroundings::{CoreUnit, Facts, Surroundings};
 use linerate_linux::errno;
 use linerate_linux::perf::{OpenError, RAW, Request, Target};
-use linerate_machine::format_cpu_list;
+use linerate_machine::{format_cpu_list, name_cpus};
 
 /// An attempt to open an event that the kernel refused.
 #[derive(Clone, Copy, Debug)]
@@ -290,9 +290,7 @@ fn counts_all_modes(error: OpenError, facts: &Facts) -> bool {
 
 /// The CPUs of a unit, in words.
 pub(super) fn cpus_of(unit: &CoreUnit) -> String {
-    unit.cpus
-        .as_ref()
-        .map_or("all CPUs".to_owned(), |cpus| format!("CPUs {}", format_cpu_list(cpus)))
+    unit.cpus.as_ref().map_or("all CPUs".to_owned(), |cpus| name_cpus(cpus))
 }
 
 /// The CPUs of a unit, as commands take them.

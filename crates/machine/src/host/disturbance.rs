@@ -2,7 +2,7 @@
 //! What takes a CPU away from a strand: other programs, interrupts, the host, a quota.
 
 use super::Host;
-use crate::files::format_cpu_list;
+use crate::files::{format_cpu_list, name_cpus};
 use linerate_record::doctor::{Observation, Section};
 
 const DATA_PLANE: Section = Section::DataPlane;
@@ -99,7 +99,7 @@ fn interrupts(host: &Host, isolated: &[u32]) -> Option<Observation> {
         return None;
     }
     let reaching = all.iter().filter(|irq| reaches(irq)).count();
-    let value = format!("{reaching} of {} come to CPUs {}", all.len(), format_cpu_list(&strands));
+    let value = format!("{reaching} of {} come to {}", all.len(), name_cpus(&strands));
     if reaching == 0 {
         let sentence = "interrupts stay away from the CPUs for strands";
         return Some(DATA_PLANE.good("irq_affinity", value, sentence));

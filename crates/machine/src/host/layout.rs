@@ -2,7 +2,7 @@
 //! Cores, hardware threads, memory nodes and caches.
 
 use super::Host;
-use crate::files::format_cpu_list;
+use crate::files::{format_cpu_list, name_cpus};
 use crate::topology::{Cache, CacheKind, Topology};
 use linerate_record::doctor::{Observation, Section};
 use std::collections::BTreeSet;
@@ -29,7 +29,7 @@ fn cpus(host: &Host) -> Observation {
     if usable == host.online.len() {
         return TOPOLOGY.fact("cpus", value, "this process may use all logical CPUs");
     }
-    let sentence = format!("this process may use only the CPUs {}", format_cpu_list(&allowed));
+    let sentence = format!("this process may use only {}", name_cpus(&allowed));
     let fix = format!("taskset -c {} linerate ...", format_cpu_list(&host.online));
     TOPOLOGY.advice("cpus", value, &sentence, Some(fix))
 }
@@ -64,9 +64,9 @@ fn threads(host: &Host) -> Option<Observation> {
         return Some(TOPOLOGY.good("smt", "off", "no two CPUs share a core"));
     }
     let switchable = host.root.text(&format!("{SMT}/control")).is_some_and(|c| c == "on");
-    let shared = format_cpu_list(&host.system_cpus());
     let sentence = format!(
-        "CPUs that share a core slow each other ({shared} do); linerate takes one of each core first"
+        "hardware threads of one core slow each other ({} do); linerate takes one of each core first",
+        name_cpus(&host.system_cpus())
     );
     let fix = switchable.then(|| format!("echo off | sudo tee /{SMT}/control"));
     Some(TOPOLOGY.advice("smt", "on", &sentence, fix))
@@ -83,8 +83,8 @@ fn nodes(host: &Host) -> Observation {
         return TOPOLOGY.fact("numa", "1 node", "all memory is equally far from all cores");
     }
     let cpus = |node: &String| {
-        let list = host.root.text(&format!("{NODES}/{node}/cpulist")).unwrap_or_default();
-        format!("{node}: CPUs {list}")
+        let cpus = host.root.cpu_list(&format!("{NODES}/{node}/cpulist")).unwrap_or_default();
+        format!("{node}: {}", name_cpus(&cpus))
     };
     let all = nodes.iter().map(cpus).collect::<Vec<_>>().join("; ");
     let value = format!("{} nodes", nodes.len());
@@ -109,8 +109,7 @@ fn caches(host: &Host) -> Observation {
     let line = line.map_or("of unknown length".to_owned(), |octets| format!("of {octets} octets"));
     let last = caches.iter().max_by_key(|cache| cache.level);
     let shared = last.and_then(|cache| cache.shared_by.as_ref().ok());
-    let shared =
-        shared.map_or("unknown CPUs".to_owned(), |by| format!("CPUs {}", format_cpu_list(by)));
+    let shared = shared.map_or("unknown CPUs".to_owned(), |by| name_cpus(by));
     let sentence =
         format!("CPU {}: lines {line}; the last is shared by {shared}", host.first_cpu());
     TOPOLOGY.fact("caches", value, &sentence)

@@ -13,9 +13,23 @@ pub(super) fn observe(host: &Host) -> Vec<Observation> {
 
 fn name(host: &Host) -> Observation {
     match cpu_name(&host.cpuinfo) {
-        Some(name) => PROCESSOR.fact("cpu", name, "the processor, as the kernel names it"),
+        Some(name) => PROCESSOR.fact("cpu", name, &numbers(host)),
         None => PROCESSOR.unknown("cpu", "/proc/cpuinfo names no processor"),
     }
+}
+
+/// The maker's numbers, by which its manuals are found.
+fn numbers(host: &Host) -> String {
+    let of = |key: &'static str| value(&host.cpuinfo, key);
+    if let (Some(vendor), Some(family), Some(model)) =
+        (of("vendor_id"), of("cpu family"), of("model"))
+    {
+        return format!("{vendor}, family {family}, model {model}");
+    }
+    if let (Some(implementer), Some(part)) = (of("CPU implementer"), of("CPU part")) {
+        return format!("implementer {implementer}, part {part}");
+    }
+    "as the kernel names it".to_owned()
 }
 
 fn platform(host: &Host) -> Observation {

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `linerate doctor`: whatever the machine, the answer is whole, and the same for people and for
+//! scripts.
+
+use crate::rig::{Folder, answered, linerate, record, refused};
+use crate::validator::Validator;
+use linerate_record::doctor::{DoctorReport, Verdict};
+use linerate_record::{Body, Record, Scalar, Tier};
+use serde_json::Value;
+
+fn examined() -> (Record, DoctorReport) {
+    let record = record(&answered(0, &["doctor", "--json"]));
+    match record.body.clone() {
+        Body::Doctor(report) => (record, *report),
+        _ => panic!("not a record of a machine"),
+    }
+}
+
+#[test]
+fn the_record_obeys_the_schema_and_holds_the_figures_by_name() {
+    let json: Value = serde_json::from_str(&answered(0, &["doctor", "--json"])).expect("JSON");
+    assert_eq!(Validator::new().verdict(&json), Ok(()));
+    assert_eq!(json["kind"], "doctor");
+    let names: Vec<&String> = json["summary"].as_object().expect("an object").keys().collect();
+    let tiers = ["tier_hw", "tier_model", "tier_sim", "tier_sw", "tier_user"];
+    assert_eq!(names[..3], ["advice", "best_tier", "counters_at_once"]);
+    assert_eq!(names[3..], tiers);
+}
+
+#[test]
+fn what_does_not_work_is_null_with_a_reason_and_a_command() {
+    let (record, report) = examined();
+    assert!(report.tiers.iter().any(|state| state.tier == report.best_tier && state.works));
+    for state in &report.tiers {
+        let name = format!("{:?}", state.tier).to_lowercase();
+        let figure = &record.figures[&format!("tier_{name}")];
+        match state.works {
+            true => assert_eq!(figure.value, Scalar::Text("works".to_owned())),
+            false => {
+                assert_eq!(
+                    (&figure.value, &figure.reason),
+                    (&Scalar::Absent, &Some(state.sentence.clone()))
+                );
+                assert!(state.cause.is_some() && state.fix.is_some(), "{state:?}");
+            }
+        }
+    }
+    for observation in &report.observations {
+        let is_unknown = observation.verdict == Verdict::Unknown;
+        assert_eq!(observation.value.is_none(), is_unknown, "{observation:?}");
+        let can_have = matches!(observation.verdict, Verdict::Advice | Verdict::Missing);
+        assert!(can_have || observation.fix.is_none(), "{observation:?}");
+    }
+}
+
+/// The tier of the timestamp counter needs nothing, and neither does the model.
+#[test]
+fn some_tiers_work_anywhere() {
+    let (_, report) = examined();
+    let works = |tier| report.tiers.iter().any(|state| state.tier == tier && state.works);
+    assert!(works(Tier::Sw) && works(Tier::Model), "{:?}", report.tiers);
+}
+
+#[test]
+fn people_read_the_same() {
+    let text = answered(0, &["doctor", "--quiet"]);
+    let (_, report) = examined();
+    assert!(text.starts_with("best tier   "), "{text}");
+    for head in ["tiers", "processor", "topology", "counters", "data plane"] {
+        assert!(text.lines().any(|line| line == head), "{head}: {text}");
+    }
+    // Measured each time anew.
+    let moves = ["core_clock", "load", "steal", "huge_pages"];
+    for observation in report.observations.iter().filter(|o| !moves.contains(&o.name.as_str())) {
+        assert!(text.contains(&observation.name), "{observation:?}: {text}");
+        if let Some(fix) = &observation.fix {
+            assert!(text.lines().any(|line| line == fix), "{fix}: {text}");
+        }
+    }
+}
+
+#[test]
+fn the_record_is_kept_where_asked_or_not_at_all() {
+    let folder = Folder::new();
+    let kept = folder.file("doctor.json");
+    let json = answered(0, &["doctor", "--json", "--record", &kept]);
+    assert_eq!(std::fs::read_to_string(&kept).expect("the record is written"), json);
+    let nowhere = folder.file("no/such/folder.json");
+    assert!(refused(&["doctor", "--record", &nowhere]).contains("cannot write"));
+    assert!(refused(&["doctor", "surplus"]).contains("surplus"));
+}
+
+/// Without a PATH there is no Valgrind: the simulator is refused, the rest is as it was.
+#[test]
+fn a_missing_valgrind_is_told() {
+    let output = crate::rig::command(&["doctor", "--json"]).env("PATH", "").output();
+    let output = output.expect("the program starts");
+    assert_eq!(output.status.code(), Some(0));
+    let found = record(&String::from_utf8(output.stdout).expect("UTF-8"));
+    let reason = found.figures["tier_sim"].reason.clone().expect("a reason");
+    assert!(reason.contains("no Valgrind in PATH"), "{reason}");
+    let Body::Doctor(report) = found.body else { panic!("not a record of a machine") };
+    let valgrind = report.observations.iter().find(|o| o.name == "valgrind").expect("looked for");
+    assert_eq!((valgrind.verdict, valgrind.value.as_deref()), (Verdict::Missing, Some("none")));
+    assert!(valgrind.fix.as_ref().is_some_and(|fix| fix.ends_with(" valgrind")), "{valgrind:?}");
+}
+
+#[test]
+fn help_says_that_nothing_is_changed() {
+    let done = linerate(&["doctor", "--help"]);
+    assert_eq!(done.status, Some(0));
+    assert!(done.stdout.contains("No setting is changed"), "{}", done.stdout);
+}
