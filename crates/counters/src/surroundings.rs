@@ -201,13 +201,14 @@ fn is_identity(uid_map: &str) -> bool {
     uid_map.split_ascii_whitespace().eq(["0", "0", "4294967295"])
 }
 
-/// The units of the cores among all: `cpu` (x86, POWER), `cpum_cf` (s390), and those with a file
-/// `cpus` (ARM, hybrid x86); units outside the cores have a file `cpumask` instead.
+/// The units of the cores among all: `cpu` (most architectures), `cpum_cf` (s390), `armv…` (ARM), and
+/// those with a file `cpus` (Apple, hybrid x86); units outside the cores have a file `cpumask`.
 fn read_core_units(files: &Root) -> Vec<CoreUnit> {
     let unit = |name: String| {
         let at = |file: &str| format!("{UNITS}/{name}/{file}");
         let cpus = files.cpu_list(&at("cpus"));
-        if cpus.is_none() && name != "cpu" && name != "cpum_cf" {
+        let is_core = matches!(name.as_str(), "cpu" | "cpum_cf") || name.starts_with("armv");
+        if cpus.is_none() && !is_core {
             return None;
         }
         let kind = files.number(&at("type"))?;
@@ -338,10 +339,13 @@ mod tests {
             ("sys/bus/event_source/devices/armv8_cortex_a72/type", "9\n"),
             ("sys/bus/event_source/devices/armv8_cortex_a72/cpus", "4-5\n"),
             ("sys/bus/event_source/devices/software/type", "1\n"),
+            // Linux 4.4 had no file `cpus`.
+            ("sys/bus/event_source/devices/armv6_1176/type", "10\n"),
             ("proc/sys/kernel/perf_user_access", "0\n"),
         ]);
         let facts = root.facts();
-        assert_eq!(facts.core_units.len(), 2);
+        assert_eq!(facts.core_units.len(), 3);
+        assert_eq!(facts.core_units[0].cpus, None);
         assert_eq!(facts.hybrid_unit(9).unwrap().cpus, Some(vec![4, 5]));
         assert_eq!(facts.hybrid_unit(1), None);
         let setting = "kernel.perf_user_access".to_owned();

@@ -143,8 +143,7 @@ fn events_that_open_and_count_nothing_are_not_trusted() {
 
 #[test]
 fn a_filter_leaves_the_timestamp_counter() {
-    let facts = Facts { has_seccomp_filter: Some(true), core_units: vec![], ..usual() };
-    let facts = Facts { capabilities: Some(u64::MAX), ..facts };
+    let facts = Facts { has_seccomp_filter: Some(true), capabilities: Some(u64::MAX), ..usual() };
     let Some(report) = found(&Made::with(0, |_| Some(EPERM)), facts) else { return };
     let sw = tier(&report, Tier::Sw);
     assert!(sw.works && sw.sentence.starts_with("the timestamp counter alone: "), "{sw:?}");

@@ -7,7 +7,8 @@
 //! ```text
 //! ENOSYS                 a filter that pretends, or no perf events
 //! EPERM, EACCES          the paranoid level, where it forbids this; a filter (EPERM); a process of
-//!                        somebody else's (EACCES); else a security module
+//!                        somebody else's (EACCES); else a security module. But where no unit
+//!                        counts for the cores, that: rights would not help
 //! ESRCH                  no such process         EMFILE, ENFILE   no descriptors
 //! EBUSY                  held by somebody alone
 //! EINVAL, E2BIG, ENOSPC  in a group: it is full
@@ -44,6 +45,10 @@ pub struct Attempt<'a> {
 /// may say it once for many events.
 pub fn explain(error: OpenError, attempt: &Attempt<'_>, around: &Surroundings) -> Refusal {
     let facts = around.facts();
+    let is_denied = matches!(error.errno, errno::ENOSYS | errno::EPERM | errno::EACCES);
+    if is_denied && asks_cores(attempt.event, facts) && facts.has_units && has_no_core(facts) {
+        return pmu::why_none(facts);
+    }
     match error.errno {
         errno::ENOSYS => no_such_call(facts),
         errno::EPERM | errno::EACCES => forbidden(error, attempt, facts),
@@ -190,8 +195,8 @@ fn not_there(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> Refusal 
             offline(*cpu)
         }
         (Class::Software | Class::Tracepoint, _) => not_of_kernel(error, attempt, facts),
-        (Class::Hardware, _) if is_outside_cores(event, facts) => not_of_unit(attempt),
-        (Class::Hardware, _) if facts.core_units.is_empty() => pmu::why_none(facts),
+        (Class::Hardware, _) if !asks_cores(event, facts) => not_of_unit(attempt),
+        (Class::Hardware, _) if has_no_core(facts) => pmu::why_none(facts),
         (Class::Hardware, Target::Cpu(cpu)) if error.errno == errno::ENODEV => offline(*cpu),
         (Class::Hardware, _) => not_of_processor(error, attempt, facts),
     }
@@ -212,12 +217,19 @@ fn not_of_kernel(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> Refu
     )
 }
 
-/// Whether the event is one of a unit with a number of its own that counts for no core: memory
-/// controllers, links, energy.
-fn is_outside_cores(event: &Event, facts: &Facts) -> bool {
+/// Whether the event is one of the cores, and not of a unit with a number of its own outside them:
+/// memory controllers, links, energy.
+fn asks_cores(event: &Event, facts: &Facts) -> bool {
     // 5 is that of breakpoints; units get the numbers above.
     let kind = event.selector.kind;
-    kind > RAW + 1 && facts.core_units.iter().all(|unit| unit.kind != kind)
+    let is_unit = kind > RAW + 1;
+    let is_core = facts.core_units.iter().any(|unit| unit.kind == kind);
+    event.class == Class::Hardware && (!is_unit || is_core)
+}
+
+/// Whether the kernel drives no counters of the cores.
+fn has_no_core(facts: &Facts) -> bool {
+    facts.core_units.is_empty()
 }
 
 fn not_of_unit(attempt: &Attempt<'_>) -> Refusal {

@@ -70,6 +70,11 @@ fn guest(hypervisor: &str) -> Facts {
     Facts { platform, ..without_counters() }
 }
 
+/// Rights would not help where there are no counters.
+fn unprivileged(facts: Facts) -> Facts {
+    Facts { capabilities: Some(0), has_seccomp_filter: Some(true), ..facts }
+}
+
 fn hybrid() -> Facts {
     let unit = |name: &str, kind, cpus: [u32; 2]| CoreUnit {
         name: name.to_owned(),
@@ -134,6 +139,7 @@ fn of_machines() -> Vec<(Cause, Refusal)> {
     vec![
         (Cause::NoVirtualPmu, refused(guest("KVM"))),
         (Cause::NoVirtualPmu, refused(tree(no_node(), guest("Xen")))),
+        (Cause::NoVirtualPmu, Case::of(cycles()).refused(EACCES, unprivileged(guest("KVM")))),
         (Cause::NoPmuDriver, refused(without_counters())),
         (Cause::NoPmuDriver, refused(tree(node, without_counters()))),
         (Cause::DeviceTreeWithoutPmu, refused(tree(no_node(), without_counters()))),
