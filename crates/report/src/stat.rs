@@ -169,6 +169,9 @@ fn elapsed(report: &StatReport, figures: &BTreeMap<String, Figure>) -> String {
     if let Some(cpus) = figure("cpus_used") {
         text += &format!("; {} processors used", significant(cpus));
     }
+    if let Some(reason) = figures.get("elapsed_s").and_then(|figure| figure.reason.as_deref()) {
+        text += &format!("; {reason}");
+    }
     text
 }
 

@@ -28,6 +28,13 @@ fn was_scaled(event: &EventCount) -> bool {
     event.duty.is_some_and(|duty| duty < 1.0)
 }
 
+/// Whether a counter of the processor, real or simulated, has its own name for this event. What the
+/// kernel calls its events tells nothing new.
+fn has_native(event: &EventCount) -> bool {
+    let is_there = event.count.as_number().is_some() && event.native.is_some();
+    is_there && event.count.tier != Tier::Sw
+}
+
 /// Whether the figures that are there rest on different things.
 fn several_tiers<'a>(figures: impl Iterator<Item = &'a Figure>) -> bool {
     let present = figures.filter(|figure| figure.as_number().is_some());
@@ -41,7 +48,7 @@ impl Columns {
             scaled: events.iter().any(was_scaled),
             error: events.iter().any(|event| error(&event.count).is_some()),
             unit: report.unit_of_work.as_ref().map(|unit| unit.name.clone()),
-            native: events.iter().any(|event| event.native.is_some()),
+            native: events.iter().any(has_native),
             tier: several_tiers(events.iter().map(|event| &event.count)),
         }
     }
@@ -67,7 +74,7 @@ impl Columns {
         cells.extend(self.scaled.then(|| event.duty.map_or_else(String::new, percent)));
         cells.extend(self.unit.is_some().then(per));
         cells.extend(self.tier.then(|| tier_of(&event.count)));
-        cells.extend(self.native.then(|| event.native.clone().unwrap_or_default()));
+        cells.extend(self.native.then(|| native(event)));
         cells
     }
 
@@ -121,6 +128,10 @@ pub(super) fn with_error(figure: &Figure, show: impl Fn(f64) -> String) -> Strin
     error(figure).map_or(value.clone(), |error| format!("{value} ± {error}"))
 }
 
+fn native(event: &EventCount) -> String {
+    event.native.clone().filter(|_| has_native(event)).unwrap_or_default()
+}
+
 /// What was really counted; for an event counted all the time that is the count itself.
 fn raw(event: &EventCount) -> String {
     match event.raw {
@@ -151,20 +162,49 @@ fn per_unit(report: &StatReport, style: &Style) -> String {
     labelled("", Paint::Head, &clean(&text), style)
 }
 
-/// Why events were not counted and what would have them counted, each pair said once.
-pub(super) fn missing(report: &StatReport, style: &Style) -> String {
-    let mut groups: Vec<(&str, Option<&str>, Vec<&str>)> = Vec::new();
-    for event in report.events.iter().filter(|event| event.count.as_number().is_none()) {
-        let (why, fix) = (reason(&event.count), event.fix.as_deref());
-        match groups.iter_mut().find(|(w, f, _)| (*w, *f) == (why, fix)) {
-            Some((_, _, names)) => names.push(&event.name),
-            None => groups.push((why, fix, vec![&event.name])),
+/// Why an event was not counted; the sentence need not begin with its name, which stands beside it.
+pub(super) fn why(event: &EventCount) -> &str {
+    let why = reason(&event.count);
+    why.strip_prefix(event.name.as_str()).and_then(|why| why.strip_prefix(": ")).unwrap_or(why)
+}
+
+/// Events that were not counted for the same reason.
+pub(super) struct Missing<'a> {
+    pub(super) why: &'a str,
+    /// What they are called in the report.
+    pub(super) labels: Vec<&'a str>,
+    /// What would have them counted, each once.
+    pub(super) fixes: Vec<&'a str>,
+}
+
+impl<'a> Missing<'a> {
+    /// Those of `events`, each with its label, that were not counted.
+    pub(super) fn of(events: impl Iterator<Item = (&'a str, &'a EventCount)>) -> Vec<Self> {
+        let mut groups: Vec<Self> = Vec::new();
+        for (label, event) in events.filter(|(_, event)| event.count.as_number().is_none()) {
+            let why = why(event);
+            let place = groups.iter().position(|group| group.why == why).unwrap_or_else(|| {
+                groups.push(Self { why, labels: Vec::new(), fixes: Vec::new() });
+                groups.len() - 1
+            });
+            let group = &mut groups[place];
+            group.labels.push(label);
+            let fix = event.fix.as_deref().filter(|fix| !group.fixes.contains(fix));
+            group.fixes.extend(fix);
         }
+        groups
     }
-    let line = |label: &str, text: &str| labelled(label, Paint::Warning, &clean(text), style);
-    let tell = |(why, fix, names): &(&str, Option<&str>, Vec<&str>)| {
-        let fix = fix.map_or_else(String::new, |fix| line("", &format!("to change that: {fix}")));
-        line("not counted", &format!("{}: {why}", names.join(", "))) + &fix
-    };
-    groups.iter().map(tell).collect()
+
+    fn text(&self, style: &Style) -> String {
+        let line = |label: &str, text: &str| labelled(label, Paint::Warning, &clean(text), style);
+        let fixes = self.fixes.iter().map(|fix| line("", &format!("to change that: {fix}")));
+        line("not counted", &format!("{}: {}", self.labels.join(", "), self.why))
+            + &fixes.collect::<String>()
+    }
+}
+
+/// Why events were not counted, and what would have them counted.
+pub(super) fn missing(report: &StatReport, style: &Style) -> String {
+    let events = report.events.iter().map(|event| (event.name.as_str(), event));
+    Missing::of(events).iter().map(|group| group.text(style)).collect()
 }

@@ -1,41 +1,68 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What was computed from events.
 
-use super::events::with_error;
+use super::columns::{self, Column};
+use super::events;
 use crate::Style;
-use crate::layout::{Grid, Paint, labelled};
-use crate::value::{clean, reason, significant, tiers};
+use crate::layout::{Paint, labelled};
+use crate::value::{ABSENT, clean, interval, reason, significant, tiers};
+use linerate_record::Figure;
 use linerate_record::stat::{MetricValue, StatReport};
 
 /// The metrics that have a value, set by set; then those that have none, and why.
 pub(super) fn table(report: &StatReport, style: &Style) -> String {
     let (known, unknown): (Vec<_>, Vec<_>) =
         report.metrics.iter().partition(|metric| metric.figure.as_number().is_some());
-    let tier = tiers(known.iter().map(|metric| &metric.figure));
-    let mut grid = Grid::new(&["set", "metric", ">value", "unit", "computed as"]);
-    let mut set = None;
-    for metric in &known {
-        let is_new = set.replace(&metric.set) != Some(&metric.set);
-        grid.row(vec![
-            if is_new { metric.set.clone() } else { String::new() },
-            metric.name.clone(),
-            with_error(&metric.figure, significant),
-            metric.figure.unit.clone(),
-            metric.formula.clone(),
-        ]);
+    let mut columns = columns(&known);
+    if columns::width(&columns) > style.width {
+        columns.pop();
     }
-    let mut text = grid.render(style);
-    if !known.is_empty() && !tier.is_empty() {
+    let mut text = columns::render(&columns, style);
+    let tier = tiers(known.iter().map(|metric| &metric.figure));
+    if !tier.is_empty() {
         text += &labelled("", Paint::Head, &format!("tier {tier}"), style);
     }
-    text + &missing(&unknown, style)
+    text + &missing(&unknown, report, style)
 }
 
-/// Why metrics have no value, each reason once.
-fn missing(metrics: &[&MetricValue], style: &Style) -> String {
+/// The formula comes last: it is the first to go where there is no room.
+fn columns(metrics: &[&MetricValue]) -> Vec<Column> {
+    let column = |head: &str, cell: &dyn Fn(&MetricValue) -> String| Column {
+        head: head.to_owned(),
+        cells: metrics.iter().map(|metric| cell(metric)).collect(),
+    };
+    let mut last = None;
+    let sets = metrics.iter().map(|metric| match last.replace(&metric.set) {
+        Some(set) if *set == metric.set => String::new(),
+        _ => metric.set.clone(),
+    });
+    let sets = Column { head: "set".to_owned(), cells: sets.collect() };
+    vec![
+        sets,
+        column("metric", &|metric| metric.name.clone()),
+        column(">value", &|metric| value(&metric.figure)),
+        column("unit", &|metric| metric.figure.unit.clone()),
+        column("computed as", &|metric| metric.formula.clone()),
+    ]
+}
+
+/// Value and interval, both in the unit: a percentage of a percentage would be misread.
+fn value(figure: &Figure) -> String {
+    let value = figure.as_number().map_or_else(|| ABSENT.to_owned(), significant);
+    interval(figure, significant).map_or(value.clone(), |ends| format!("{value} ({ends})"))
+}
+
+/// Why metrics have no value, each reason once. What is said of an event that was not counted is
+/// not said again.
+fn missing(metrics: &[&MetricValue], report: &StatReport, style: &Style) -> String {
+    let absent = report.events.iter().filter(|event| event.count.as_number().is_none());
+    let told: Vec<&str> = absent.map(events::why).collect();
     let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
     for metric in metrics {
-        let why = reason(&metric.figure);
+        let why = match reason(&metric.figure) {
+            why if told.iter().any(|told| why.ends_with(told)) => "events they need are missing",
+            why => why,
+        };
         match groups.iter_mut().find(|(w, _)| *w == why) {
             Some((_, names)) => names.push(&metric.name),
             None => groups.push((why, vec![&metric.name])),

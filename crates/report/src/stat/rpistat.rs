@@ -2,13 +2,14 @@
 //! The report in the layout of rpistat, which counted nine events of the ARM1176 in turns: raw
 //! counts, scaled ones in brackets, rates and ratios below each group of events.
 //!
-//! Two things are added: an error within the brackets, and a list of what is missing and why.
-//! Missing counts are `-`. The date is in UTC, since the record knows no other.
+//! Three things are added: an error within the brackets, the tier unless it is `hw`, and a list of
+//! what is missing and why. Missing counts are `-`. The date is in UTC: the record knows no other.
 
+use super::events::Missing;
 use super::{command_line, error, list};
-use crate::value::{ABSENT, clean, count, reason, whole};
+use crate::value::{ABSENT, clean, count, whole};
 use linerate_record::stat::{EventCount, StatReport, StatTarget};
-use linerate_record::{Figure, Provenance};
+use linerate_record::{Provenance, Tier};
 use std::fmt::Write;
 
 /// A line of the report.
@@ -17,43 +18,36 @@ enum Line {
     Event { label: &'static str, name: &'static str },
     /// How many slices this event was counted in.
     Periods { label: &'static str, of: &'static str },
-    /// `above / below` in per cent.
-    Percent { label: &'static str, above: &'static str, below: &'static str },
-    /// `above / below`.
-    Ratio { label: &'static str, above: &'static str, below: &'static str },
-    /// Counts of the event per thousand instructions.
-    Pti { label: &'static str, of: &'static str },
+    /// A metric, with three decimals, and what stands behind it.
+    Metric { label: &'static str, name: &'static str, unit: &'static str },
     /// Between groups.
     Blank,
 }
 
-const INSTRUCTIONS: &str = "instructions";
-const IBUF: &str = "ibuf_stall_cycles";
-
 const LINES: &[Line] = &[
     Line::Event { label: "Cycles", name: "cycles" },
-    Line::Event { label: "Instructions", name: INSTRUCTIONS },
-    Line::Event { label: "IBUF stall cycles", name: IBUF },
-    Line::Periods { label: "Instr periods", of: INSTRUCTIONS },
-    Line::Ratio { label: "CPI", above: "cycles", below: INSTRUCTIONS },
-    Line::Percent { label: "IBUF stall percent", above: IBUF, below: "cycles" },
+    Line::Event { label: "Instructions", name: "instructions" },
+    Line::Event { label: "IBUF stall cycles", name: "ibuf_stall_cycles" },
+    Line::Periods { label: "Instr periods", of: "instructions" },
+    Line::Metric { label: "CPI", name: "cpi", unit: "" },
+    Line::Metric { label: "IBUF stall percent", name: "ibuf_stall_percent", unit: "%" },
     Line::Blank,
     Line::Event { label: "DC cached accesses", name: "l1d_accesses" },
     Line::Event { label: "DC misses", name: "l1d_misses" },
     Line::Periods { label: "DC periods", of: "l1d_accesses" },
-    Line::Percent { label: "DC miss ratio", above: "l1d_misses", below: "l1d_accesses" },
+    Line::Metric { label: "DC miss ratio", name: "l1d_miss_percent", unit: "%" },
     Line::Blank,
     Line::Event { label: "MicroTLB misses", name: "micro_tlb_misses" },
     Line::Event { label: "Main TLB misses", name: "main_tlb_misses" },
     Line::Periods { label: "TLB periods", of: "micro_tlb_misses" },
-    Line::Pti { label: "Micro miss rate", of: "micro_tlb_misses" },
-    Line::Pti { label: "Main miss rate", of: "main_tlb_misses" },
+    Line::Metric { label: "Micro miss rate", name: "micro_tlb_miss_pti", unit: "PTI" },
+    Line::Metric { label: "Main miss rate", name: "main_tlb_miss_pti", unit: "PTI" },
     Line::Blank,
     Line::Event { label: "Branches", name: "branches" },
     Line::Event { label: "Mispredicted BR", name: "branch_misses" },
     Line::Periods { label: "BR periods", of: "branches" },
-    Line::Pti { label: "Branch rate", of: "branches" },
-    Line::Percent { label: "Mispredict ratio", above: "branch_misses", below: "branches" },
+    Line::Metric { label: "Branch rate", name: "branch_pti", unit: "PTI" },
+    Line::Metric { label: "Mispredict ratio", name: "branch_miss_percent", unit: "%" },
 ];
 
 /// The report in the layout of rpistat. Its nine events are those of the metric set `rpistat`;
@@ -68,6 +62,11 @@ pub fn rpistat(report: &StatReport, provenance: &Provenance) -> String {
     text += &line("Number of processors", &format!("     {processors}"));
     text += "\nPerformance events\n  [ ... ] = scaled event count\n  PTI     = per thousand \
              instructions\n";
+    text += match report.tier {
+        Tier::Sim => "  tier    = sim: simulated, no counts of this processor\n",
+        Tier::User => "  tier    = user: user mode only\n",
+        Tier::Hw | Tier::Sw | Tier::Model => "",
+    };
     let periods = report.rotation.as_ref().map_or(1, |rotation| rotation.slices);
     text += &line("Total periods", &count(periods));
     text.push('\n');
@@ -89,17 +88,10 @@ fn shown(one: &Line, report: &StatReport) -> String {
             line(label, &find(report, name).map_or_else(absent, counted))
         }
         Line::Periods { label, of } => line(label, &periods(report, of).map_or_else(absent, count)),
-        Line::Ratio { label, above, below } => {
-            let value = ratio(report, above, below);
-            line(label, &value.map_or_else(absent, |value| format!("{value:.3}")))
-        }
-        Line::Percent { label, above, below } => {
-            let value = ratio(report, above, below).map(|ratio| format!("{:.3}", ratio * 100.0));
-            line(label, &value.map_or_else(absent, |value| format!("{value:<6} %")))
-        }
-        Line::Pti { label, of } => {
-            let value = ratio(report, of, INSTRUCTIONS).map(|ratio| format!("{:.3}", ratio * 1e3));
-            line(label, &value.map_or_else(absent, |value| format!("{value:<7} PTI")))
+        Line::Metric { label, name, unit } => {
+            let metric = report.metrics.iter().find(|metric| metric.name == name);
+            let value = metric.and_then(|metric| metric.figure.as_number());
+            line(label, &value.map_or_else(absent, |value| with_unit(value, unit)))
         }
         Line::Blank => "\n".to_owned(),
     }
@@ -130,35 +122,24 @@ fn periods(report: &StatReport, name: &str) -> Option<u64> {
     Some(event.periods.unwrap_or(1))
 }
 
-fn ratio(report: &StatReport, above: &str, below: &str) -> Option<f64> {
-    let number = |name| find(report, name).and_then(|event| event.count.as_number());
-    let ratio = number(above)? / number(below)?;
-    ratio.is_finite().then_some(ratio)
+/// The columns that rpistat gives a value before its unit: one less before `%`.
+fn with_unit(value: f64, unit: &str) -> String {
+    let columns = if unit == "%" { 6 } else { 7 };
+    format!("{:<columns$} {unit}", format!("{value:.3}"))
 }
 
 /// Why events of the report are missing, each reason once.
 fn missing(report: &StatReport) -> String {
-    let mut groups: Vec<(String, Option<&str>, Vec<&str>)> = Vec::new();
-    for one in LINES {
-        let Line::Event { label, name } = *one else { continue };
-        let event = find(report, name);
-        let (why, fix) = match event.map(|event| (&event.count, event.fix.as_deref())) {
-            Some((figure @ Figure { value: linerate_record::Scalar::Absent, .. }, fix)) => {
-                (clean(reason(figure)), fix)
-            }
-            Some(_) => continue,
-            None => ("not asked for".to_owned(), None),
-        };
-        match groups.iter_mut().find(|(w, f, _)| (w, *f) == (&why, fix)) {
-            Some((_, _, labels)) => labels.push(label),
-            None => groups.push((why, fix, vec![label])),
-        }
-    }
+    let events = LINES.iter().filter_map(|line| match *line {
+        Line::Event { label, name } => Some((label, find(report, name)?)),
+        _ => None,
+    });
     let mut text = String::new();
-    for (why, fix, labels) in groups {
+    for group in Missing::of(events) {
+        let (labels, why) = (group.labels.join(", "), clean(group.why));
         // Writing to a String cannot fail.
-        let _ = write!(text, "\n  - = not counted: {}\n      {why}\n", labels.join(", "));
-        if let Some(fix) = fix {
+        let _ = write!(text, "\n  - = not counted: {labels}\n      {why}\n");
+        for fix in group.fixes {
             let _ = writeln!(text, "      to change that: {}", clean(fix));
         }
     }

@@ -38,7 +38,7 @@ fn without_counters_there_is_still_an_answer() {
 
 #[test]
 fn a_simulation_names_its_caches_and_what_changed() {
-    let text = table(&example::simulated(), &PLAIN);
+    let text = stat(&example::simulated(), &example::no_times(), false, &PLAIN);
     assert_golden("stat-simulated.txt", &PLAIN, &text);
 }
 
@@ -134,4 +134,6 @@ fn rpistat_says_what_is_missing_and_why() {
     let text = rpistat(&example::without_pmu(), &example::provenance());
     assert_same("stat-rpistat-without-pmu.txt", &text);
     assert!(text.contains("  Cycles:             -\n"), "{text}");
+    let simulated = rpistat(&example::simulated(), &example::provenance());
+    assert!(simulated.contains("\n  tier    = sim: "), "{simulated}");
 }
