@@ -11,12 +11,11 @@ pub(crate) use self::args::StatArgs;
 use self::args::{EventList, Layout};
 use crate::emit::{self, Answer};
 use crate::failure::Failure;
-use crate::figures;
 use linerate_counters::stat::{DEFAULT_SLICE, Outcome, Progress, Request, Watch, What};
 use linerate_record::stat::StatReport;
 use linerate_record::units::three_digits;
 use linerate_record::{Body, Figure, Provenance, Record};
-use linerate_report::Style;
+use linerate_report::{Style, rpistat};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -105,7 +104,7 @@ fn show(args: &StatArgs, outcome: Outcome) -> Result<Answer, Failure> {
     let Outcome { report, figures, warnings, status, failure } = outcome;
     let text = match (args.json || args.record.is_some(), args.format) {
         (false, Layout::Table) => table(args, &report, &figures),
-        (false, Layout::Rpistat) => linerate_report::rpistat(&report, &figures::provenance()),
+        (false, Layout::Rpistat) => rpistat(&report, &provenance()),
         (true, _) => recorded(args, report, figures, warnings.clone())?,
     };
     if !args.quiet {
@@ -126,7 +125,7 @@ fn recorded(
     figures: BTreeMap<String, Figure>,
     warnings: Vec<linerate_record::Warning>,
 ) -> Result<String, Failure> {
-    let provenance = figures::provenance();
+    let provenance = provenance();
     let record = Record { provenance, figures, warnings, body: Body::Stat(Box::new(report)) };
     let json = record.to_json_pretty().map_err(Failure::new)?;
     if let Some(file) = &args.record {
@@ -140,8 +139,13 @@ fn recorded(
     })
 }
 
-fn rpistat(report: &StatReport, provenance: &Provenance) -> String {
-    linerate_report::rpistat(report, provenance)
+fn provenance() -> Provenance {
+    linerate_machine::provenance::provenance_without_ticks(
+        concat!("linerate ", env!("CARGO_PKG_VERSION")),
+        option_env!("LINERATE_COMMIT"),
+        env!("LINERATE_COMPILER"),
+        &linerate_machine::provenance::command_line(),
+    )
 }
 
 fn table(args: &StatArgs, report: &StatReport, figures: &BTreeMap<String, Figure>) -> String {

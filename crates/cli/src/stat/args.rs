@@ -2,7 +2,7 @@
 //! The arguments of `linerate stat`.
 
 use crate::args::{CpuList, cpu_list};
-use clap::{ArgGroup, Args, ValueEnum};
+use clap::{ArgGroup, Args};
 use linerate_counters::stat::{DEFAULT_THRESHOLD, Per};
 use linerate_record::Tier;
 use linerate_record::units::parse_duration;
@@ -19,8 +19,8 @@ with the reason, and the others are counted all the same.
 
 Tiers: hw (hardware counters, kernel and user), user (user mode only), sw (events of the kernel and
 clocks), sim (Valgrind: instructions, cache and branch misses of simulated caches; 50 to 100 times
-slower). Without --tier, the best of the first three that works here; \"linerate doctor\" tells why
-the others do not.
+slower). Without --tier, the best of the first three that works here; linerate doctor tells why the
+others do not.
 
 Where there are more events than counters, they take turns in random order. What the whole time
 would have counted then stands in [brackets], with the error that it has.
@@ -34,8 +34,8 @@ would have counted then stands in [brackets], with the error that it has.
 
 The command keeps its standard input, output and error; the result follows on stdout when it has
 ended, or goes to the file of --output. Exit status: the command's own, or 128 + n when signal n
-killed it; 127 not found, 126 not executable, 125 stat itself failed; 1 there is a regression against
---baseline and the command ended well.";
+killed it; 127 not found, 126 not executable, 125 stat itself failed; 1 the command ended well and
+there is a regression against --baseline.";
 
 /// `linerate stat`.
 #[derive(Debug, Args)]
@@ -107,8 +107,11 @@ pub(crate) struct StatArgs {
     /// Say of every metric what it tells and what it does not
     #[arg(long)]
     pub(crate) explain: bool,
-    /// How to print the result
-    #[arg(long, value_enum, default_value_t = Layout::Table, conflicts_with = "json")]
+    /// How to print the result: table, or rpistat, the report of that program on its nine events
+    #[arg(
+        long, value_name = "LAYOUT", default_value = "table", conflicts_with = "json",
+        value_parser = layout
+    )]
     pub(crate) format: Layout,
     /// Print the record as JSON; with --list, the list, which is no record
     #[arg(long)]
@@ -125,7 +128,7 @@ pub(crate) struct StatArgs {
 }
 
 /// How a result is laid out for people.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
     /// Events and metrics as tables
     Table,
@@ -176,6 +179,14 @@ fn tier(text: &str) -> Result<Tier, String> {
         "sw" => Ok(Tier::Sw),
         "sim" => Ok(Tier::Sim),
         _ => Err("choose from hw, user, sw, sim".to_owned()),
+    }
+}
+
+fn layout(text: &str) -> Result<Layout, String> {
+    match text {
+        "table" => Ok(Layout::Table),
+        "rpistat" => Ok(Layout::Rpistat),
+        _ => Err("choose from table, rpistat".to_owned()),
     }
 }
 

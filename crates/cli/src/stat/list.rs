@@ -4,7 +4,7 @@
 use linerate_counters::catalog::{Catalog, EventInfo};
 use linerate_counters::event::Class;
 use linerate_counters::metrics::{self, Metric, MetricSet};
-use linerate_report::{Style, paragraph, table};
+use linerate_report::{Style, paragraph};
 use serde_json::{Value, json};
 
 /// The list, as tables or as JSON.
@@ -55,42 +55,47 @@ fn as_json(catalog: &Catalog) -> Value {
     })
 }
 
+/// Columns of the names.
+const NAME: usize = 24;
+
+/// What is said of a name stands so far in.
+const INDENT: usize = 4;
+
 fn as_text(catalog: &Catalog, style: &Style) -> String {
-    let events = catalog.list();
-    let of = |class: Class| {
-        let here = events.iter().filter(move |e| e.class == class && e.absent.is_none());
-        here.map(|event| {
-            vec![
-                event.name.to_owned(),
-                event.native.unwrap_or_default().to_owned(),
-                event.prose.to_owned(),
-            ]
-        })
+    let whose = match catalog.is_known_processor() {
+        true => "the table of this processor",
+        false => "this processor has no table of its own: events that the kernel defines for all",
     };
-    let absent = events.iter().filter_map(|event| {
-        let why = event.absent.as_deref()?;
-        Some(vec![event.name.to_owned(), why.to_owned()])
-    });
-    let hardware = format!("hardware, table {}", catalog.table());
-    let mut blocks = vec![
-        table(&[&hardware, "native", "counts"], of(Class::Hardware), style),
-        table(&["not counted here", "because"], absent, style),
-        table(&["kernel", "native", "counts"], of(Class::Software), style),
-    ];
-    if !catalog.is_known_processor() {
-        const UNKNOWN: &str = "This processor has no table of its own: the events above are those \
-                               that the kernel defines for all.";
-        blocks.insert(1, paragraph(UNKNOWN, style));
-    }
-    for set in metrics::sets() {
-        let tells = |metric: &Metric| format!("{} {}", metric.prose, metric.limits);
-        let rows = set.metrics.iter().map(|metric| {
-            vec![metric.name.to_owned(), metric.formula.to_owned(), tells(metric).trim().to_owned()]
-        });
-        let head = format!("-m {}", set.name);
-        let metrics = table(&[&head, "computed as", "tells"], rows, style);
-        blocks.push(paragraph(set.prose, style) + &metrics);
-    }
-    blocks.retain(|block| !block.is_empty());
-    blocks.join("\n")
+    let head = format!("Hardware events ({}): {whose}", catalog.table());
+    let mut text = paragraph(&head, 0, style);
+    let events = catalog.list();
+    let of = |class: Class| events.iter().filter(move |event| event.class == class);
+    text.extend(of(Class::Hardware).map(|event| event_text(event, style)));
+    text += "\nEvents of the kernel\n";
+    text.extend(of(Class::Software).map(|event| event_text(event, style)));
+    text += "\nSets of metrics, for -m\n";
+    text.extend(metrics::sets().iter().map(|set| set_text(set, style)));
+    text
+}
+
+fn event_text(event: &EventInfo, style: &Style) -> String {
+    let (native, tells) = match &event.absent {
+        None => (event.native.unwrap_or_default().to_owned(), event.prose.to_owned()),
+        Some(why) => ("not counted here".to_owned(), why.clone()),
+    };
+    named(event.name, &native, &tells, style)
+}
+
+fn set_text(set: &MetricSet, style: &Style) -> String {
+    let metric = |metric: &Metric| {
+        let computed = format!("= {}, {}", metric.formula, metric.unit);
+        named(metric.name, &computed, &format!("{} {}", metric.prose, metric.limits), style)
+    };
+    let metrics: String = set.metrics.iter().map(metric).collect();
+    format!("\n-m {}\n{}{metrics}", set.name, paragraph(set.prose, INDENT, style))
+}
+
+fn named(name: &str, what: &str, tells: &str, style: &Style) -> String {
+    let line = format!("{name:NAME$}  {what}");
+    format!("{}\n{}", line.trim_end(), paragraph(tells.trim_end(), INDENT, style))
 }
