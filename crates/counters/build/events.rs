@@ -36,6 +36,9 @@ struct TableFile {
     /// Beginnings of the names of units that show by a file which events they have.
     #[serde(default)]
     units: Vec<String>,
+    /// Native names of the events that emulators of these processors count. Where it is left out,
+    /// they are believed.
+    emulated: Option<Vec<String>>,
     #[serde(default)]
     processor: Vec<Processor>,
     /// Processors for which the table is right as far as it goes, though they are not known.
@@ -136,6 +139,17 @@ fn check_processors(table: &str, file: &TableFile) -> Result<(), String> {
     }
 }
 
+/// The events that emulators count, as Rust.
+fn emulated(table: &str, file: &TableFile) -> Result<String, String> {
+    let Some(natives) = &file.emulated else { return Ok("None".to_owned()) };
+    let is_there = |native: &String| file.event.iter().any(|event| event.native == *native);
+    if let Some(native) = natives.iter().find(|native| !is_there(native)) {
+        return Err(format!("{}: emulated: no event is named `{native}`", place(table)));
+    }
+    let ids: Vec<_> = natives.iter().map(|native| normal(native)).collect();
+    Ok(format!("Some(&{ids:?})"))
+}
+
 fn own_aliases(file: &TableFile) -> Vec<(String, String)> {
     let of = |event: &Event| -> Vec<(String, String)> {
         let name = event.names.first().cloned().unwrap_or_default();
@@ -232,12 +246,13 @@ impl Names {
             rows += &self.row(table, event)?;
         }
         let TableFile { title, manual, units, absent, .. } = &file;
+        let emulated = emulated(table, &file)?;
         let absent: Vec<_> = absent.iter().collect();
         let fallback: Vec<_> = file.fallback.iter().map(|fallback| &fallback.vendor).collect();
         let processors: String = file.processor.iter().map(processor).collect();
         Ok(format!(
             "Table {{ name: {table:?}, title: {title:?}, manual: {manual:?}, units: &{units:?}, \
-             fallback: &{fallback:?}, processors: &[{processors}], absent: &{absent:?}, \
+             emulated: {emulated}, fallback: &{fallback:?}, processors: &[{processors}], absent: &{absent:?}, \
              rows: &[\n{rows}] }}"
         ))
     }

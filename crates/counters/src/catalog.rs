@@ -15,7 +15,8 @@
 //! makes them static, so that nothing is parsed when a program starts. A processor without a table
 //! gets the architectural events of its maker, or those that the kernel generalises, and
 //! [`Catalog::is_known_processor`] says so. On ARM's PMUv3 an event that a core does not implement
-//! would count 0; the kernel shows which ones it does, and the others are refused here.
+//! would count 0; the kernel shows which ones it does, and the others are refused here. So are those
+//! that an emulator leaves at 0 although the kernel opens them.
 //!
 //! Left out: opening events, and why the kernel refuses some (`refusal`).
 
@@ -27,6 +28,7 @@ use crate::event::{Class, Event};
 use crate::suggest::{nearest, normal};
 use linerate_linux::perf::{RAW, Selector};
 use linerate_machine::identity::{Identity, identity};
+use linerate_machine::platform;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use table::{Row, Table};
@@ -38,6 +40,7 @@ pub struct Catalog {
     is_known: bool,
     /// Units that show by files which events of the table they implement.
     units: Vec<String>,
+    is_emulated: bool,
     sysfs: PathBuf,
 }
 
@@ -118,7 +121,12 @@ impl std::error::Error for NameError {}
 impl Catalog {
     /// The catalog of this machine. Takes a few microseconds; files are read when a name needs them.
     pub fn of_this_machine() -> Self {
-        Self::of(&identity(), Path::new("/sys"))
+        let catalog = Self::of(&identity(), Path::new("/sys"));
+        let is_emulated = || platform(Path::new("/")).emulated == Some(true);
+        match catalog.table.emulated.is_some() && is_emulated() {
+            true => catalog.on_emulator(),
+            false => catalog,
+        }
     }
 
     /// The catalog of a processor whose kernel shows its units and tracepoints under `sysfs`.
@@ -130,7 +138,14 @@ impl Catalog {
         };
         let (table, is_known) = table::table_of(identity, &names);
         let units = names.into_iter().filter(|name| table.has_unit(name)).collect();
-        Self { table, is_known, units, sysfs: sysfs.to_owned() }
+        Self { table, is_known, units, is_emulated: false, sysfs: sysfs.to_owned() }
+    }
+
+    /// The same where instructions are emulated: without the events that the emulators of this
+    /// processor leave at 0.
+    #[must_use]
+    pub fn on_emulator(self) -> Self {
+        Self { is_emulated: true, ..self }
     }
 
     /// The name of the table: `armv8`, `generic`, ...
@@ -243,9 +258,16 @@ impl Catalog {
         row.names.iter().find(is_found).copied()
     }
 
-    /// Why this machine's cores do not implement an event of their table: one of the units has no
-    /// file for it. Kernels that show no events at all are believed.
+    /// Why this machine's cores do not count an event of their table: they are emulated, or one of
+    /// the units has no file for it. Kernels that show no events at all are believed.
     fn lack(&self, row: &Row) -> Option<String> {
+        let counted = self.table.emulated.filter(|_| self.is_emulated);
+        if counted.is_some_and(|ids| !ids.contains(&row.id)) {
+            let native = row.native;
+            return Some(format!(
+                "this processor is emulated, and the emulator leaves {native} at 0"
+            ));
+        }
         let devices = unit::devices(&self.sysfs);
         let lacking = self.units.iter().find(|unit| {
             let events = devices.join(unit).join("events");

@@ -83,6 +83,7 @@ fn wrong_codes_and_bases_are_named() {
     events("amd_zen2", "INSTRUCTION_PIPE_STALL.DQ_EMPTY", "DQ_EMPTY", &["without", "DQ_EMPTY"]);
     events("generic", "\"l1d\", \"read\"", "\"l0d\", \"read\"", &["cache", "l0d", "l1d, l1i"]);
     events("generic", "[\"l1i\", \"read\"", "[\"l1i\", \"fetch\"", &["fetch", "prefetch"]);
+    events("cortex_a7", "emulated = [\"CPU", "emulated = [\"CPUS", &["emulated", "CPUS_CYCLES"]);
     events("software", "software = 2", "software = \"two\"", &["line"]);
     let error =
         error_of(|data| replace(&mut data.names, "like = \"stall_frontend\"", "like = \"x\""));

@@ -13,7 +13,10 @@ pub(super) struct Table {
     pub(super) manual: &'static str,
     /// Beginnings of the names of units that have a file for each of these events they implement.
     pub(super) units: &'static [&'static str],
-    pub(super) processors: &'static [Processor],
+    /// The native names, as they are compared, of the events that emulators count; `None` where
+    /// emulators are believed.
+    pub(super) emulated: Option<&'static [&'static str]>,
+    processors: &'static [Processor],
     /// Makers whose other processors have the architectural events in this table.
     fallback: &'static [&'static str],
     pub(super) rows: &'static [Row],

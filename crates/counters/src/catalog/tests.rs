@@ -314,6 +314,26 @@ fn events_that_a_core_lacks_are_refused_and_the_next_is_taken() {
     assert!(both.resolve("cycles").is_ok() && both.resolve("instructions").is_err());
 }
 
+/// QEMU's Cortex-A7 counts three events, and Linux's driver opens them all.
+#[test]
+fn events_that_an_emulator_leaves_at_0_are_refused() {
+    let a7 = catalog(&arm(&[0xc07]));
+    assert!(a7.resolve("l1d_misses").is_ok());
+    let a7 = a7.on_emulator();
+    for name in ["instructions", "cycles", "sw_incr", "r03", "task_clock_ns"] {
+        assert!(a7.resolve(name).is_ok(), "{name}");
+    }
+    for name in ["l1d_misses", "L1D_CACHE_REFILL", "branches"] {
+        let error = a7.resolve(name).unwrap_err();
+        let NameError::NotInTable { reason, .. } = &error else { panic!("{error:?}") };
+        assert!(reason.contains("emulat"), "{error}");
+    }
+    let g4 = catalog(&power(0x8001)).on_emulator();
+    assert!(g4.resolve("cycles").is_err());
+    // Other tables' emulators are believed, or the kernel tells.
+    assert!(catalog(&arm(&[0xd08])).on_emulator().resolve("l1d_misses").is_ok());
+}
+
 fn units() -> TempDir {
     sysfs(&[
         ("bus/event_source/devices/cpu/type", "4\n"),
