@@ -12,7 +12,7 @@ use self::args::{EventList, Layout};
 use crate::emit::{self, Answer};
 use crate::failure::Failure;
 use linerate_counters::stat::{DEFAULT_SLICE, Outcome, Progress, Request, Watch, What};
-use linerate_record::stat::StatReport;
+use linerate_record::stat::{StatReport, StatTarget};
 use linerate_record::units::three_digits;
 use linerate_record::{Body, Figure, Provenance, Record};
 use linerate_report::{Style, rpistat};
@@ -102,6 +102,7 @@ fn said(progress: Progress<'_>) -> String {
 /// Prints what was counted; what went wrong and why to doubt the figures goes to stderr.
 fn show(args: &StatArgs, outcome: Outcome) -> Result<Answer, Failure> {
     let Outcome { report, figures, warnings, status, failure } = outcome;
+    let never_began = failure.is_some() && never_began(&report);
     let text = match (args.json || args.record.is_some(), args.format) {
         (false, Layout::Table) => table(args, &report, &figures),
         (false, Layout::Rpistat) => rpistat(&report, &provenance()),
@@ -111,11 +112,19 @@ fn show(args: &StatArgs, outcome: Outcome) -> Result<Answer, Failure> {
         let style = Style { color: false, ..emit::style(emit::NARROW) };
         eprint!("{}", linerate_report::warnings(&warnings, &style));
     }
-    put(args, &text)?;
+    // Why there is nothing to see is said below; a table of nothing says no more.
+    if args.json || !never_began {
+        put(args, &text)?;
+    }
     if let Some(failure) = failure {
         eprintln!("linerate: {failure}");
     }
     Ok(Answer::Status(u8::try_from(status).unwrap_or(125)))
+}
+
+/// Whether there was a command that could not be started.
+fn never_began(report: &StatReport) -> bool {
+    matches!(report.target, StatTarget::Command { .. }) && report.ended.is_none()
 }
 
 /// Makes the record and writes it where it was asked for; what to print.

@@ -45,6 +45,10 @@ fn line(label: &str, text: &str, style: &Style) -> String {
 
 fn head(report: &StatReport, figures: &BTreeMap<String, Figure>, style: &Style) -> String {
     let mut lines = line("counted", &target(report), style);
+    let end = end(report);
+    if !end.is_empty() {
+        lines += &line("ended", &end, style);
+    }
     lines += &line("tier", &tier(report), style);
     if let Some(caches) = &report.caches {
         let (name, i1, d1, ll) =
@@ -66,26 +70,34 @@ fn target(report: &StatReport) -> String {
     let mut text = match &report.target {
         StatTarget::Command { argv } => format!("`{}`", command_line(argv)),
         StatTarget::Process { pid } => format!("process {pid}"),
-        StatTarget::Cpus { cpus } => format!("everything on processors {}", list(cpus)),
+        StatTarget::Cpus { cpus } => {
+            let word = if cpus.len() == 1 { "processor" } else { "processors" };
+            format!("everything on {word} {}", list(cpus))
+        }
     };
     if report.repetitions > 1 {
         text += &format!(", {} times: counts are medians of the runs", report.repetitions);
     }
+    text
+}
+
+/// How it ended, if there is anything to say of it.
+fn end(report: &StatReport) -> String {
+    let mut texts = Vec::new();
     match report.ended {
         Some(ExitStatus { signal: Some(signal), .. }) => {
             let name = signal_name(signal).map_or(String::new(), |name| format!(" ({name})"));
-            text += &format!("; killed by signal {signal}{name}");
+            texts.push(format!("killed by signal {signal}{name}"));
         }
-        Some(ExitStatus { status: Some(0), .. }) | None => {}
-        Some(ExitStatus { status: Some(status), .. }) => {
-            text += &format!("; ended with status {status}");
+        Some(ExitStatus { status: Some(status), .. }) if status != 0 => {
+            texts.push(format!("with status {status}"));
         }
-        Some(ExitStatus { status: None, signal: None }) => {}
+        _ => {}
     }
     if report.is_interrupted {
-        text += "; interrupted, the counts are those until then";
+        texts.push("interrupted: the counts are those until then".to_owned());
     }
-    text
+    texts.join("; ")
 }
 
 fn list(numbers: &[u32]) -> String {

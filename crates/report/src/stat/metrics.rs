@@ -19,7 +19,8 @@ pub(super) fn table(report: &StatReport, style: &Style) -> String {
     }
     let mut text = columns::render(&columns, style);
     let tier = tiers(known.iter().map(|metric| &metric.figure));
-    if !tier.is_empty() {
+    let is_told = known.iter().all(|metric| metric.figure.tier == report.tier);
+    if !tier.is_empty() && !is_told {
         text += &labelled("", Paint::Head, &format!("tier {tier}"), style);
     }
     text + &missing(&unknown, report, style)

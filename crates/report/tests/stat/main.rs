@@ -78,7 +78,7 @@ fn nothing_counted_is_still_a_report() {
     report.events.clear();
     report.metrics.clear();
     let text = stat(&report, &Default::default(), true, &PLAIN);
-    assert!(text.starts_with("counted     `ls -l`; ended with status 2\n"), "{text}");
+    assert!(text.starts_with("counted     `ls -l`\nended       with status 2\n"), "{text}");
 }
 
 #[test]

@@ -1,0 +1,517 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `linerate stat`: what is counted and what is missing, exit statuses, signals, what the command
+//! is left alone with. Which events this machine counts is not known here: each has a count or a
+//! reason. No test asserts a time.
+
+use crate::rig::{Done, Folder, a_share_of_the_processors, command, linerate, record};
+use crate::validator::Validator;
+use linerate_record::stat::{EventCount, ExitStatus, StatReport, StatTarget};
+use linerate_record::{Body, Record, Tier};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, Command, ExitStatus as Status, Stdio};
+use std::sync::RwLockReadGuard;
+
+/// Without -e and -m.
+const DEFAULT_EVENTS: [&str; 8] = [
+    "task_clock_ns",
+    "context_switches",
+    "migrations",
+    "page_faults",
+    "cycles",
+    "instructions",
+    "branches",
+    "branch_misses",
+];
+
+fn stat(arguments: &[&str]) -> Done {
+    linerate(&[&["stat"], arguments].concat())
+}
+
+/// Runs `linerate stat`, which must end with `status` and say nothing on stderr; what it printed.
+#[track_caller]
+fn answered(status: i32, arguments: &[&str]) -> String {
+    let done = stat(&[&["-q"], arguments].concat());
+    assert_eq!((done.status, done.stderr.as_str()), (Some(status), ""), "{arguments:?}: {done:?}");
+    done.stdout
+}
+
+/// Runs `linerate stat`, which must fail itself before it starts the command; what it said.
+#[track_caller]
+fn refused(arguments: &[&str]) -> String {
+    let Done { status, stdout, stderr } = stat(arguments);
+    assert_eq!((status, stdout.as_str()), (Some(125), ""), "{arguments:?}: {stderr}");
+    assert!(!stderr.contains("panicked at"), "{arguments:?}: {stderr}");
+    assert!(stderr.starts_with("linerate: ") || stderr.starts_with("error: "), "{stderr}");
+    stderr
+}
+
+fn report_of(record: &Record) -> &StatReport {
+    match &record.body {
+        Body::Stat(report) => report,
+        _ => panic!("a record of counters"),
+    }
+}
+
+/// The record of a run that must end with `status`.
+#[track_caller]
+fn counted(status: i32, arguments: &[&str]) -> Record {
+    let json = answered(status, &[&["--json"], arguments].concat());
+    let record = record(&json);
+    assert_whole(&record, &json);
+    record
+}
+
+/// The record obeys the schema; every event and metric is a figure by its name, and has a value or
+/// says why not.
+#[track_caller]
+fn assert_whole(record: &Record, json: &str) {
+    let value: Value = serde_json::from_str(json).expect("JSON");
+    assert_eq!(Validator::new().verdict(&value), Ok(()), "{json}");
+    let report = report_of(record);
+    for event in &report.events {
+        assert_eq!(record.figures.get(&event.name), Some(&event.count), "{event:?}");
+        let is_there = event.count.as_number().is_some();
+        assert_eq!(is_there, event.count.reason.is_none(), "{event:?}");
+        assert!(is_there == event.duty.is_some(), "{event:?}");
+        assert!(event.duty.is_none_or(|duty| duty > 0.0 && duty <= 1.0), "{event:?}");
+        let bare = &value["summary"][&event.name];
+        assert_eq!(bare.as_f64(), event.count.as_number(), "{event:?}");
+        assert!(bare.is_number() || bare.is_null(), "{bare}");
+    }
+    for metric in &report.metrics {
+        assert_eq!(record.figures.get(&metric.name), Some(&metric.figure), "{metric:?}");
+    }
+}
+
+fn event<'a>(report: &'a StatReport, name: &str) -> &'a EventCount {
+    let found = report.events.iter().find(|event| event.name == name);
+    found.unwrap_or_else(|| panic!("{name} is in {report:?}"))
+}
+
+/// The count of an event that every machine has.
+fn count(report: &StatReport, name: &str) -> f64 {
+    event(report, name).count.as_number().unwrap_or_else(|| panic!("{name} in {report:?}"))
+}
+
+#[test]
+fn a_command_is_counted_and_what_is_missing_has_its_reason() {
+    let record = counted(0, &["--", "true"]);
+    let report = report_of(&record);
+    let names: Vec<&str> = report.events.iter().map(|event| event.name.as_str()).collect();
+    assert_eq!(names, DEFAULT_EVENTS);
+    assert!(count(report, "task_clock_ns") > 0.0 && count(report, "page_faults") > 0.0);
+    assert_eq!(report.target, StatTarget::Command { argv: vec!["true".to_owned()] });
+    assert_eq!(report.ended, Some(ExitStatus { status: Some(0), signal: None }));
+    assert!(report.elapsed_s > 0.0 && !report.is_interrupted && !report.tier_asked);
+    assert_ne!(report.tier, Tier::Sim, "never without being asked");
+    for name in ["elapsed_s", "user_s", "system_s", "cpus_used"] {
+        assert!(record.figures[name].as_number().is_some(), "{name}");
+    }
+}
+
+#[test]
+fn the_table_has_every_event_and_the_reasons_of_those_that_are_missing() {
+    let record = counted(0, &["--", "true"]);
+    let text = answered(0, &["--", "true"]);
+    for event in &report_of(&record).events {
+        let row = text.lines().find(|line| line.starts_with(&event.name));
+        let row = row.unwrap_or_else(|| panic!("{}: {text}", event.name));
+        let cell = row.split_whitespace().nth(1).unwrap_or_default();
+        match event.count.as_number() {
+            Some(_) => assert!(cell.starts_with(|c: char| c.is_ascii_digit()), "{row}"),
+            None => assert_eq!(cell, "-", "{row}"),
+        }
+    }
+    let any_missing = report_of(&record).events.iter().any(|e| e.count.as_number().is_none());
+    assert_eq!(text.contains("not counted "), any_missing, "{text}");
+    assert!(!text.contains('\u{1b}'), "colours are for terminals: {text}");
+}
+
+#[test]
+fn the_status_is_that_of_the_command() {
+    assert!(answered(0, &["--", "sh", "-c", "exit 0"]).contains("elapsed"));
+    assert!(answered(7, &["--", "sh", "-c", "exit 7"]).contains("\nended       with status 7\n"));
+    let killed = answered(137, &["--", "sh", "-c", "kill -9 $$"]);
+    assert!(killed.contains("\nended       killed by signal 9 (SIGKILL)\n"), "{killed}");
+    let record = counted(143, &["--", "sh", "-c", "kill -15 $$"]);
+    assert_eq!(report_of(&record).ended, Some(ExitStatus { status: None, signal: Some(15) }));
+}
+
+#[test]
+fn a_command_that_cannot_be_started_is_no_count() {
+    let folder = Folder::new();
+    let data = folder.write("data", "no program");
+    for (status, name) in [(127, "no-such-command-anywhere"), (127, "/no/such/file"), (126, &data)]
+    {
+        let done = stat(&["--", name]);
+        assert_eq!((done.status, done.stdout.as_str()), (Some(status), ""), "{name}: {done:?}");
+        assert!(done.stderr.starts_with("linerate: ") && done.stderr.contains(name), "{done:?}");
+        let done = stat(&["--json", "--", name]);
+        assert_eq!(done.status, Some(status), "{name}: {done:?}");
+        let record = record(&done.stdout);
+        assert_whole(&record, &done.stdout);
+        assert_eq!(report_of(&record).ended, None, "{done:?}");
+        assert!(report_of(&record).events.iter().all(|event| event.count.reason.is_some()));
+    }
+}
+
+#[test]
+fn names_that_mean_nothing_are_refused_with_the_nearest() {
+    let marker = Folder::new();
+    let file = marker.file("ran");
+    let said = refused(&["-e", "instrucions", "--", "touch", &file]);
+    assert!(said.contains("instrucions") && said.contains("instructions"), "{said}");
+    let said = refused(&["-m", "cahce", "--", "touch", &file]);
+    assert!(said.contains("cahce") && said.contains("cache"), "{said}");
+    let said = refused(&["-e", "cpu/event=0x1", "--", "touch", &file]);
+    assert!(said.contains("cpu/event=0x1"), "{said}");
+    refused(&["-e", "rxyz", "--", "touch", &file]);
+    refused(&["--per", "nothing_like_it", "--", "touch", &file]);
+    refused(&["--tier", "sim", "--caches", "none_of_these", "--", "touch", &file]);
+    assert!(!std::path::Path::new(&file).exists(), "nothing runs before everything is clear");
+}
+
+#[test]
+fn command_lines_that_make_no_sense_are_refused_as_env_does() {
+    let table: [&[&str]; 8] = [
+        &[],
+        &["--bad", "--", "true"],
+        &["-e", "", "--", "true"],
+        &["--interval", "1us", "--", "true"],
+        &["--tier", "model", "--", "true"],
+        &["--per", "0", "--", "true"],
+        &["--pid", "1", "--", "true"],
+        &["--format", "html", "--", "true"],
+    ];
+    for arguments in table {
+        refused(arguments);
+    }
+    let help = linerate(&["stat", "--help"]);
+    assert_eq!(help.status, Some(0));
+    assert!(help.stdout.contains("--tier sim"), "{help:?}");
+}
+
+#[test]
+fn a_process_or_processor_that_is_not_there_is_refused() {
+    let said = refused(&["--pid", "4194305"]);
+    assert!(said.contains("4194305"), "{said}");
+    let said = refused(&["--cpu", "4000", "--time", "10ms"]);
+    assert!(said.contains("4000"), "{said}");
+}
+
+#[test]
+fn strict_does_not_accept_a_missing_event() {
+    let folder = Folder::new();
+    let file = folder.file("ran");
+    let events = ["-e", "cycles,task_clock_ns"];
+    let lenient = counted(0, &[&events[..], &["--", "true"]].concat());
+    let cycles = event(report_of(&lenient), "cycles");
+    let strict = [&events[..], &["--strict", "--", "touch", &file]].concat();
+    match &cycles.count.reason {
+        None => drop(answered(0, &strict)),
+        Some(reason) => {
+            let said = refused(&strict);
+            assert!(said.contains("cycles") && said.contains(reason.as_str()), "{reason}: {said}");
+            assert!(!std::path::Path::new(&file).exists(), "nothing ran");
+        }
+    }
+    answered(0, &["--strict", "-e", "task_clock_ns", "--", "true"]);
+}
+
+#[test]
+fn the_command_keeps_its_input_and_output() {
+    let folder = Folder::new();
+    let report = folder.file("report");
+    let _share = a_share_of_the_processors();
+    let script = "cat; echo told >&2";
+    let mut child = command(&["stat", "-q", "-o", &report, "--", "sh", "-c", script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    child.stdin.take().expect("a pipe").write_all(b"given\n").expect("it reads");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!((&output.stdout[..], &output.stderr[..]), (&b"given\n"[..], &b"told\n"[..]));
+    let text = std::fs::read_to_string(&report).expect("the report is in the file");
+    assert!(text.starts_with("counted     `sh -c 'cat; echo told >&2'`\n"), "{text}");
+}
+
+#[test]
+fn the_command_has_the_usual_signals() {
+    // Were SIGPIPE ignored, `yes` would complain.
+    let script = "yes | head -n 1";
+    let done = stat(&["-q", "--", "sh", "-c", script]);
+    assert_eq!((done.status, done.stderr.as_str()), (Some(0), ""), "{done:?}");
+    assert!(done.stdout.starts_with("y\ncounted"), "{done:?}");
+}
+
+#[test]
+fn forks_daemons_and_closed_descriptors_leave_a_report() {
+    let scripts = [
+        "for i in 1 2 3 4 5 6 7 8 9 10; do (for j in 1 2 3 4; do (:) & done; wait) & done; wait",
+        "exec 0<&- 1>&- 2>&-; :",
+        "setsid sleep 0.2 >/dev/null 2>&1 </dev/null &",
+    ];
+    for script in scripts {
+        let record = counted(0, &["--", "sh", "-c", script]);
+        assert!(count(report_of(&record), "page_faults") > 0.0, "{script}");
+    }
+    let forks = counted(0, &["--", "sh", "-c", scripts[0]]);
+    let one = counted(0, &["--", "sh", "-c", ":"]);
+    let faults = |record: &Record| count(report_of(record), "page_faults");
+    assert!(faults(&forks) > 4.0 * faults(&one), "children are counted: {forks:?} {one:?}");
+}
+
+/// A command that says `ready` and then waits, under `linerate stat`.
+struct Waiting<'a> {
+    child: Child,
+    stdout: BufReader<std::process::ChildStdout>,
+    _share: RwLockReadGuard<'a, ()>,
+}
+
+impl Waiting<'_> {
+    fn start(script: &str) -> Self {
+        let share = a_share_of_the_processors();
+        let mut child = command(&["stat", "-q", "--", "sh", "-c", script])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+        let mut line = String::new();
+        stdout.read_line(&mut line).expect("the command says it is ready");
+        assert_eq!(line, "ready\n");
+        Self { child, stdout, _share: share }
+    }
+
+    /// Sends the signal; the status and the rest of what was printed.
+    fn signalled(mut self, signal: &str) -> (Status, String) {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-s", signal, &pid]).status().expect("kill");
+        assert!(sent.success());
+        let mut text = String::new();
+        self.stdout.read_to_string(&mut text).expect("UTF-8");
+        (self.child.wait().expect("it ends"), text)
+    }
+}
+
+#[test]
+fn signals_are_passed_on_and_the_report_is_printed() {
+    for (signal, status, name) in [("INT", 130, "SIGINT"), ("TERM", 143, "SIGTERM")] {
+        let waiting = Waiting::start("echo ready; exec sleep 60");
+        let (ended, text) = waiting.signalled(signal);
+        assert_eq!(ended.code(), Some(status), "{text}");
+        assert!(text.contains("task_clock_ns") && text.contains(name), "{text}");
+    }
+    // A command that handles the signal decides how it ends.
+    let script = "trap 'exit 3' TERM; echo ready; while :; do sleep 0.01; done";
+    let (ended, text) = Waiting::start(script).signalled("TERM");
+    assert_eq!(ended.code(), Some(3), "{text}");
+    assert!(text.contains("\nended       with status 3; interrupted"), "{text}");
+}
+
+#[test]
+fn counts_per_unit_of_work() {
+    let record = counted(0, &["-e", "page_faults", "--per", "1000", "--", "true"]);
+    let report = report_of(&record);
+    let faults = event(report, "page_faults");
+    let per = faults.per_unit.as_ref().and_then(linerate_record::Figure::as_number);
+    assert_eq!(per, faults.count.as_number().map(|count| count / 1000.0));
+    assert_eq!(report.unit_of_work.as_ref().map(|unit| unit.name.as_str()), Some("unit"));
+    let per_event = counted(0, &["-e", "task_clock_ns", "--per", "page_faults", "--", "true"]);
+    let report = report_of(&per_event);
+    let clock = event(report, "task_clock_ns").per_unit.as_ref().and_then(|f| f.as_number());
+    let wanted = count(report, "task_clock_ns") / count(report, "page_faults");
+    assert!(clock.is_some_and(|clock| (clock / wanted - 1.0).abs() < 1e-9), "{clock:?} {wanted}");
+}
+
+#[test]
+fn a_command_is_run_as_often_as_asked() {
+    let folder = Folder::new();
+    let file = folder.file("runs");
+    let script = format!("echo run >> {file}");
+    let record = counted(0, &["--repeat", "9", "--", "sh", "-c", &script]);
+    let runs = std::fs::read_to_string(&file).expect("it ran").lines().count();
+    assert_eq!((report_of(&record).repetitions, runs), (9, 9));
+    let faults = &event(report_of(&record), "page_faults").count;
+    let (low, high) = (faults.low.expect("nine runs"), faults.high.expect("nine runs"));
+    assert!(faults.as_number().is_some_and(|value| low <= value && value <= high), "{faults:?}");
+}
+
+const BUSY: &str = "while :; do :; done";
+
+#[test]
+fn intervals_add_up() {
+    let arguments = ["--interval", "50ms", "--time", "400ms", "-e", "task_clock_ns"];
+    let record = counted(143, &[&arguments[..], &["--", "sh", "-c", BUSY]].concat());
+    let report = report_of(&record);
+    assert!(report.intervals.len() >= 3, "{:?}", report.intervals);
+    let sum: f64 = report.intervals.iter().filter_map(|i| i.counts[0].as_number()).sum();
+    let whole = count(report, "task_clock_ns");
+    assert!((sum / whole - 1.0).abs() < 1e-6, "{sum} of {whole}");
+    for pair in report.intervals.windows(2) {
+        assert_eq!(pair[0].to_s, pair[1].from_s);
+    }
+    let live = stat(&[&arguments[..], &["--", "sh", "-c", BUSY]].concat());
+    let rows = live.stderr.lines().filter(|line| line.contains(" s  ")).count();
+    assert!(rows >= 3, "{live:?}");
+}
+
+#[test]
+fn a_process_that_runs_already_is_counted() {
+    let mut busy = Command::new("sh").args(["-c", BUSY]).spawn().expect("sh starts");
+    let pid = busy.id().to_string();
+    let done = stat(&["-q", "--json", "--pid", &pid, "--time", "100ms", "--threads"]);
+    busy.kill().expect("it runs");
+    busy.wait().expect("it ends");
+    assert_eq!(done.status, Some(0), "{done:?}");
+    let record = record(&done.stdout);
+    assert_whole(&record, &done.stdout);
+    let report = report_of(&record);
+    assert_eq!(report.target, StatTarget::Process { pid: pid.parse().expect("a number") });
+    assert!(count(report, "task_clock_ns") > 0.0, "{report:?}");
+    assert!(report.threads.iter().any(|thread| thread.tid.to_string() == pid), "{report:?}");
+    assert_eq!(report.ended, None);
+}
+
+#[test]
+fn processors_are_counted_or_it_is_said_why_not() {
+    let processor = crate::rig::a_processor();
+    let record = counted(0, &["--cpu", &processor, "--time", "50ms"]);
+    let report = report_of(&record);
+    let cpus = vec![processor.parse().expect("a number")];
+    assert_eq!(report.target, StatTarget::Cpus { cpus });
+    let switches = &event(report, "context_switches").count;
+    assert!(switches.as_number().is_some() || switches.reason.is_some(), "{switches:?}");
+}
+
+#[test]
+fn the_report_goes_where_it_was_asked_for() {
+    let folder = Folder::new();
+    let (kept, printed) = (folder.file("record.json"), folder.file("printed.json"));
+    let arguments = ["--record", &kept, "--json", "-o", &printed, "--", "echo", "hello"];
+    assert_eq!(answered(0, &arguments), "hello\n");
+    let read = |file: &str| std::fs::read_to_string(file).expect("it is written");
+    assert_eq!(read(&kept), read(&printed));
+    let text = answered(0, &["--record", &kept, "--", "true"]);
+    assert!(text.starts_with("counted     `true`\n"), "{text}");
+    record(&read(&kept));
+    for option in ["--record", "-o", "--baseline"] {
+        let marker = folder.file("ran");
+        let nowhere = folder.file("missing/file");
+        let said = refused(&[option, &nowhere, "--", "touch", &marker]);
+        assert!(said.contains(&nowhere), "{said}");
+        assert!(!std::path::Path::new(&marker).exists(), "nothing runs");
+    }
+}
+
+#[test]
+fn a_full_disk_is_a_failure_of_stat() {
+    let Ok(full) = std::fs::OpenOptions::new().write(true).open("/dev/full") else { return };
+    let _share = a_share_of_the_processors();
+    let output = command(&["stat", "--", "true"]).stdout(full).output().expect("it ends");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(125), "{said}");
+    assert!(said.contains("cannot write the result"), "{said}");
+}
+
+#[test]
+fn the_locale_changes_no_number() {
+    let folder = Folder::new();
+    let kept = folder.file("record.json");
+    let _share = a_share_of_the_processors();
+    let output = command(&["stat", "-q", "--record", &kept, "--", "true"])
+        .env("LC_ALL", "de_DE.UTF-8")
+        .env("LANG", "de_DE.UTF-8")
+        .output()
+        .expect("it ends");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let record = record(&std::fs::read_to_string(&kept).expect("it is written"));
+    let clock = count(report_of(&record), "task_clock_ns") as u64;
+    let row = text.lines().find(|line| line.starts_with("task_clock_ns")).expect("a row");
+    let cell = row.split_whitespace().nth(1).expect("a count");
+    assert_eq!(cell.replace(',', "").parse(), Ok(clock), "{row}");
+}
+
+/// Whether Valgrind is there; says so where it is not.
+fn simulates() -> bool {
+    let there = Command::new("valgrind").arg("--version").output().is_ok();
+    if !there {
+        println!("SKIP simulated counts: no valgrind");
+    }
+    there
+}
+
+const SIM: [&str; 4] = ["--tier", "sim", "-e", "instructions,dtlb_misses"];
+
+#[test]
+fn a_simulation_says_so_and_what_it_does_not_know() {
+    if !simulates() {
+        return;
+    }
+    let record = counted(0, &[&SIM[..], &["--", "true"]].concat());
+    let report = report_of(&record);
+    let tlb = event(report, "dtlb_misses");
+    assert_eq!((report.tier, report.tier_asked), (Tier::Sim, true));
+    assert!(report.caches.is_some() && tlb.count.reason.is_some(), "{tlb:?}");
+    assert_eq!(event(report, "instructions").count.tier, Tier::Sim);
+    assert!(count(report, "instructions") > 10_000.0);
+    let text = answered(0, &[&SIM[..], &["--", "true"]].concat());
+    assert!(text.contains("\ntier        sim: ") && text.contains("\ncaches "), "{text}");
+}
+
+#[test]
+fn a_baseline_finds_a_tenth_of_a_per_cent() {
+    if !simulates() {
+        return;
+    }
+    let folder = Folder::new();
+    let kept = folder.file("record.json");
+    let count_it = |extra: &[&str]| stat(&[&SIM[..], extra, &["-q", "--", "true"]].concat());
+    assert_eq!(count_it(&["--record", &kept]).status, Some(0));
+    let same = count_it(&["--baseline", &kept]);
+    assert_eq!(same.status, Some(0), "{same:?}");
+    assert!(same.stdout.contains("no regression"), "{same:?}");
+    let mut earlier = record(&std::fs::read_to_string(&kept).expect("it is written"));
+    let figure = earlier.figures.get_mut("instructions").expect("there");
+    let before = figure.as_number().expect("a count") / 1.0012;
+    figure.value = linerate_record::Scalar::Number(before.floor());
+    let faster = folder.write("faster.json", earlier.to_json_pretty().expect("a record"));
+    let worse = count_it(&["--baseline", &faster]);
+    assert_eq!(worse.status, Some(1), "{worse:?}");
+    assert!(worse.stdout.contains("regression"), "{worse:?}");
+    assert_eq!(count_it(&["--baseline", &faster, "--threshold", "1"]).status, Some(0));
+    let other = folder.write("other.json", "{}");
+    assert!(refused(&["--baseline", &other, "--", "true"]).contains("not a linerate record"));
+}
+
+#[test]
+fn rpistat_is_printed_in_its_layout() {
+    let text = answered(0, &["--format", "rpistat", "--", "true"]);
+    assert!(text.starts_with("rpistat: true\n"), "{text}");
+    for label in ["  Cycles:  ", "  IBUF stall cycles:  ", "  Mispredict ratio:  "] {
+        assert!(text.contains(label), "{label}: {text}");
+    }
+}
+
+#[test]
+fn events_and_sets_are_listed() {
+    let text = answered(0, &["--list"]);
+    for name in ["task_clock_ns", "-m cache", "-m rpistat", "ipc"] {
+        assert!(text.contains(name), "{name}: {text}");
+    }
+    let list: Value = serde_json::from_str(&answered(0, &["--list", "--json"])).expect("JSON");
+    let events = list["events"].as_array().expect("events");
+    assert!(events.iter().any(|event| event["name"] == "page_faults"), "{list}");
+    for event in events {
+        let is_prose = event["prose"].as_str().is_some_and(|prose| !prose.is_empty());
+        assert!(is_prose || event["absent"].is_string(), "{event}");
+    }
+    for set in list["sets"].as_array().expect("sets") {
+        for metric in set["metrics"].as_array().expect("metrics") {
+            assert!(metric["formula"].is_string() && metric["prose"].is_string(), "{metric}");
+        }
+    }
+}
