@@ -14,6 +14,7 @@ mod odd_packets;
 mod placement;
 mod records;
 mod rig;
+mod stat;
 mod status;
 #[path = "../../../record/tests/json/validator.rs"]
 mod validator;
