@@ -75,7 +75,8 @@ const fn shape(kilobytes: u64, ways: u32, line_octets: u32) -> CacheShape {
     CacheShape { octets: kilobytes << 10, ways, line_octets }
 }
 
-/// From the processors' manuals: ARM DDI 0301H (ARM1176JZF-S), DDI 0464F (Cortex-A7), DDI 0500J
+/// From the processors' manuals: ARM DDI 0301H (ARM1176JZF-S; the second level of
+/// the BCM2835 serves its graphics processor), DDI 0464F (Cortex-A7), DDI 0500J
 /// (Cortex-A53), 100095 (Cortex-A72), each with the sizes of the named chip; MPC7450 RISC
 /// Microprocessor Family Reference Manual, chapter 3; OpenSPARC T1 and T2 Microarchitecture
 /// Specifications.
@@ -86,8 +87,7 @@ static NAMED: [Named; 7] = [
         i1: shape(16, 4, 32),
         d1: shape(16, 4, 32),
         second: None,
-        note: "the chip's second level serves its graphics processor, so ll_accesses and ll_misses \
-               are absent; a real ARM1176 does not allocate lines on writes",
+        note: "a real ARM1176 does not allocate lines on writes",
     },
     Named {
         name: "cortex_a7",
@@ -264,9 +264,16 @@ impl Geometry {
             Ok(fitted)
         };
         let (i1, d1) = (fit("i1", i1)?, fit("d1", d1)?);
-        // The simulator must have a second level. Where the processor has none, its counts are
-        // never shown.
-        let ll = ll.map_or(Ok(d1), |ll| fit("ll", ll))?;
+        let ll = match ll {
+            Some(ll) => fit("ll", ll)?,
+            // The simulator must have one.
+            None => {
+                let stand_in = "there is no last level beyond the first, and what the simulator \
+                                has in its place is not shown";
+                notes.push(stand_in.to_owned());
+                d1
+            }
+        };
         if !note.is_empty() {
             notes.push(note.to_owned());
         }
@@ -434,7 +441,7 @@ mod tests {
         assert_eq!(given.last_level(), LastLevel::Beyond);
         let arm1176 = Geometry::named("arm1176").unwrap();
         assert_eq!(arm1176.last_level(), LastLevel::None);
-        assert!(arm1176.caches().note.contains("absent"));
+        assert!(arm1176.caches().note.contains("no last level"));
         for (name, prose) in Geometry::names() {
             let geometry = Geometry::parse(name).unwrap();
             let SimulatedCaches { i1, d1, ll, .. } = *geometry.caches();

@@ -59,7 +59,7 @@ fn refusal(name: &str, last_level: LastLevel) -> Refusal {
         ),
         _ => ("the simulator has no such event", by_hardware),
     };
-    Refusal { cause: Cause::NotSimulated, sentence: format!("{name}: {why}"), fix }
+    Refusal { cause: Cause::NotSimulated, sentence: why.to_owned(), fix }
 }
 
 #[cfg(test)]
