@@ -52,6 +52,11 @@ impl Host {
     }
 }
 
+/// `1 CPU`, `8 CPUs`.
+fn counted(cpus: usize) -> String {
+    if cpus == 1 { "1 CPU".to_owned() } else { format!("{cpus} CPUs") }
+}
+
 /// Everything that was looked at, section by section.
 pub fn observe(root: &Root) -> Vec<Observation> {
     let host = Host::read(root);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What takes a CPU away from a strand: other programs, interrupts, the host, a quota.
 
-use super::Host;
+use super::{Host, counted};
 use crate::files::{format_cpu_list, name_cpus};
 use linerate_record::doctor::{Observation, Section};
 
@@ -206,7 +206,7 @@ fn load(host: &Host) -> Option<Observation> {
     let text = host.root.text("proc/loadavg")?;
     let load: f64 = text.split(' ').next()?.parse().ok()?;
     let cpus = host.online.len().max(1);
-    let value = format!("{load:.2} on {cpus} CPUs");
+    let value = format!("{load:.2} on {}", counted(cpus));
     Some(match load > MUCH_LOAD * cpus as f64 {
         true => DATA_PLANE.advice(
             "load",

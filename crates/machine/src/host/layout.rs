@@ -100,8 +100,8 @@ fn nodes(host: &Host) -> Observation {
 fn caches(host: &Host) -> Observation {
     let first = Topology::read_from(&host.root.path("sys/devices/system/cpu"), &[host.first_cpu()]);
     let caches = match &first.cpus[0].caches {
-        Ok(caches) if !caches.is_empty() => caches,
-        Ok(_) => return TOPOLOGY.unknown("caches", "the kernel tells of no cache"),
+        Ok(caches) if caches.iter().any(|cache| cache.octets.is_ok()) => caches,
+        Ok(_) => return TOPOLOGY.unknown("caches", "the kernel tells of no cache how large it is"),
         Err(error) => return TOPOLOGY.unknown("caches", &error.to_string()),
     };
     let value = caches.iter().map(described).collect::<Vec<_>>().join(", ");

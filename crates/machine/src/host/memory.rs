@@ -33,10 +33,18 @@ fn pools(host: &Host) -> Vec<Pool> {
     pools
 }
 
+/// Whether programs get pages of this pool when they name no size: on ARM there are smaller ones.
+fn is_default(host: &Host, pool: &Pool) -> bool {
+    let meminfo = host.root.text("proc/meminfo").unwrap_or_default();
+    let size = meminfo.lines().find_map(|line| line.strip_prefix("Hugepagesize:"));
+    let kib = size.and_then(|size| size.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    kib == Some(pool.octets / 1024)
+}
+
 /// Pages reserved for whoever asks (DPDK and its like do).
 fn reserved(host: &Host) -> Observation {
     let pools = pools(host);
-    let Some(smallest) = pools.first() else {
+    let Some(usual) = pools.iter().find(|pool| is_default(host, pool)).or(pools.first()) else {
         let sentence = "this kernel has no huge pages to reserve";
         return DATA_PLANE.unknown("huge_pages", sentence);
     };
@@ -47,8 +55,8 @@ fn reserved(host: &Host) -> Observation {
         return DATA_PLANE.good("huge_pages", value, sentence);
     }
     // A gibibyte in all, which is what DPDK's examples take.
-    let pages = (1u64 << 30).div_ceil(smallest.octets).max(1);
-    let file = format!("/{SIZES}/hugepages-{}kB/nr_hugepages", smallest.octets / 1024);
+    let pages = (1u64 << 30).div_ceil(usual.octets).max(1);
+    let file = format!("/{SIZES}/hugepages-{}kB/nr_hugepages", usual.octets / 1024);
     let sentence = "none is free for programs that reserve them, as DPDK's do (linerate does not)";
     DATA_PLANE.advice(
         "huge_pages",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Network cards: how many CPUs share the receiving.
 
-use super::Host;
+use super::{Host, counted};
 use linerate_record::doctor::{Observation, Section};
 
 const DATA_PLANE: Section = Section::DataPlane;
@@ -29,7 +29,7 @@ fn queues(host: &Host, card: &str) -> Option<Observation> {
         mask.bytes().any(|b| !matches!(b, b'0' | b','))
     });
     let cpus = host.online.len().max(1);
-    let mut value = format!("{} for {cpus} CPUs", receiving.len());
+    let mut value = format!("{} for {}", receiving.len(), counted(cpus));
     if let Some(node) = host.root.number::<i32>(&format!("{CARDS}/{card}/device/numa_node")) {
         if node >= 0 {
             value += &format!(", on node {node}");

@@ -255,7 +255,7 @@ fn a_guest_is_told_what_its_host_does() {
     guest.says("isa", Verdict::Fact, "sse2", "");
     guest.says("steal", Verdict::Advice, "10.0 %", "");
     let ps = "ps -eo pcpu,pid,args --sort=-pcpu | head shows which; end them";
-    guest.says("load", Verdict::Advice, "2.50 on 1 CPUs", ps);
+    guest.says("load", Verdict::Advice, "2.50 on 1 CPU", ps);
     guest.says("isolated_cpus", Verdict::Fact, "none", "");
     for name in ["governor", "clocksource", "cores", "caches", "irq_affinity", "huge_pages"] {
         guest.says(name, Verdict::Unknown, "", "");
@@ -294,6 +294,29 @@ fn boards_of_other_makers() {
     pi.is_silent_about("timestamp_counter");
     let g4 = Machine::new(&[("proc/cpuinfo", crate::cpuinfo::samples::POWER_MAC_G4)]);
     g4.says("isa", Verdict::Fact, "altivec", "");
+}
+
+/// An emulated board with a Cortex-A57: caches without sizes, huge pages of 64 KiB beside the usual.
+#[test]
+fn what_a_kernel_half_tells_is_not_told() {
+    let pages = |kib: u32| format!("sys/kernel/mm/hugepages/hugepages-{kib}kB");
+    let board = Machine::new(&[
+        ("sys/devices/system/cpu/online", "0"),
+        ("sys/devices/system/cpu/cpu0/cache/index0/level", "1"),
+        ("sys/devices/system/cpu/cpu0/cache/index0/type", "Data"),
+        ("proc/meminfo", "MemTotal: 500000 kB\nHugepagesize:       2048 kB"),
+        (&format!("{}/nr_hugepages", pages(64)), "0"),
+        (&format!("{}/free_hugepages", pages(64)), "0"),
+        (&format!("{}/nr_hugepages", pages(2048)), "0"),
+        (&format!("{}/free_hugepages", pages(2048)), "0"),
+    ]);
+    board.says("caches", Verdict::Unknown, "", "");
+    board.says(
+        "huge_pages",
+        Verdict::Advice,
+        "0 of 0 (64 KiB), 0 of 0 (2 MiB)",
+        "echo 512 | sudo tee /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages",
+    );
 }
 
 #[test]
