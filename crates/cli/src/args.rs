@@ -2,6 +2,7 @@
 //! The command line.
 
 use crate::doctor::DoctorArgs;
+use crate::regions::RegionsArgs;
 use crate::stat::StatArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use linerate_kernelbench::cases::SIZE_MAX;
@@ -35,6 +36,8 @@ pub(crate) enum Command {
     Stat(StatArgs),
     /// Find out what this machine can measure and run, and which commands unlock the rest
     Doctor(DoctorArgs),
+    /// Show what a program recorded about its own regions
+    Regions(RegionsArgs),
     /// List the stages a path can use, their parameters, and what they forbid
     Stages(StagesArgs),
     /// Print the JSON schema of a format

@@ -14,6 +14,7 @@ mod kernels;
 mod load;
 mod processors;
 mod progress;
+mod regions;
 mod run;
 mod schema;
 mod stages;
@@ -62,6 +63,7 @@ fn answer(cli: &Cli) -> Result<Answer, Failure> {
         Command::Kernels(args) => kernels::kernels(args),
         Command::Stat(args) => stat::stat(args),
         Command::Doctor(args) => doctor::doctor(args),
+        Command::Regions(args) => regions::regions(args),
         Command::Stages(args) => emit::print(&stages::stages(args)?),
         Command::Schema(args) => emit::print(&schema::schema(args)?),
     }

@@ -13,6 +13,7 @@ mod kernels;
 mod odd_packets;
 mod placement;
 mod records;
+mod regions;
 mod rig;
 mod stat;
 mod status;

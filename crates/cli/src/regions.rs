@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `linerate regions`: what a program recorded about its own regions.
+
+use crate::emit::{self, Answer};
+use crate::failure::Failure;
+use clap::Args;
+use linerate_record::{Body, Record};
+use std::fs;
+use std::path::PathBuf;
+
+const AFTER: &str = "\
+A program that calls linerate_regions (Rust) or liblinerate_regions (C) writes the record when told
+where:
+
+  LINERATE_REGIONS=regions.json LINERATE_REGIONS_EVENTS=instructions,cycles ./program
+  linerate regions regions.json";
+
+/// `linerate regions`.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER)]
+pub(crate) struct RegionsArgs {
+    /// The record
+    #[arg(value_name = "RECORD.json")]
+    file: PathBuf,
+}
+
+/// Reads a record of regions, and prints it as a table.
+pub(crate) fn regions(args: &RegionsArgs) -> Result<Answer, Failure> {
+    let name = args.file.display();
+    let json = fs::read_to_string(&args.file).map_err(|error| {
+        Failure::new(format!("{name}: {error}; a program writes it with LINERATE_REGIONS={name}"))
+    })?;
+    let record =
+        Record::from_json(&json).map_err(|error| Failure::new(format!("{name}: {error}")))?;
+    let Body::Regions(report) = &record.body else {
+        return Err(Failure::new(format!(
+            "{name} is a record of another kind; name one that a program wrote about its regions"
+        )));
+    };
+    emit::print(&linerate_report::regions(report, &emit::style(emit::WHOLE)))
+}

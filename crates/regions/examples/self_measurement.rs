@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A program that measures itself: a matrix product or a pointer chase, a region around all of it
+//! and one around the part that matters. Run it under `linerate stat`, and the same work is counted
+//! from inside and from outside.
+//!
+//! `cargo run --release -p linerate-regions --example self_measurement -- matmul 300`
+//!
+//! with `matmul N` (N x N numbers of 32 bits, the textbook's loops), `chase N` (N steps through 8 MiB
+//! in random order) or `nothing 0`. Where the record goes and what is counted, the environment says:
+//! see `Options::from_environment`.
+
+use linerate_regions::{Options, Regions, Thread};
+use std::hint::black_box;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let size = words.get(1).and_then(|size| size.parse().ok());
+    let regions = Regions::new(&Options::from_environment());
+    let thread = regions.thread();
+    let all = thread.enter(regions.region("program"));
+    match (words.first().map(String::as_str), size) {
+        (Some("matmul"), Some(size)) => matmul(&regions, &thread, size),
+        (Some("chase"), Some(steps)) => chase(&regions, &thread, steps),
+        (Some("nothing"), Some(_)) => {}
+        _ => {
+            eprintln!("usage: self_measurement matmul|chase|nothing N");
+            return ExitCode::from(2);
+        }
+    }
+    drop(all);
+    match regions.finish() {
+        Ok(_) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("self_measurement: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn matmul(regions: &Regions, thread: &Thread, size: usize) {
+    let a: Vec<f32> = (0..size * size).map(|i| (i % 7) as f32).collect();
+    let b: Vec<f32> = (0..size * size).map(|i| (i % 5) as f32).collect();
+    let mut product = vec![0.0; size * size];
+    let inside = thread.enter(regions.region("work"));
+    multiply(black_box(&a), black_box(&b), &mut product, size);
+    inside.add_units((size * size * size) as u64);
+    black_box(&product);
+}
+
+/// The textbook's order: the innermost loop walks down a column of `b`.
+#[inline(never)]
+fn multiply(a: &[f32], b: &[f32], product: &mut [f32], size: usize) {
+    for i in 0..size {
+        for j in 0..size {
+            let terms = (0..size).map(|k| a[i * size + k] * b[k * size + j]);
+            product[i * size + j] = terms.sum();
+        }
+    }
+}
+
+fn chase(regions: &Regions, thread: &Thread, steps: usize) {
+    const PLACES: usize = 1 << 21;
+    let mut next: Vec<u32> = (0..PLACES as u32).collect();
+    // Sattolo's shuffle: one cycle through all places. The numbers are Knuth's MMIX generator.
+    let mut random = 1u64;
+    for last in (1..PLACES).rev() {
+        random =
+            random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        next.swap(last, (random >> 33) as usize % last);
+    }
+    let inside = thread.enter(regions.region("work"));
+    black_box(follow(black_box(&next), steps));
+    inside.add_units(steps as u64);
+}
+
+#[inline(never)]
+fn follow(next: &[u32], steps: usize) -> u32 {
+    (0..steps).fold(0, |place, _| next[place as usize])
+}
