@@ -274,13 +274,14 @@ fn interval(value: f64, variance: Variance, is_positive: bool, n: u64) -> Estima
 }
 
 /// What Student's t exceeds with a probability of 2.5 %: between the degrees of freedom of the
-/// usual table, linear in their reciprocal, which is right within 0.3 %.
-fn student(freedom: f64) -> f64 {
-    const TABLE: [(f64, f64); 14] = [
+/// usual table, linear in their reciprocal, which is right within 1 %.
+pub(super) fn student(freedom: f64) -> f64 {
+    const TABLE: [(f64, f64); 15] = [
         (1.0, 12.706),
         (1.2, 8.649),
         (1.5, 6.017),
         (2.0, 4.303),
+        (2.5, 3.575),
         (3.0, 3.182),
         (4.0, 2.776),
         (5.0, 2.571),

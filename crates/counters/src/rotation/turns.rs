@@ -9,6 +9,7 @@ use std::time::Duration;
 pub struct Turns {
     random: fastrand::Rng,
     slice: Duration,
+    /// Whose turn it is in this round, the last first.
     round: Vec<usize>,
     left: usize,
 }

@@ -9,6 +9,10 @@
 //! with several sets, for each event: if every other set takes it as well, it is always counted
 //! ```
 //!
+//! Some drivers leave events out of that judgement that nobody will enable (`validate_event` of
+//! Linux' drivers/perf/arm_pmu.c): a leader that is stopped would be one event too many. Hence
+//! leaders that wait for execve(2), which does not come while they are open.
+//!
 //! The kernel judges a group as if nobody else counted. The counter that its watchdog holds is
 //! therefore asked for along with every set.
 
@@ -81,12 +85,13 @@ impl Packer<'_> {
                 continue;
             }
             // It could be opened alone a moment ago; if not now, the session will say why.
-            let Ok(leader) = self.opener.open(&self.requests[event], self.target, None) else {
+            let leader = Request { enable_on_exec: true, ..self.requests[event] };
+            let Ok(leader) = self.opener.open(&leader, self.target, None) else {
                 continue;
             };
             let mut trial = Trial { events: vec![event], members: Vec::new(), leader };
             if self.is_watchdog_on {
-                self.adds(&Request { disabled: false, ..Request::new(WATCHDOG) }, &mut trial);
+                self.adds(&Request { selector: WATCHDOG, ..self.member(event) }, &mut trial);
             }
             fits &= base.is_none_or(|base| self.adds(&self.member(base), &mut trial));
             trials.push(trial);

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Synthetic loads with known totals, counted in turns.
+//!
+//! A load is a sequence of steps of 0.1 ms with packets, instructions and misses. Misses come mostly
+//! with packets, instructions also with idle polling. Everything is drawn from a seed.
+
+use linerate_counters::rotation::{Counts, Plan, Slice, Slices, Turns, Whole};
+use std::f64::consts::TAU;
+use std::time::Duration;
+
+/// Steps in a millisecond.
+pub(crate) const STEPS_PER_MS: usize = 10;
+
+/// A load that is drawn for so many steps.
+pub(crate) struct Load {
+    /// A word for tables.
+    pub(crate) name: &'static str,
+    /// What it does.
+    pub(crate) prose: &'static str,
+    draw: fn(&mut Draw<'_>),
+}
+
+/// The rates of one step.
+#[derive(Clone, Copy)]
+struct Rates {
+    packets: f64,
+    misses_per_packet: f64,
+    instructions_per_packet: f64,
+    idle_instructions: f64,
+}
+
+/// Ordinary work: 10 packets in 0.1 ms, 300 instructions and 4 misses each.
+const WORK: Rates = Rates {
+    packets: 10.0,
+    misses_per_packet: 4.0,
+    instructions_per_packet: 300.0,
+    idle_instructions: 0.0,
+};
+
+/// Polling without packets.
+const IDLE: Rates = Rates { packets: 0.0, idle_instructions: 8000.0, ..WORK };
+
+/// Where a load is drawn to.
+struct Draw<'a> {
+    random: &'a mut fastrand::Rng,
+    steps: usize,
+    trace: Trace,
+}
+
+/// Sums of a load from its start to each step.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Trace {
+    /// Packets.
+    pub(crate) packets: Vec<f64>,
+    /// Instructions, misses.
+    pub(crate) events: [Vec<f64>; 2],
+}
+
+impl Draw<'_> {
+    fn ms(&self, at: usize) -> f64 {
+        at as f64 / STEPS_PER_MS as f64
+    }
+
+    /// About normal: mean 0, standard deviation 1 (12 uniform numbers would be the usual way; 4 do).
+    fn noise(&mut self) -> f64 {
+        let sum: f64 = (0..4).map(|_| self.random.f64() - 0.5).sum();
+        sum * 3f64.sqrt()
+    }
+
+    fn chance(&mut self, probability: f64) -> bool {
+        self.random.f64() < probability
+    }
+
+    /// Draws one step: packets vary by 15 %, what each costs by 10 and 30 %; idle polling misses
+    /// the cache now and then.
+    fn step(&mut self, rates: Rates) {
+        let packets = rates.packets * (1.0 + 0.15 * self.noise()).max(0.0);
+        let instructions = packets * rates.instructions_per_packet * (1.0 + 0.1 * self.noise())
+            + rates.idle_instructions;
+        let misses = packets * rates.misses_per_packet * (1.0 + 0.3 * self.noise()).max(0.0)
+            + rates.idle_instructions * 2e-5;
+        let Trace { packets: sums, events } = &mut self.trace;
+        sums.push(sums.last().unwrap_or(&0.0) + packets);
+        for (sums, count) in events.iter_mut().zip([instructions, misses]) {
+            sums.push(sums.last().unwrap_or(&0.0) + count);
+        }
+    }
+
+    /// Steps of which `rates` says what happens at so many ms.
+    fn by_time(&mut self, rates: impl Fn(f64) -> Rates) {
+        for at in 0..self.steps {
+            self.step(rates(self.ms(at)));
+        }
+    }
+
+    /// Work for the first `share` of every `period` ms, else idle polling; begun anywhere.
+    fn periodic(&mut self, period: f64, share: f64) {
+        let phase = self.random.f64();
+        self.by_time(|ms| if (ms / period + phase).fract() < share { WORK } else { IDLE });
+    }
+
+    /// Work and idle polling in turns, each as long as exponentially distributed about a mean in ms.
+    fn bursts(&mut self, work_ms: f64, idle_ms: f64) {
+        let mut works = self.chance(work_ms / (work_ms + idle_ms));
+        for _ in 0..self.steps {
+            let mean = if works { work_ms } else { idle_ms };
+            works ^= self.chance(1.0 / (mean * STEPS_PER_MS as f64));
+            self.step(if works { WORK } else { IDLE });
+        }
+    }
+
+    /// Work whose misses per packet are `times` as many in events of `length_ms` that come as
+    /// radioactive decays do, every `every_ms` on average.
+    fn spikes(&mut self, every_ms: f64, length_ms: f64, times: f64) {
+        let mut left = 0;
+        for _ in 0..self.steps {
+            if self.chance(1.0 / (every_ms * STEPS_PER_MS as f64)) {
+                left = (length_ms * STEPS_PER_MS as f64) as usize;
+            }
+            let factor = if left > 0 { times } else { 1.0 };
+            left = left.saturating_sub(1);
+            self.step(Rates { misses_per_packet: WORK.misses_per_packet * factor, ..WORK });
+        }
+    }
+
+    /// A logarithm of the rate that wanders about 0 with a memory of `memory_ms` and a standard
+    /// deviation of `spread`.
+    fn wander(&mut self, memory_ms: f64, spread: f64) {
+        let keep = (-1.0 / (memory_ms * STEPS_PER_MS as f64)).exp();
+        let mut x = spread * self.noise();
+        for _ in 0..self.steps {
+            x = keep * x + spread * (1.0 - keep * keep).sqrt() * self.noise();
+            self.step(Rates { packets: WORK.packets * x.exp(), ..WORK });
+        }
+    }
+}
+
+/// All loads. With four sets and slices of 2 ms, a round is 16 ms on average.
+pub(crate) const LOADS: [Load; 18] = [
+    Load { name: "steady", prose: "always the same", draw: |d| d.by_time(|_| WORK) },
+    Load {
+        name: "phases",
+        prose: "three phases of different work, changing at any time",
+        draw: |d| {
+            let cut = |d: &mut Draw<'_>| d.random.f64() * d.ms(d.steps);
+            let (a, b) = (cut(d), cut(d));
+            let phase = |packets, misses_per_packet, instructions_per_packet| Rates {
+                packets,
+                misses_per_packet,
+                instructions_per_packet,
+                idle_instructions: 0.0,
+            };
+            let phases = [phase(10.0, 0.5, 300.0), phase(6.0, 6.0, 500.0), phase(14.0, 2.0, 250.0)];
+            d.by_time(|ms| phases[usize::from(ms > a) + usize::from(ms > b)]);
+        },
+    },
+    Load {
+        name: "ramp",
+        prose: "packets grow threefold from start to end, misses per packet twofold",
+        draw: |d| {
+            let whole = d.ms(d.steps);
+            d.by_time(|ms| Rates {
+                packets: 5.0 + 10.0 * ms / whole,
+                misses_per_packet: 2.0 + 2.0 * ms / whole,
+                ..WORK
+            });
+        },
+    },
+    Load {
+        name: "warm-up",
+        prose: "10 times the misses at first, halved every 30 ms",
+        draw: |d| {
+            d.by_time(|ms| Rates {
+                misses_per_packet: 4.0 * (1.0 + 9.0 * (-ms / 43.0).exp()),
+                ..WORK
+            });
+        },
+    },
+    Load { name: "bursts 20/10", prose: "work 20 ms, idle 10 ms", draw: |d| d.bursts(20.0, 10.0) },
+    Load { name: "bursts 2/6", prose: "work 2 ms, idle 6 ms", draw: |d| d.bursts(2.0, 6.0) },
+    Load { name: "bursts 0.5/2", prose: "work 0.5 ms, idle 2 ms", draw: |d| d.bursts(0.5, 2.0) },
+    Load { name: "period 2 ms", prose: "a slice: work 1/4", draw: |d| d.periodic(2.0, 0.25) },
+    Load { name: "period 4 ms", prose: "two slices: work 1/2", draw: |d| d.periodic(4.0, 0.5) },
+    Load { name: "period 8 ms", prose: "half a round: work 1/4", draw: |d| d.periodic(8.0, 0.25) },
+    Load { name: "period 16 ms", prose: "a round: work 1/4", draw: |d| d.periodic(16.0, 0.25) },
+    Load { name: "period 32 ms", prose: "two rounds: work 1/4", draw: |d| d.periodic(32.0, 0.25) },
+    Load {
+        name: "period 400 ms",
+        prose: "a round of rpistat's: work 1/4",
+        draw: |d| d.periodic(400.0, 0.25),
+    },
+    Load {
+        name: "sine 20 ms",
+        prose: "packets swing by 80 % at 50 Hz",
+        draw: |d| {
+            let phase = d.random.f64() * TAU;
+            d.by_time(|ms| Rates {
+                packets: 10.0 * (1.0 + 0.8 * (TAU * ms / 20.0 + phase).sin()),
+                ..WORK
+            });
+        },
+    },
+    Load {
+        name: "spikes",
+        prose: "every 2.5 ms on average, for 0.2 ms, 6 times the misses",
+        draw: |d| d.spikes(2.5, 0.2, 6.0),
+    },
+    Load {
+        name: "rare spikes",
+        prose: "every 25 ms on average, for 0.5 ms, 30 times the misses",
+        draw: |d| d.spikes(25.0, 0.5, 30.0),
+    },
+    Load { name: "wander 1 ms", prose: "lognormal, forgets in 1 ms", draw: |d| d.wander(1.0, 0.8) },
+    Load {
+        name: "wander 50 ms",
+        prose: "lognormal, forgets in 50 ms",
+        draw: |d| d.wander(50.0, 0.8),
+    },
+];
+
+impl Load {
+    /// Draws `ms` of the load.
+    pub(crate) fn trace(&self, ms: usize, random: &mut fastrand::Rng) -> Trace {
+        let mut draw = Draw { random, steps: ms * STEPS_PER_MS, trace: Trace::default() };
+        (self.draw)(&mut draw);
+        draw.trace
+    }
+}
+
+/// What scaled counts go by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Base {
+    /// Time on the processor.
+    Time,
+    /// Packets, always counted.
+    Packets,
+}
+
+/// Sums at the end of a step.
+fn at(sums: &[f64], step: usize) -> f64 {
+    if step == 0 { 0.0 } else { sums[step - 1] }
+}
+
+fn between(sums: &[f64], from: usize, to: usize) -> f64 {
+    at(sums, to) - at(sums, from)
+}
+
+/// As a counter shows it: whole numbers.
+fn counted(sums: &[f64], from: usize, to: usize) -> u64 {
+    at(sums, to).round() as u64 - at(sums, from).round() as u64
+}
+
+const NS_PER_STEP: u64 = 1_000_000 / STEPS_PER_MS as u64;
+
+impl Trace {
+    fn steps(&self) -> usize {
+        self.packets.len()
+    }
+
+    /// The true total of an event.
+    pub(crate) fn total(&self, event: usize) -> f64 {
+        at(&self.events[event], self.steps())
+    }
+
+    fn base(&self, base: Base, from: usize, to: usize) -> f64 {
+        match base {
+            Base::Time => (to - from) as f64,
+            Base::Packets => between(&self.packets, from, to),
+        }
+    }
+
+    /// Counts in turns: set 0 has the instructions, all other sets the misses. Whoever turns the
+    /// sets is late by up to 0.2 ms, and sometimes by much more, mostly when there is work.
+    pub(crate) fn rotate(
+        &self,
+        sets: usize,
+        slice_ms: f64,
+        base: Base,
+        random: &mut fastrand::Rng,
+    ) -> Counts {
+        let plan = Plan {
+            always: Vec::new(),
+            sets: (0..sets).map(|set| vec![set]).collect(),
+            slice: Duration::from_secs_f64(slice_ms / 1000.0),
+        };
+        let mut turns = Turns::new(&plan, random.u64(..));
+        let mut slices = Slices::new(&plan);
+        let mut from = 0;
+        while from < self.steps() {
+            let turn = turns.next_turn();
+            let mut to = from + (turn.length.as_secs_f64() * 1000.0 * STEPS_PER_MS as f64) as usize;
+            to += random.usize(0..=2 * STEPS_PER_MS / 10);
+            let is_working = to < self.steps() && between(&self.packets, to, to + 1) > 1.0;
+            if is_working && random.f64() < 0.02 {
+                to += random.usize(0..5 * STEPS_PER_MS);
+            }
+            let to = to.max(from + 1).min(self.steps());
+            slices.add(&Slice {
+                set: turn.set,
+                counts: &[counted(&self.events[usize::from(turn.set > 0)], from, to)],
+                base: self.base(base, from, to),
+                running_ns: (to - from) as u64 * NS_PER_STEP,
+            });
+            from = to;
+        }
+        let whole = Whole {
+            always: &[],
+            base: self.base(base, 0, self.steps()),
+            enabled_ns: self.steps() as u64 * NS_PER_STEP,
+        };
+        slices.counts(sets, &plan, &whole)
+    }
+
+    /// As rpistat counts: four sets for 100 ms each, always in the same order, scaled by time. The
+    /// estimate of the misses, which one of the sets counts, and half of the interval that follows
+    /// if slices are taken for independent samples (infinite for a single one); `None` if the run
+    /// ends before that set's turn.
+    pub(crate) fn round_robin(&self, random: &mut fastrand::Rng) -> Option<(f64, f64)> {
+        let (sets, length) = (4, 100 * STEPS_PER_MS);
+        let starts = (random.usize(0..sets) * length..self.steps()).step_by(sets * length);
+        let samples: Vec<(f64, f64)> = starts
+            .map(|from| (from, (from + length).min(self.steps())))
+            .map(|(from, to)| (between(&self.events[1], from, to), (to - from) as f64))
+            .collect();
+        let sum = |(a, b): (f64, f64), (c, d): &(f64, f64)| (a + c, b + d);
+        let (count, time) = samples.iter().fold((0.0, 0.0), sum);
+        let (n, rate, all) = (samples.len(), count / time, self.steps() as f64);
+        if n < 2 {
+            return (n == 1).then_some((rate * all, f64::INFINITY));
+        }
+        let squares: f64 = samples.iter().map(|(c, d)| (c - rate * d).powi(2)).sum();
+        let variance = n as f64 * squares / (n - 1) as f64 * (1.0 - time / all);
+        // Of Student's t, for 2 to 6 slices.
+        let student = [12.71, 4.30, 3.18, 2.78, 2.57][(n - 2).min(4)];
+        Some((rate * all, student * variance.sqrt() * all / time))
+    }
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How far estimates are off, and how often their intervals hold the truth.
+
+use crate::simulation::{Base, Load};
+use linerate_record::stats::{Estimate, quantile};
+
+/// Of many runs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    errors: Vec<f64>,
+    covered: usize,
+    bounded: usize,
+}
+
+impl Tally {
+    fn note(&mut self, truth: f64, estimate: &Estimate) {
+        self.errors.push((estimate.value / truth - 1.0).abs());
+        let is_bounded = estimate.low.is_finite() && estimate.high.is_finite();
+        self.bounded += usize::from(is_bounded);
+        let holds = estimate.low <= truth && truth <= estimate.high;
+        self.covered += usize::from(is_bounded && holds);
+    }
+
+    /// The error that 95 % of the runs stay below, as a share of the truth.
+    pub(crate) fn p95_error(&self) -> f64 {
+        quantile(&self.errors, 0.95).expect("there were runs")
+    }
+
+    /// The share of intervals that hold the truth, of those with two ends.
+    pub(crate) fn coverage(&self) -> f64 {
+        self.covered as f64 / self.bounded as f64
+    }
+}
+
+/// What the runs of one load gave.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Outcome {
+    /// Misses, scaled by time.
+    pub(crate) by_time: Tally,
+    /// Misses, scaled by packets: per unit of work.
+    pub(crate) by_packets: Tally,
+    /// Misses per thousand instructions, which another set counts; scaled by time.
+    pub(crate) per_instruction: Tally,
+    /// Misses as rpistat counts them.
+    pub(crate) round_robin: Tally,
+}
+
+/// How a load is counted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setting {
+    /// Sets that take turns.
+    pub(crate) sets: usize,
+    /// The nominal length of a slice.
+    pub(crate) slice_ms: f64,
+    /// How long a run is.
+    pub(crate) run_ms: usize,
+    /// How many there are.
+    pub(crate) runs: usize,
+}
+
+/// Counts a load again and again. All sets but the first count the same event, so that each run
+/// tells several times how its estimate is off.
+pub(crate) fn outcome(load: &Load, setting: Setting) -> Outcome {
+    let Setting { sets, slice_ms, run_ms, runs } = setting;
+    let mut random = fastrand::Rng::with_seed(setting.seed());
+    let mut outcome = Outcome::default();
+    for _ in 0..runs {
+        let trace = load.trace(run_ms, &mut random);
+        let [instructions, misses] = [0, 1].map(|event| trace.total(event));
+        let by_time = trace.rotate(sets, slice_ms, Base::Time, &mut random);
+        let by_packets = trace.rotate(sets, slice_ms, Base::Packets, &mut random);
+        for set in 1..sets {
+            for (counts, tally) in
+                [(&by_time, &mut outcome.by_time), (&by_packets, &mut outcome.by_packets)]
+            {
+                let event = counts.events[set].expect("every set had its turns");
+                tally.note(misses, &event.estimate);
+            }
+        }
+        let ratio = by_time.derive(|events| Some(1000.0 * events[1] / events[0]));
+        let ratio = ratio.expect("there were instructions");
+        outcome.per_instruction.note(1000.0 * misses / instructions, &ratio);
+        if let Some((value, half)) = trace.round_robin(&mut random) {
+            let (low, high) = (value - half, value + half);
+            let estimate = Estimate { value, low, high, confidence: 0.95, n: 1 };
+            outcome.round_robin.note(misses, &estimate);
+        }
+    }
+    outcome
+}
+
+impl Setting {
+    fn seed(&self) -> u64 {
+        (self.sets * 1_000_000 + self.run_ms) as u64
+    }
+}

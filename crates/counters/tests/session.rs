@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Sessions on a made-up processor: hardware events are page faults or the task clock of the real
+//! kernel, but a group takes only as many of them as there are counters.
+
+use linerate_counters::event::{Class, Event};
+use linerate_counters::opener::{Kernel, Opener};
+use linerate_counters::refusal::Cause;
+use linerate_counters::session::{Options, Scope, Session};
+use linerate_counters::surroundings::Surroundings;
+use linerate_linux::perf::{self, HARDWARE, OpenError, RAW, Request, SOFTWARE, Selector, Target};
+use linerate_linux::{child, errno, thread_id};
+use linerate_record::Tier;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::hint::black_box;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What the made-up processor calls the task clock, page faults, and an event with its own counter.
+const CLOCK: u64 = 0x100;
+const FAULTS: u64 = 0x200;
+const OWN: u64 = 0x300;
+
+/// A processor with so many counters.
+struct Pmu {
+    counters: usize,
+    /// Refuses a request before anything else is looked at.
+    refuse: fn(&Request) -> Option<i32>,
+    /// Hardware events in each group, by descriptors: the leader's, and the members'.
+    groups: Mutex<BTreeMap<String, Vec<String>>>,
+}
+
+impl Pmu {
+    fn new(counters: usize) -> Self {
+        Self::refusing(counters, |_| None)
+    }
+
+    fn refusing(counters: usize, refuse: fn(&Request) -> Option<i32>) -> Self {
+        Self { counters, refuse, groups: Mutex::default() }
+    }
+}
+
+/// The name of a descriptor: its number, and what it is now.
+fn descriptor(event: &perf::Event) -> String {
+    format!("{event:?}")
+}
+
+impl Opener for Pmu {
+    fn open(
+        &self,
+        request: &Request,
+        target: Target,
+        leader: Option<&perf::Event>,
+    ) -> Result<perf::Event, OpenError> {
+        if let Some(errno) = (self.refuse)(request) {
+            return Err(OpenError { errno });
+        }
+        let Selector { kind, config, .. } = request.selector;
+        let needs_counter = matches!(kind, RAW | HARDWARE) && config & !0xff != OWN;
+        let mut groups = self.groups.lock().unwrap();
+        let leader_name = leader.map(descriptor);
+        let taken = leader_name.iter().flat_map(|name| &groups[name]).count();
+        if needs_counter && taken >= self.counters {
+            return Err(OpenError { errno: errno::EINVAL });
+        }
+        let real = match config & !0xff {
+            _ if !matches!(kind, RAW | HARDWARE) => request.selector,
+            FAULTS => Selector::new(SOFTWARE, 2),
+            _ => Selector::new(SOFTWARE, 1),
+        };
+        let event = Kernel.open(&Request { selector: real, ..*request }, target, leader)?;
+        let name = descriptor(&event);
+        // A number that is given again belonged to an event that is closed.
+        groups.values_mut().for_each(|members| members.retain(|member| *member != name));
+        groups.insert(name.clone(), Vec::new());
+        if needs_counter {
+            groups.get_mut(&leader_name.unwrap_or(name.clone())).unwrap().push(name);
+        }
+        Ok(event)
+    }
+}
+
+fn event(name: &str, class: Class, kind: u32, config: u64) -> Event {
+    Event {
+        name: name.to_owned(),
+        native: None,
+        unit: "events",
+        class,
+        selector: Selector::new(kind, config),
+        is_user_only: false,
+    }
+}
+
+/// Several different hardware events that all count the same.
+fn hardware(what: u64, count: u64) -> Vec<Event> {
+    (0..count).map(|i| event(&format!("h{i}"), Class::Hardware, RAW, what + i)).collect()
+}
+
+fn software(name: &str, config: u64) -> Event {
+    event(name, Class::Software, SOFTWARE, config)
+}
+
+const TASK_CLOCK: u64 = 1;
+const PAGE_FAULTS: u64 = 2;
+const CONTEXT_SWITCHES: u64 = 3;
+
+/// One test at a time: descriptors are told apart by their numbers. `None` where this process may
+/// not even count its own page faults.
+fn alone() -> Option<MutexGuard<'static, ()>> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let guard = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let probe = Request::new(Selector::new(SOFTWARE, PAGE_FAULTS));
+    match Kernel.open(&probe, Target::CurrentThread, None) {
+        Ok(_) => Some(guard),
+        Err(error) => {
+            println!("SKIP: {error}");
+            None
+        }
+    }
+}
+
+fn open(pmu: &Pmu, events: &[Event], options: &Options) -> Session {
+    Session::open(pmu, &Surroundings::gather(), events, &Scope::CurrentThread, options)
+}
+
+/// Touches so many new pages, which stay, so that the next ones are new as well.
+fn fault(pages: usize) {
+    let mut memory = Vec::<u8>::with_capacity(pages * 4096);
+    for at in (0..pages * 4096).step_by(4096) {
+        memory.spare_capacity_mut()[at].write(1);
+    }
+    std::mem::forget(memory);
+}
+
+fn spin(time: Duration) {
+    let begin = Instant::now();
+    while begin.elapsed() < time {
+        black_box(0);
+    }
+}
+
+#[test]
+fn events_that_fit_are_one_set_and_counted_exactly() {
+    let Some(_alone) = alone() else { return };
+    let mut events = hardware(FAULTS, 3);
+    events.push(software("page_faults", PAGE_FAULTS));
+    let mut session = open(&Pmu::new(3), &events, &Options::default());
+    assert!(session.outcomes().iter().all(Result::is_ok), "{:?}", session.outcomes());
+    assert_eq!((&session.plan().sets, &session.plan().always), (&vec![vec![0, 1, 2]], &vec![3]));
+    assert!(!session.plan().is_rotating());
+    session.start().unwrap();
+    for _ in 0..5 {
+        fault(300);
+        session.turn();
+    }
+    let counts = session.finish();
+    let tallies: Vec<_> = counts.events.iter().map(|tally| tally.unwrap()).collect();
+    // Every event sees the same faults, but for those between the starts and stops of the groups.
+    let faults = tallies[3].raw;
+    assert!(tallies.iter().all(|tally| tally.raw.abs_diff(faults) <= 16), "{tallies:?}");
+    assert!(tallies.iter().all(|tally| !tally.is_scaled && tally.duty == 1.0), "{tallies:?}");
+    assert!(tallies.iter().all(|tally| tally.estimate.high == tally.raw as f64), "{tallies:?}");
+}
+
+#[test]
+fn events_that_do_not_fit_take_turns() {
+    let Some(_alone) = alone() else { return };
+    let mut events = hardware(CLOCK, 5);
+    events.push(software("task_clock_ns", TASK_CLOCK));
+    let options = Options { slice: Duration::from_micros(500), ..Options::default() };
+    let mut session = open(&Pmu::new(2), &events, &options);
+    assert_eq!(session.plan().sets, [vec![0, 1], vec![2, 3], vec![4]]);
+    let mut length = session.start().unwrap();
+    for _ in 0..600 {
+        spin(length);
+        length = session.turn();
+    }
+    let counts = session.finish();
+    assert_eq!(counts.slices, 601);
+    let truth = counts.events[5].unwrap().estimate.value;
+    for tally in &counts.events[..5] {
+        let tally = tally.unwrap();
+        assert!(tally.is_scaled && (0.25..0.42).contains(&tally.duty), "{tally:?}");
+        assert!(tally.periods.abs_diff(200) <= 2, "{tally:?}");
+        // Time by time: what is lost are the moments between two sets.
+        assert!((tally.estimate.value / truth - 1.0).abs() < 0.03, "{tally:?} {truth}");
+        assert!(tally.estimate.low.is_finite() && tally.estimate.high.is_finite());
+    }
+    let ratio = counts.derive(|events| Some(events[2] / events[4])).unwrap();
+    assert!((ratio.value - 1.0).abs() < 0.03, "{ratio:?}");
+}
+
+#[test]
+fn an_event_with_its_own_counter_is_always_counted() {
+    let Some(_alone) = alone() else { return };
+    let mut events = hardware(FAULTS, 4);
+    events.insert(1, event("own", Class::Hardware, RAW, OWN));
+    let session = open(&Pmu::new(2), &events, &Options::default());
+    assert_eq!((&session.plan().always, session.plan().sets.len()), (&vec![1], 2));
+    assert_eq!(session.plan().sets, [vec![0, 2], vec![3, 4]]);
+}
+
+#[test]
+fn what_counts_are_scaled_by_is_counted_beside_every_set() {
+    let Some(_alone) = alone() else { return };
+    let events = hardware(FAULTS, 4);
+    let options = Options { scale_by: Some(2), ..Options::default() };
+    let mut session = open(&Pmu::new(2), &events, &options);
+    assert_eq!((&session.plan().always, session.scaled_by()), (&vec![2], Some(2)));
+    assert_eq!(session.plan().sets, [vec![0], vec![1], vec![3]]);
+    session.start().unwrap();
+    for _ in 0..60 {
+        fault(50);
+        session.turn();
+    }
+    let counts = session.finish();
+    let faults = counts.events[2].unwrap();
+    assert!(!faults.is_scaled && faults.raw >= 3000, "{faults:?}");
+    for event in [0, 1, 3] {
+        let tally = counts.events[event].unwrap();
+        // Faults by faults.
+        let share = tally.estimate.value / faults.raw as f64;
+        assert!(tally.is_scaled && (0.9..1.1).contains(&share), "{tally:?} {faults:?}");
+    }
+    // With one counter there is no room beside a set: time it is.
+    let session = open(&Pmu::new(1), &events, &options);
+    assert_eq!((session.scaled_by(), session.plan().sets.len()), (None, 4));
+}
+
+#[test]
+fn the_watchdog_has_a_counter_of_its_own() {
+    let Some(_alone) = alone() else { return };
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("proc/sys/kernel");
+    std::fs::create_dir_all(&folder).unwrap();
+    let sets = |watchdog: &str| {
+        std::fs::write(folder.join("nmi_watchdog"), watchdog).unwrap();
+        let (pmu, around) = (Pmu::new(3), Surroundings::from(root.path()));
+        let events = hardware(FAULTS, 3);
+        let scope = Scope::CurrentThread;
+        let session = Session::open(&pmu, &around, &events, &scope, &Options::default());
+        session.plan().sets.len()
+    };
+    assert_eq!((sets("0\n"), sets("1\n")), (1, 2));
+}
+
+#[test]
+fn a_refused_event_keeps_no_other_from_being_counted() {
+    let Some(_alone) = alone() else { return };
+    let pmu = Pmu::refusing(4, |request| {
+        (request.selector.config == FAULTS + 1).then_some(errno::ENOENT)
+    });
+    let mut session = open(&pmu, &hardware(FAULTS, 3), &Options::default());
+    let refused: Vec<bool> = session.outcomes().iter().map(Result::is_err).collect();
+    assert_eq!(refused, [false, true, false]);
+    session.start().unwrap();
+    fault(100);
+    let counts = session.finish();
+    assert!(counts.events[1].is_none());
+    assert!([0, 2].iter().all(|&event| counts.events[event].unwrap().raw >= 100));
+    assert_eq!(session.tier(), Some(Tier::Hw));
+}
+
+#[test]
+fn where_the_kernel_may_not_be_counted_user_mode_is() {
+    let Some(_alone) = alone() else { return };
+    let forbidden: fn(&Request) -> Option<i32> =
+        |request| (!request.exclude_kernel).then_some(errno::EACCES);
+    let mut events = hardware(FAULTS, 1);
+    events.push(software("task_clock_ns", TASK_CLOCK));
+    events.push(software("page_faults", PAGE_FAULTS));
+    events.push(software("context_switches", CONTEXT_SWITCHES));
+    let session = open(&Pmu::refusing(4, forbidden), &events, &Options::default());
+    assert_eq!(session.tier(), Some(Tier::User));
+    let user_only: Vec<bool> = (0..3).map(|event| session.is_user_only(event)).collect();
+    assert_eq!(user_only, [true, false, true]);
+    // Context switches happen in the kernel: 0 would be a lie.
+    let refused: Vec<bool> = session.outcomes().iter().map(Result::is_err).collect();
+    assert_eq!(refused, [false, false, false, true]);
+    let asked = Options { user_only: Some(false), ..Options::default() };
+    let session = open(&Pmu::refusing(4, forbidden), &events, &asked);
+    assert!(session.outcomes()[0].is_err() && session.tier().is_none());
+}
+
+#[test]
+fn user_mode_of_what_happens_in_the_kernel_is_refused() {
+    let Some(_alone) = alone() else { return };
+    let events = [Event { is_user_only: true, ..software("context_switches", CONTEXT_SWITCHES) }];
+    let session = open(&Pmu::new(1), &events, &Options::default());
+    let refusal = session.outcomes()[0].as_ref().unwrap_err();
+    assert_eq!(refusal.cause, Cause::UnsupportedEvent);
+    assert!(refusal.sentence.contains("context_switches"), "{refusal:?}");
+    let asked = Options { user_only: Some(true), ..Options::default() };
+    let session = open(&Pmu::new(1), &hardware(FAULTS, 1), &asked);
+    assert_eq!((session.tier(), session.is_user_only(0)), (Some(Tier::User), true));
+}
+
+/// As an ARM1176 does.
+#[test]
+fn a_processor_that_cannot_leave_modes_out_counts_all_of_them() {
+    let Some(_alone) = alone() else { return };
+    let pmu = Pmu::refusing(2, |request| {
+        let leaves_out = request.exclude_hypervisor && request.selector.kind == RAW;
+        leaves_out.then_some(errno::EOPNOTSUPP)
+    });
+    let session = open(&pmu, &hardware(FAULTS, 3), &Options::default());
+    assert!(session.outcomes().iter().all(Result::is_ok), "{:?}", session.outcomes());
+    assert_eq!(session.plan().sets.len(), 2);
+}
+
+#[test]
+fn a_set_whose_turn_never_came_is_not_zero() {
+    let Some(_alone) = alone() else { return };
+    let mut session = open(&Pmu::new(1), &hardware(FAULTS, 3), &Options::default());
+    session.start().unwrap();
+    fault(100);
+    let counts = session.finish();
+    let counted: Vec<bool> = counts.events.iter().map(Option::is_some).collect();
+    assert_eq!(counted.iter().filter(|&&counted| counted).count(), 1);
+    for (outcome, counted) in session.outcomes().iter().zip(counted) {
+        let cause = outcome.as_ref().err().map(|refusal| refusal.cause);
+        let never = [Cause::NeverScheduled, Cause::WatchdogHoldsCounter];
+        assert!(counted == cause.is_none() && cause.is_none_or(|cause| never.contains(&cause)));
+    }
+}
+
+#[test]
+fn laps_add_up() {
+    let Some(_alone) = alone() else { return };
+    let mut events = hardware(FAULTS, 2);
+    events.push(software("page_faults", PAGE_FAULTS));
+    let mut session = open(&Pmu::new(2), &events, &Options::default());
+    session.start().unwrap();
+    let laps: Vec<u64> = [100, 300, 0]
+        .map(|pages| {
+            fault(pages);
+            session.lap().events[2].unwrap().raw
+        })
+        .to_vec();
+    assert!(laps[0] >= 100 && laps[1] >= 300 && laps[2] < 100, "{laps:?}");
+    let whole = session.finish().events[2].unwrap().raw;
+    assert!(whole.abs_diff(laps.iter().sum()) <= 16, "{whole} {laps:?}");
+}
+
+fn held(script: &str) -> child::Held {
+    let arguments: Vec<OsString> = ["-c", script].map(OsString::from).to_vec();
+    child::fork_held(OsStr::new("sh"), &arguments).unwrap()
+}
+
+/// What a script counts, on a processor with so many counters for four events.
+fn counted(script: &str, counters: usize, slice: Duration) -> (Session, Vec<u64>) {
+    let child = held(script);
+    let mut events = hardware(CLOCK, 4);
+    events.push(software("page_faults", PAGE_FAULTS));
+    let options = Options { slice, ..Options::default() };
+    let (pmu, around) = (Pmu::new(counters), Surroundings::gather());
+    let mut session = Session::open(&pmu, &around, &events, &Scope::Held(child.pid()), &options);
+    let mut length = session.start().unwrap();
+    let mut child = child.release().unwrap();
+    while child.wait_timeout(length).is_none() {
+        length = session.turn();
+    }
+    let counts = session.finish();
+    let raw = counts.events.iter().map(|tally| tally.map_or(0, |tally| tally.raw)).collect();
+    (session, raw)
+}
+
+#[test]
+fn a_command_is_counted_from_its_first_instruction_with_its_children() {
+    let Some(_alone) = alone() else { return };
+    let (session, one) = counted("exec sh -c :", 4, Duration::from_millis(2));
+    assert!(session.outcomes().iter().all(Result::is_ok));
+    let (_, four) = counted("for i in 1 2 3; do sh -c :; done; :", 4, Duration::from_millis(2));
+    // A shell takes some 60 page faults to start; the clocks run with it.
+    assert!(one[4] >= 30 && one[..4].iter().all(|&ns| ns > 100_000), "{one:?}");
+    assert!(four[4] > one[4] && four[0] > one[0], "{one:?} {four:?}");
+}
+
+#[test]
+fn sets_take_turns_on_a_command_and_its_children() {
+    let Some(_alone) = alone() else { return };
+    let script = "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; sh -c 'exit 3'";
+    let (session, raw) = counted(script, 2, Duration::from_micros(500));
+    assert_eq!(session.plan().sets.len(), 2);
+    assert!(session.outcomes().iter().all(Result::is_ok), "{:?}", session.outcomes());
+    assert!(raw.iter().all(|&count| count > 0), "{raw:?}");
+}
+
+#[test]
+fn a_process_is_counted_with_all_its_threads() {
+    let Some(_alone) = alone() else { return };
+    let (go, wait) = std::sync::mpsc::channel();
+    let spinner = std::thread::spawn(move || {
+        let id = thread_id();
+        wait.recv().unwrap();
+        spin(Duration::from_millis(60));
+        id
+    });
+    let events = [software("task_clock_ns", TASK_CLOCK)];
+    let (around, options) = (Surroundings::gather(), Options::default());
+    let of = |scope| Session::open(&Kernel, &around, &events, &scope, &options);
+    let mut process = of(Scope::Process(std::process::id()));
+    let mut this = of(Scope::CurrentThread);
+    process.start().unwrap();
+    this.start().unwrap();
+    go.send(()).unwrap();
+    assert_ne!(spinner.join().unwrap(), thread_id());
+    let raw = |session: &mut Session| session.finish().events[0].unwrap().raw;
+    let (all, own) = (raw(&mut process), raw(&mut this));
+    assert!(all > own + 10_000_000, "{all} {own}");
+}
+
+#[test]
+fn a_process_that_is_gone_says_so() {
+    let Some(_alone) = alone() else { return };
+    let mut child = held("exit 0").release().unwrap();
+    let pid = child.pid();
+    child.wait();
+    let events = [software("task_clock_ns", TASK_CLOCK), hardware(CLOCK, 1).remove(0)];
+    let (around, options) = (Surroundings::gather(), Options::default());
+    let session = Session::open(&Pmu::new(2), &around, &events, &Scope::Process(pid), &options);
+    for outcome in session.outcomes() {
+        assert_eq!(outcome.as_ref().unwrap_err().cause, Cause::TargetGone);
+    }
+}
