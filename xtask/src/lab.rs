@@ -55,7 +55,6 @@ const GUESTS: [Guest; 2] = [
         counters: None,
         pmu: "armv8_pmuv3",
         has_user_reads: true,
-        counts_in_vain: false,
     },
     Guest {
         name: "guest-armhf",
@@ -78,7 +77,6 @@ const GUESTS: [Guest; 2] = [
         counters: Some("arm,cortex-a7-pmu"),
         pmu: "armv7_cortex_a7",
         has_user_reads: false,
-        counts_in_vain: true,
     },
 ];
 

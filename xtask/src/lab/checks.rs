@@ -54,7 +54,7 @@ pub(crate) fn judge(guest: &Guest, answers: &[Answer]) -> Vec<Finding> {
         findings.push(known::no_reads(&answer("no access").output));
         findings.extend(known::reads(&answer("reads").output));
     }
-    findings.extend(records::judge(guest, answer));
+    findings.extend(records::judge(answer));
     findings
 }
 

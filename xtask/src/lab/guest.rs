@@ -35,8 +35,6 @@ pub(crate) struct Guest {
     pub(crate) pmu: &'static str,
     /// Whether the kernel lets user mode read them.
     pub(crate) has_user_reads: bool,
-    /// Whether the kernel opens events that QEMU does not count, because the processor would.
-    pub(crate) counts_in_vain: bool,
 }
 
 /// A command that a guest runs, and a name to find its answer by.
