@@ -19,6 +19,7 @@ use crate::rotation::{AlwaysCount, Counts, DEFAULT_SLICE, Plan, Slice, Slices, T
 use crate::surroundings::Surroundings;
 use groups::{Groups, Sums};
 use linerate_record::Tier;
+use open::Unexplained;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -75,12 +76,12 @@ impl Default for Options {
 pub struct Session {
     events: Vec<Event>,
     outcomes: Vec<Result<(), Refusal>>,
+    /// Refusals of the kernel whose reasons nobody has looked for yet.
+    unexplained: Vec<Unexplained>,
     user_only: Vec<bool>,
     starts_with_exec: bool,
     plan: Plan,
     groups: Groups,
-    /// The group that tells how long the target ran; `None` if the kernel refused even that.
-    clock: Option<usize>,
     /// For each event of [`Plan::always`], its group and its place there.
     always: Vec<(usize, usize)>,
     /// The group of each set of the plan.
@@ -128,7 +129,31 @@ impl Session {
         scope: &Scope,
         options: &Options,
     ) -> Self {
+        let mut session = Self::open_first(opener, surroundings, events, scope, options);
+        session.explain(surroundings);
+        session
+    }
+
+    /// As [`Session::open`], but the reasons of refusals must be asked for with
+    /// [`Session::explain`]: what was granted can be started first.
+    pub fn open_first(
+        opener: &dyn Opener,
+        surroundings: &Surroundings,
+        events: &[Event],
+        scope: &Scope,
+        options: &Options,
+    ) -> Self {
         open::Opening::new(opener, surroundings, events, scope, options).open()
+    }
+
+    /// Says why events were refused, after [`Session::open_first`]. Reads what the kernel tells of
+    /// itself, if anything was refused.
+    pub fn explain(&mut self, surroundings: &Surroundings) {
+        for refused in self.unexplained.drain(..) {
+            let event = refused.event;
+            let refusal = refused.explain(&self.events[event], surroundings);
+            self.outcomes[event] = Err(refusal);
+        }
     }
 
     /// For each event, whether it is counted. [`Session::finish`] adds those that were opened but
@@ -286,16 +311,27 @@ impl Session {
             Some(AlwaysCount { raw: values[place], enabled_ns, running_ns })
         });
         let always: Vec<Option<AlwaysCount>> = always.collect();
-        let clock = self.clock.and_then(|clock| readings[clock].as_ref());
-        let enabled_ns = match (&self.turns, clock) {
-            (Some(_), Some(clock)) => clock.enabled_ns,
-            _ => self.shown.iter().map(|sums| sums.enabled_ns).sum(),
-        };
+        let enabled_ns = self.enabled_ns(&readings);
         let base = match self.base {
             None => enabled_ns as f64,
             Some(place) => always[place].map_or(0.0, |count| count.raw as f64),
         };
         Mark { slices: self.slices.clone(), always, base, enabled_ns }
+    }
+
+    /// How long the target ran, given what all groups show.
+    ///
+    /// Two times tell, and neither is ever too long. That of the groups without turns has the moments
+    /// in which no set is on, but the kernel starts the clocks of software events after those of
+    /// hardware events, at every switch to the target. Those of the sets, which are on one after the
+    /// other, lack these moments, and nothing else.
+    fn enabled_ns(&self, readings: &[Option<Sums>]) -> u64 {
+        let of_sets = self.shown.iter().map(|sums| sums.enabled_ns).sum();
+        if self.turns.is_none() {
+            return of_sets;
+        }
+        let readings = self.groups_without_turns().filter_map(|group| readings[group].as_ref());
+        readings.map(|sums| sums.enabled_ns).fold(of_sets, u64::max)
     }
 
     fn counts(&self, now: &Mark, then: Option<&Mark>) -> Counts {

@@ -22,6 +22,7 @@ use self::run::Runner;
 use crate::catalog::Catalog;
 use crate::opener::{Kernel, Opener};
 use crate::refusal::Refusal;
+pub use crate::rotation::DEFAULT_SLICE;
 use crate::surroundings::Surroundings;
 use linerate_linux::signal::Pending;
 use linerate_record::stat::StatReport;
@@ -82,9 +83,6 @@ const ELAPSED: &str = "elapsed_s";
 fn per_unit_name(event: &str, unit: &str) -> String {
     format!("{event}_per_{unit}")
 }
-
-/// The default length of a slice.
-pub const DEFAULT_SLICE: Duration = Duration::from_millis(4);
 
 /// The default of [`Request::threshold`].
 pub const DEFAULT_THRESHOLD: f64 = 0.001;

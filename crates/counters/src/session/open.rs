@@ -11,6 +11,8 @@ use crate::rotation::{Plan, Slices, Turn, Turns};
 use crate::surroundings::Surroundings;
 use linerate_linux::errno;
 use linerate_linux::perf::{OpenError, Request, SOFTWARE, Selector, Target};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs;
 
 /// Events of the kernel by their number (`enum perf_sw_ids`).
@@ -27,6 +29,32 @@ struct Manner {
     exclude_hypervisor: bool,
 }
 
+/// A refusal of the kernel whose reason nobody has looked for yet.
+#[derive(Debug)]
+pub(super) struct Unexplained {
+    /// The event, by its place.
+    pub(super) event: usize,
+    error: OpenError,
+    request: Request,
+    target: Target,
+    group_len: usize,
+    is_known_processor: bool,
+}
+
+impl Unexplained {
+    /// The reason; `event` is the one that was refused.
+    pub(super) fn explain(&self, event: &Event, surroundings: &Surroundings) -> Refusal {
+        let attempt = Attempt {
+            event,
+            request: &self.request,
+            target: self.target,
+            group_len: self.group_len,
+            is_known_processor: self.is_known_processor,
+        };
+        explain(self.error, &attempt, surroundings)
+    }
+}
+
 /// A session that is being opened.
 pub(super) struct Opening<'a> {
     opener: &'a dyn Opener,
@@ -36,6 +64,8 @@ pub(super) struct Opening<'a> {
     options: &'a Options,
     groups: Groups,
     outcomes: Vec<Result<(), Refusal>>,
+    /// The last refusal of each event is its outcome.
+    unexplained: RefCell<BTreeMap<usize, Unexplained>>,
     manners: Vec<Manner>,
     /// Events without turns, each with its group and its place there.
     always: Vec<(usize, (usize, usize))>,
@@ -64,6 +94,7 @@ impl<'a> Opening<'a> {
             options,
             groups: Groups::new(&targets(scope, surroundings)),
             outcomes: vec![Ok(()); events.len()],
+            unexplained: RefCell::default(),
             manners: events.iter().map(manner).collect(),
             always: Vec::new(),
             sets: Vec::new(),
@@ -82,7 +113,7 @@ impl<'a> Opening<'a> {
         for (number, set) in plan.sets.iter().enumerate() {
             self.open_set(set, number == first.set);
         }
-        self.into_session(clock)
+        self.into_session()
     }
 
     /// A plan of what is open so far.
@@ -102,17 +133,20 @@ impl<'a> Opening<'a> {
         (turns, first)
     }
 
-    fn into_session(self, clock: Option<usize>) -> Session {
+    fn into_session(self) -> Session {
         let plan = self.plan();
         let (turns, first) = self.turns(&plan);
         let is_base = |&(event, _): &(usize, _)| Some(event) == self.options.scale_by;
         Session {
             user_only: (0..self.events.len()).map(|event| self.is_user_only(event)).collect(),
             events: self.events.to_vec(),
+            unexplained: {
+                let unexplained = self.unexplained.into_inner().into_values();
+                unexplained.filter(|refused| self.outcomes[refused.event].is_err()).collect()
+            },
             outcomes: self.outcomes,
             starts_with_exec: matches!(self.scope, Scope::Held(_)),
             groups: self.groups,
-            clock,
             base: self.always.iter().position(is_base),
             always: self.always.iter().map(|&(_, place)| place).collect(),
             sets: self.sets.iter().map(|&(_, group)| group).collect(),
@@ -336,6 +370,7 @@ impl<'a> Opening<'a> {
         Request { disabled: false, ..leader }
     }
 
+    /// Notes what will have to be explained. The refusal is there until then.
     fn explain(
         &self,
         error: OpenError,
@@ -346,14 +381,11 @@ impl<'a> Opening<'a> {
         let Some(target) = self.groups.first_target() else {
             return nothing_to_count();
         };
-        let attempt = Attempt {
-            event: &self.events[event],
-            request,
-            target,
-            group_len,
-            is_known_processor: self.options.is_known_processor,
-        };
-        explain(error, &attempt, self.surroundings)
+        let is_known_processor = self.options.is_known_processor;
+        let request = *request;
+        let refused = Unexplained { event, error, request, target, group_len, is_known_processor };
+        self.unexplained.borrow_mut().insert(event, refused);
+        Refusal { cause: Cause::Other, sentence: error.to_string(), fix: None }
     }
 
     /// Whether kernel mode is really missing: a clock shows the time in both modes in any case.

@@ -7,6 +7,7 @@ use super::run::{Run, Runner};
 use super::simulated::Simulator;
 use super::{Outcome, Progress, StatError, What, per_unit_name, refused, usage};
 use crate::catalog::Catalog;
+use linerate_machine::platform;
 use linerate_record::stat::{ExitStatus, SimulatedCaches, StatReport, StatTarget};
 use linerate_record::{Figure, Tier, Warning};
 use std::collections::BTreeMap;
@@ -25,10 +26,16 @@ pub(super) fn count(runner: &Runner<'_>, catalog: &Catalog) -> Result<Outcome, S
         from_usage = usage::fill(&mut run, &runner.asked.events);
         Ok(run)
     })?;
+    // Whoever explained a refusal has read all of the surroundings.
+    let is_refused = runs.iter().flat_map(|run| &run.refusals).any(Option::is_some);
+    let emulated = match is_refused {
+        true => runner.around.facts().platform.emulated,
+        false => platform(runner.around.root()).emulated,
+    };
     let ground = Ground {
         table: catalog.table(),
         is_known_processor: catalog.is_known_processor(),
-        is_emulated: runner.around.facts().platform.emulated == Some(true),
+        is_emulated: emulated == Some(true),
         caches: None,
     };
     let runs =

@@ -171,10 +171,10 @@ impl Runner<'_> {
         let place = |asked: &AskedEvent| asked.event.is_ok().then(|| opened.next()).flatten();
         let places: Vec<Option<usize>> = self.asked.events.iter().map(place).collect();
         let options = self.options(&places, &events, number);
-        let session = Session::open(self.opener, self.around, &events, scope, &options);
+        let session = Session::open_first(self.opener, self.around, &events, scope, &options);
         let threads =
             (self.request.threads).then(|| Threads::of(*self, events, options, scope)).flatten();
-        let counting = Counting {
+        let mut counting = Counting {
             runner: *self,
             places,
             session,
@@ -203,9 +203,10 @@ struct Counting<'a> {
 }
 
 impl Counting<'_> {
-    fn check_and_tell(&self, number: u32) -> Result<(), StatError> {
+    fn check_and_tell(&mut self, number: u32) -> Result<(), StatError> {
         let asked = &self.runner.asked.events;
         if self.runner.request.strict {
+            self.session.explain(self.runner.around);
             if let Some(reason) = super::refused(asked, &self.refusals()) {
                 return Err(StatError::Refused { reason });
             }
@@ -269,7 +270,11 @@ impl Counting<'_> {
         self.began_ns = monotonic_ns();
         self.interval_began_ns = self.began_ns;
         let command = match let_go() {
-            Ok(mut waited) => self.follow(&mut waited, turn).map(Ok),
+            Ok(mut waited) => {
+                // Not before: to look for reasons takes longer than to open what is granted.
+                self.session.explain(self.runner.around);
+                self.follow(&mut waited, turn).map(Ok)
+            }
             Err(error) => return Ok(Run::not_begun(error, self.tiers())),
         };
         let elapsed_ns = monotonic_ns() - self.began_ns;
