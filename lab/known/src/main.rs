@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A program whose instructions are known, to check counters with.
 //!
-//! `known loop N` runs N turns of a loop of two instructions and ends. `known counts` counts that
-//! loop with an event at a time, then with a group, and prints what the kernel says, a line each.
-//! `known reads` does so by reading the counter from user mode, between two reads by the kernel.
+//! `known loop N` runs N turns of a loop of two instructions and ends. `known mixed N` runs N phases
+//! of that loop and of system calls, of changing lengths, the same ones each time. `known counts`
+//! counts the loop with an event at a time, then with a group, and prints what the kernel says, a
+//! line each. `known reads` does so by reading the counter from user mode, between two reads by the kernel.
 //! Whether the numbers are right is for `cargo xtask lab` to judge. Left out: rotation and scaling.
 
 use linerate_counters::user::{UserCounter, with_user_access};
@@ -148,6 +149,28 @@ fn reads() -> io::Result<()> {
     Ok(())
 }
 
+/// Runs phases of the loop, up to 0.2 ms in the lab, and of system calls, about as long (10 us each there): what happens
+/// in user mode per unit of time changes all the time.
+fn mixed(phases: usize) {
+    const MOST_TURNS: u32 = 100_000;
+    const MOST_CALLS: u32 = 20;
+    let mut state = 1u32;
+    let mut draw = |most: u32| {
+        // Marsaglia's xorshift generator with a period of 2^32 - 1 (Journal of Statistical Software
+        // 8, 14).
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        state % most + 1
+    };
+    for _ in 0..phases {
+        turns(draw(MOST_TURNS) as usize);
+        for _ in 0..draw(MOST_CALLS) {
+            std::hint::black_box(std::os::unix::process::parent_id());
+        }
+    }
+}
+
 fn counts() -> io::Result<()> {
     println!("turn {INSTRUCTIONS_PER_TURN}");
     for (name, selector) in EVENTS {
@@ -162,13 +185,14 @@ fn main() -> ExitCode {
     let result = match words.as_slice() {
         ["counts"] => counts(),
         ["reads"] => reads(),
-        ["loop", count] => match count.parse() {
-            Ok(count) if count > 0 => {
-                turns(count);
-                Ok(())
+        [what @ ("loop" | "mixed"), count] => {
+            match (*what, count.parse()) {
+                ("loop", Ok(count @ 1..)) => turns(count),
+                ("mixed", Ok(phases)) => mixed(phases),
+                _ => return usage(),
             }
-            _ => return usage(),
-        },
+            Ok(())
+        }
         _ => return usage(),
     };
     match result {
@@ -181,6 +205,6 @@ fn main() -> ExitCode {
 }
 
 fn usage() -> ExitCode {
-    eprintln!("usage: known counts | known reads | known loop TURNS (at least 1)");
+    eprintln!("usage: known counts | reads | loop TURNS (at least 1) | mixed PHASES");
     ExitCode::from(2)
 }
