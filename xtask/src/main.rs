@@ -13,6 +13,7 @@ mod fetch;
 mod kernels;
 mod lab;
 mod native;
+mod regions;
 mod schema;
 
 use std::process::ExitCode;
@@ -24,6 +25,8 @@ usage: cargo xtask COMMAND
   evidence [N]  measure what the README claims, with N tunings, and write docs/results
   evidence kernels
                 measure the kernels and write docs/results/kernels.md and its plots
+  evidence regions
+                count programs from inside and outside, and write docs/results/self-measurement.md
   lab GUEST [COMMAND]
                 check the counters in guest-arm64 or guest-armhf, or run a command there
   fetch lwip    bring the source of lwIP, whose checksum `linerate kernels` then measures too
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
         ["schema"] => schema::write(),
         ["evidence"] => report(evidence::write(None)),
         ["evidence", "kernels"] => report(kernels::write()),
+        ["evidence", "regions"] => report(regions::write()),
         ["lab", guest] => report(lab::run(guest, None)),
         ["lab", guest, command] => report(lab::run(guest, Some(command))),
         ["fetch", "lwip"] => report(fetch::lwip()),
