@@ -8,7 +8,7 @@
 //! failed, what looks like the cause is printed, once more at the very end.
 
 use crate::command::{cargo, cargo_of, log_to, output, program, root, status, status_with_lines};
-use crate::{examples, lab, native, schema};
+use crate::{examples, lab, native, schema, tutorials};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -65,6 +65,7 @@ const STEPS: &[Step] = &[
         native::make(&["headers", "symbols", "builds", "check-quick"])
     }),
     slow("README commands", || examples::check().into()),
+    slow("tutorials", tutorials::check),
     // Each bench does one short round: does it run, are its results right.
     slow("benches run", || {
         expect_success(cargo(&["bench", "--workspace", "--benches", "--locked", "--", "--test"]))

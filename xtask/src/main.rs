@@ -15,6 +15,7 @@ mod lab;
 mod native;
 mod regions;
 mod schema;
+mod tutorials;
 
 use std::process::ExitCode;
 
@@ -29,6 +30,7 @@ usage: cargo xtask COMMAND
                 count programs from inside and outside, and write docs/results/self-measurement.md
   lab GUEST [COMMAND]
                 check the counters in guest-arm64 or guest-armhf, or run a command there
+  tutorials     run the commands of docs/tutorials and write what they print
   fetch lwip    bring the source of lwIP, whose checksum `linerate kernels` then measures too
 ";
 
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         ["evidence", "regions"] => report(regions::write()),
         ["lab", guest] => report(lab::run(guest, None)),
         ["lab", guest, command] => report(lab::run(guest, Some(command))),
+        ["tutorials"] => report(tutorials::write()),
         ["fetch", "lwip"] => report(fetch::lwip()),
         ["evidence", tunings] => report(evidence::write(Some(tunings))),
         _ => {

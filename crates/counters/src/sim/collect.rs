@@ -195,15 +195,13 @@ pub(super) fn collect(
 /// Whether stretches of a process are missing. `command` is that of the process that was started,
 /// `ends` are the blocks where stretches end.
 fn is_overwritten(dumps: &[&Dump], command: Option<&str>, ends: &BTreeSet<u64>) -> bool {
-    let has_begun = |dump: &&Dump| dump.first_block > 0;
-    let is_first = |dump: &&Dump| match command {
-        Some(command) => dump.first_block == 0 && dump.command == command,
+    let has_begun = |dump: &Dump| dump.first_block > 0;
+    let has_first = dumps.iter().any(|dump| match command {
+        Some(command) => !has_begun(dump) && dump.command == command,
         None => has_begun(dump),
-    };
-    let follows = |dump: &Dump| ends.contains(&dump.first_block);
-    !dumps.is_empty()
-        && !(dumps.iter().any(|dump| is_first(&dump))
-            && dumps.iter().filter(|dump| has_begun(dump)).all(|dump| follows(dump)))
+    });
+    let has_gap = dumps.iter().any(|dump| has_begun(dump) && !ends.contains(&dump.first_block));
+    !dumps.is_empty() && (!has_first || has_gap)
 }
 
 fn read_folder(folder: &Path) -> Result<BTreeMap<u32, Process>, SimError> {

@@ -484,13 +484,13 @@ mod tests {
         assert_eq!(of(&[]).last_level(), LastLevel::None);
         let second = cache(2, Unified, 1 << 20, 16);
         let third = cache(3, Unified, 32 << 20, 16);
-        assert_eq!(of(&[second.clone()]).last_level(), LastLevel::Second);
-        let geometry = of(&[third, second]);
+        let geometry = of(&[third, second.clone()]);
         assert_eq!(geometry.last_level(), LastLevel::Beyond);
         assert_eq!(
             (geometry.caches().ll, geometry.caches().d1),
             (shape(32 << 10, 16, 64), shape(48, 12, 64))
         );
+        assert_eq!(of(&[second]).last_level(), LastLevel::Second);
         let unified = Geometry::from_caches("x", &[cache(1, Unified, 8 << 10, 4)]).unwrap();
         assert_eq!((unified.caches().i1, unified.caches().d1), (shape(8, 4, 64), shape(8, 4, 64)));
     }
