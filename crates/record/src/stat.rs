@@ -185,7 +185,7 @@ pub struct IntervalCounts {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThreadCounts {
-    /// Its number.
+    /// Its number; 0 for the last row, which has what none of the others has, so that all add up.
     pub tid: u32,
     /// Its name.
     pub name: String,
