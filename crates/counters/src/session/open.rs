@@ -4,6 +4,7 @@
 use super::groups::{Groups, Sums};
 use super::pack::{Packer, Packing};
 use super::{NEVER, Options, SLICE_ALONE, Scope, Session};
+use crate::catalog::is_kernel_only;
 use crate::event::{Class, Event};
 use crate::opener::Opener;
 use crate::refusal::{Attempt, Cause, Refusal, explain};
@@ -18,9 +19,6 @@ use std::fs;
 /// Events of the kernel by their number (`enum perf_sw_ids`).
 const CPU_CLOCK: u64 = 0;
 const TASK_CLOCK: u64 = 1;
-const CONTEXT_SWITCHES: u64 = 3;
-const MIGRATIONS: u64 = 4;
-const CGROUP_SWITCHES: u64 = 11;
 
 /// What an event leaves out.
 #[derive(Clone, Copy, Debug)]
@@ -203,14 +201,7 @@ impl<'a> Opening<'a> {
 
     /// Whether something of the event is left without kernel mode.
     fn has_user_part(&self, event: usize) -> bool {
-        let Event { class, selector, .. } = &self.events[event];
-        match class {
-            Class::Hardware => true,
-            Class::Software => {
-                ![CONTEXT_SWITCHES, MIGRATIONS, CGROUP_SWITCHES].contains(&selector.config)
-            }
-            Class::Tracepoint => false,
-        }
+        !is_kernel_only(&self.events[event])
     }
 
     fn note_always(&mut self, event: usize, opened: Result<(usize, usize), Refusal>) {
