@@ -86,7 +86,7 @@ pub(crate) struct StatArgs {
     /// Stop counting after this time; a command is told to end by SIGTERM
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) time: Option<Duration>,
-    /// How long events keep the counters before others take their turn (default: 4ms)
+    /// How long events keep the counters before others take their turn (default: 2ms)
     #[arg(long, value_name = "TIME", value_parser = slice)]
     pub(crate) slice: Option<Duration>,
     /// Draw the order of turns by this number
@@ -237,6 +237,7 @@ mod tests {
     use super::*;
     use crate::args::{Cli, Command};
     use clap::Parser;
+    use linerate_counters::stat::DEFAULT_SLICE;
 
     fn parsed(words: &[&str]) -> Result<StatArgs, String> {
         let words = ["linerate", "stat"].iter().chain(words);
@@ -302,6 +303,12 @@ mod tests {
         for bad in ["0", "-1", "inf", "nan", ""] {
             assert!(per(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn the_help_tells_the_defaults() {
+        let help = Cli::try_parse_from(["linerate", "stat", "--help"]).unwrap_err().to_string();
+        assert!(help.contains(&format!("(default: {DEFAULT_SLICE:?})")), "{help}");
     }
 
     #[test]

@@ -162,12 +162,6 @@ fn per_unit(report: &StatReport, style: &Style) -> String {
     labelled("", Paint::Head, &clean(&text), style)
 }
 
-/// Why an event was not counted; the sentence need not begin with its name, which stands beside it.
-pub(super) fn why(event: &EventCount) -> &str {
-    let why = reason(&event.count);
-    why.strip_prefix(event.name.as_str()).and_then(|why| why.strip_prefix(": ")).unwrap_or(why)
-}
-
 /// Events that were not counted for the same reason.
 pub(super) struct Missing<'a> {
     pub(super) why: &'a str,
@@ -182,7 +176,7 @@ impl<'a> Missing<'a> {
     pub(super) fn of(events: impl Iterator<Item = (&'a str, &'a EventCount)>) -> Vec<Self> {
         let mut groups: Vec<Self> = Vec::new();
         for (label, event) in events.filter(|(_, event)| event.count.as_number().is_none()) {
-            let why = why(event);
+            let why = reason(&event.count);
             let place = groups.iter().position(|group| group.why == why).unwrap_or_else(|| {
                 groups.push(Self { why, labels: Vec::new(), fixes: Vec::new() });
                 groups.len() - 1

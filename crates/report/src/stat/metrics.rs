@@ -2,7 +2,6 @@
 //! What was computed from events.
 
 use super::columns::{self, Column};
-use super::events;
 use crate::Style;
 use crate::layout::{Paint, labelled};
 use crate::value::{ABSENT, clean, interval, reason, significant, tiers};
@@ -57,7 +56,7 @@ fn value(figure: &Figure) -> String {
 /// not said again.
 fn missing(metrics: &[&MetricValue], report: &StatReport, style: &Style) -> String {
     let absent = report.events.iter().filter(|event| event.count.as_number().is_none());
-    let told: Vec<&str> = absent.map(events::why).collect();
+    let told: Vec<&str> = absent.map(|event| reason(&event.count)).collect();
     let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
     for metric in metrics {
         let why = match reason(&metric.figure) {

@@ -285,8 +285,8 @@ pub(crate) fn simulated() -> StatReport {
         always("l1d_accesses", 23_512_006, Tier::Sim),
         always("l1d_misses", 1_717_903, Tier::Sim),
         missing("dtlb_misses", Tier::Sim, not_simulated, Some("linerate doctor")),
-        missing("l2_misses", Tier::Sim, "l2_misses: not between the others", Some("-e l2_misses")),
-        missing("l2_hits", Tier::Sim, "l2_hits: not between the others", Some("-e l2_hits")),
+        missing("l2_misses", Tier::Sim, "not between the others", Some("-e l2_misses")),
+        missing("l2_hits", Tier::Sim, "not between the others", Some("-e l2_hits")),
     ];
     let cache = |octets, ways| CacheShape { octets, ways, line_octets: 64 };
     let change = |name: &str, before: f64, now: f64, is_regression| BaselineChange {
