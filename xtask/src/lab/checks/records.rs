@@ -59,7 +59,7 @@ pub(super) fn judge(answer: impl Fn(&str) -> Answer) -> Vec<Finding> {
     let mut findings = vec![finding(doctor(&answer("doctor")))];
     findings.push(finding(known_loop(&stat("short"), &stat("short again"), &stat("long"))));
     findings.push(finding(what_is_not_counted(&stat("short"))));
-    findings.push(finding(rotated(&stat("short"), &stat("rotated"))));
+    findings.push(finding(rotated(&stat("alone"), &stat("rotated"))));
     findings
 }
 
