@@ -17,30 +17,29 @@ fn outcomes(run_ms: usize, runs: usize) -> Vec<(&'static Load, Outcome)> {
     LOADS.iter().map(|load| (load, outcome(load, setting))).collect()
 }
 
-/// A load has some 3 x 30 intervals of each kind; those of a run resemble each other a little, so
-/// the share of them that hold the truth has a standard deviation of 3 %. All loads together have
-/// 0.7 %.
+/// A load has three intervals of each kind per run, which may resemble each other; so the share of
+/// them that hold the truth has a standard deviation of up to 5 %. That of all loads has 0.8 %.
 fn assert_covered(outcomes: &[(&Load, Outcome)]) {
     let mut mean = [0.0; 2];
     for (load, outcome) in outcomes {
         let shares = [outcome.by_time.coverage(), outcome.by_packets.coverage()];
-        assert!(shares.iter().all(|&share| share >= 0.83), "{}: {shares:?}", load.name);
+        assert!(shares.iter().all(|&share| share >= 0.75), "{}: {shares:?}", load.name);
         mean.iter_mut().zip(shares).for_each(|(mean, share)| *mean += share);
         let ratio = outcome.per_instruction.coverage();
-        assert!(ratio >= 0.8, "{}, per instruction: {ratio}", load.name);
+        assert!(ratio >= 0.75, "{}, per instruction: {ratio}", load.name);
     }
     let mean = mean.map(|sum| sum / outcomes.len() as f64);
-    assert!(mean.iter().all(|mean| (0.92..=0.97).contains(mean)), "{mean:?}");
+    assert!(mean.iter().all(|mean| (0.92..=0.975).contains(mean)), "{mean:?}");
 }
 
 #[test]
 fn intervals_of_half_a_second_hold_the_truth() {
-    assert_covered(&outcomes(500, 40));
+    assert_covered(&outcomes(500, 30));
 }
 
 #[test]
 fn intervals_of_two_seconds_hold_the_truth_and_errors_per_unit_of_work_are_small() {
-    let outcomes = outcomes(2000, 30);
+    let outcomes = outcomes(2000, 24);
     assert_covered(&outcomes);
     for (load, outcome) in &outcomes {
         // 20 of 80 spikes seen: no way of taking turns does better. See docs/results/rotation.md.

@@ -41,14 +41,20 @@ const TAIL: &str = "\
 
 - The order drawn anew in each round does what it is for: with a load that keeps in step with the
   rotation (`period 400 ms` for rpistat's, `period 2 ms` to `32 ms` for this one) the estimate is
-  right on average and its interval is as wide as it has to be. rpistat's is off by a factor there,
-  and nothing in its report says so.
+  right on average, and its interval is as wide as it has to be. rpistat's estimate is off by a
+  factor there, and nothing in its report says so.
 - Two slices of each set per round tell how much slices differ, with nothing assumed about the load.
-  Loads with phases, ramps and periods longer than a round do not widen the interval.
-- Per packet is better by a factor of 3 to 20 where misses come with packets.
+  Phases, ramps and periods longer than a round do not widen the interval.
+- Slices of 100 ms have one merit: they average over periods of some ms, where rpistat's estimate is
+  off by less. The price is everything that changes slowly, and an interval that is not to be
+  trusted (`period 8 ms`, `period 16 ms`).
+- Where misses come with packets, per packet is better by a factor of 3 to 20.
 - A quarter of the time means a quarter of the spikes. With `rare spikes` there are about 80 of them
-  in 2 s, and 20 are seen: chance alone puts an estimate off by 14 % in 5 % of runs, however the
-  slices are cut. That is why its row is the one that stays above 5 %.
+  in 2 s, and 20 are seen: chance alone puts the estimate off by some 14 % in 5 % of runs, however
+  the slices are cut. Of all loads, this one alone is off by more than 5 % per packet in 2 s.
+- What happens in the first rounds only (`warm-up`; more so with longer slices or more sets, the last
+  table) is seen by few slices, and these cannot tell how much slices differ: intervals hold the
+  truth somewhat less often.
 - *PTI*: how much two sets' errors have in common cannot be seen, and the interval takes the middle.
   It is too wide where one event is rare when the other is frequent (`bursts 20/10`: idle polling
   has instructions and no misses). Events of one formula should share a set.

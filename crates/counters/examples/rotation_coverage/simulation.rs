@@ -61,10 +61,12 @@ impl Draw<'_> {
         at as f64 / STEPS_PER_MS as f64
     }
 
-    /// About normal: mean 0, standard deviation 1 (12 uniform numbers would be the usual way; 4 do).
+    /// About normal: mean 0, standard deviation 1. The sum of four numbers that are even over 0 to 1
+    /// (12 would be the usual way), all out of one draw.
     fn noise(&mut self) -> f64 {
-        let sum: f64 = (0..4).map(|_| self.random.f64() - 0.5).sum();
-        sum * 3f64.sqrt()
+        let bits = self.random.u64(..);
+        let sum: u64 = (0..4).map(|i| bits >> (16 * i) & 0xffff).sum();
+        (sum as f64 / 65536.0 - 2.0) * 3f64.sqrt()
     }
 
     fn chance(&mut self, probability: f64) -> bool {

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What reading counters costs: a group of events by one read(2), beside a read of one event; and a
+//! turn of a session, in which one set is stopped and read and another started.
+//!
+//! Rounds of many calls in random order; printed are the minimum over all rounds in ns, and the
+//! median of the ratios of the same round with its 95 % interval. Page faults, which the kernel
+//! counts itself: an event of the processor adds a read of its counter to each.
+//!
+//! `cargo bench -p linerate-counters --bench reading`
+
+use linerate_counters::event::{Class, Event};
+use linerate_counters::opener::{Kernel, Opener};
+use linerate_counters::session::{Options, Scope, Session};
+use linerate_counters::surroundings::Surroundings;
+use linerate_linux::monotonic_ns;
+use linerate_linux::perf::{self, OpenError, RAW, Request, SOFTWARE, Selector, Target};
+use linerate_record::stats::paired_ratio;
+use std::hint::black_box;
+use std::process::ExitCode;
+
+const ROUNDS: usize = 201;
+const CALLS: u32 = 200;
+/// The most that a group may cost, as a multiple of one event.
+const TARGET: f64 = 1.5;
+const PAGE_FAULTS: Selector = Selector::new(SOFTWARE, 2);
+
+fn group(len: usize) -> Result<Vec<perf::Event>, OpenError> {
+    let mut group = vec![perf::open(&Request::new(PAGE_FAULTS), Target::CurrentThread, None)?];
+    let member = Request { disabled: false, ..Request::new(PAGE_FAULTS) };
+    while group.len() < len {
+        group.push(perf::open(&member, Target::CurrentThread, Some(&group[0]))?);
+    }
+    // Nobody may mind if the kernel cannot start it: then reading shows 0, at the same cost.
+    let _ = group[0].enable();
+    Ok(group)
+}
+
+/// Two events that never fit together, so that sets take turns.
+struct OneCounter;
+
+impl Opener for OneCounter {
+    fn open(
+        &self,
+        request: &Request,
+        target: Target,
+        leader: Option<&perf::Event>,
+    ) -> Result<perf::Event, OpenError> {
+        match (request.selector.kind, leader) {
+            (RAW, Some(_)) => Err(OpenError { errno: linerate_linux::errno::EINVAL }),
+            (RAW, None) => {
+                Kernel.open(&Request { selector: PAGE_FAULTS, ..*request }, target, None)
+            }
+            _ => Kernel.open(request, target, leader),
+        }
+    }
+}
+
+fn rotating() -> Session {
+    let event = |config| Event {
+        name: format!("r{config}"),
+        native: None,
+        unit: "events",
+        class: Class::Hardware,
+        selector: Selector::new(RAW, config),
+        is_user_only: false,
+    };
+    let (around, scope) = (Surroundings::gather(), Scope::CurrentThread);
+    let events = [event(0), event(1)];
+    let mut session = Session::open(&OneCounter, &around, &events, &scope, &Options::default());
+    session.start().expect("events that were opened can be started");
+    session
+}
+
+fn ns_per_call(mut call: impl FnMut()) -> f64 {
+    let begin = monotonic_ns();
+    (0..CALLS).for_each(|_| call());
+    (monotonic_ns() - begin) as f64 / f64::from(CALLS)
+}
+
+fn main() -> ExitCode {
+    let groups: Result<Vec<_>, _> = [1, 2, 4, 8].map(group).into_iter().collect();
+    let groups = match groups {
+        Ok(groups) => groups,
+        Err(error) => {
+            println!("SKIP: {error}");
+            return ExitCode::SUCCESS;
+        }
+    };
+    let mut session = rotating();
+    let names = ["1 event", "group of 2", "group of 4", "group of 8", "turn"];
+    let mut times = vec![Vec::new(); names.len()];
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut order: Vec<usize> = (0..names.len()).collect();
+    for _ in 0..ROUNDS {
+        random.shuffle(&mut order);
+        for &which in &order {
+            times[which].push(match groups.get(which) {
+                Some(group) => ns_per_call(|| _ = black_box(group[0].read())),
+                None => ns_per_call(|| _ = black_box(session.turn())),
+            });
+        }
+    }
+    let mut is_met = true;
+    for (name, times_of) in names.iter().zip(&times) {
+        let least = times_of.iter().copied().fold(f64::INFINITY, f64::min);
+        let ratio = paired_ratio(&times[0], times_of, 0.95);
+        println!(
+            "{name:10}  {least:6.0} ns  {:.2} times one event ({:.2} to {:.2})",
+            ratio.value, ratio.low, ratio.high
+        );
+        is_met &= name.starts_with("turn") || ratio.value <= TARGET;
+    }
+    println!("a group within {TARGET} times one event: {}", if is_met { "yes" } else { "no" });
+    ExitCode::from(u8::from(!is_met))
+}
