@@ -22,8 +22,8 @@ pub(super) struct Dump {
     pub(super) counts: [u64; COUNTERS.len()],
 }
 
-/// Reads the head; `None` where the file ends before the head does, since the process that writes it
-/// has not come so far.
+/// Reads the head; `None` where the file ends before the head does, since the process that writes
+/// it has not come so far.
 ///
 /// The head has the lines `desc: Timerange: Basic block A - B`, `desc: Trigger: why`, and, in this
 /// order, `positions:`, `events:` with names and `summary:` with as many numbers or fewer, for

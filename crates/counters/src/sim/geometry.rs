@@ -375,7 +375,8 @@ impl fmt::Display for GeometryError {
         match self {
             Self::Unknown { name, nearest } => write!(
                 f,
-                "no caches called `{name}`; take {}, `{THIS}`, or i1=32K/8/64,d1=32K/8/64,ll=8M/16/64",
+                "no caches called `{name}`; take {}, `{THIS}`, or list them: \
+                 i1=32K/8/64,d1=32K/8/64,ll=8M/16/64",
                 nearest.join(", ")
             ),
             Self::Malformed { text, reason } => {

@@ -6,7 +6,8 @@
      f...  as a forked child, which then ends; F  a child that fails to become another program
      e   become this program again, with the arguments left
      d   leave a child behind that sleeps     c  close all descriptors
-     o   write "out" and "err"                kN  kill itself with signal N    xN  end with status N */
+     o   write "out" and "err"
+     kN  kill itself with signal N           xN  end with status N */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
