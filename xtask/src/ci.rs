@@ -78,6 +78,7 @@ const STEPS: &[Step] = &[
     slow("oldest compiler, workspace", || {
         oldest_compiler(env!("CARGO_PKG_RUST_VERSION"), &["--workspace"])
     }),
+    slow("probe", probe),
     // Fetches the compiler that the step after it uses.
     slow("guests", lab::check_all),
     slow("oldest compiler, base crates", oldest_compiler_of_base_crates),
@@ -234,6 +235,20 @@ fn oldest_compiler(version: &str, packages: &[&str]) -> Outcome {
         }
         Err(why) => Outcome::Skipped(why),
     }
+}
+
+/// The programs of the guests, whose workspace is one of its own, on this machine.
+fn probe() -> Outcome {
+    let manifest = ["--manifest-path", "probe/Cargo.toml"];
+    let programs = ["-p", "linerate-probe", "-p", "known"];
+    let lints = ["--all-targets", "--locked", "--", "-D", "warnings"];
+    let commands = [
+        [&["fmt"], &manifest[..], &programs, &["--check"]].concat(),
+        [&["clippy"], &manifest[..], &programs, &lints].concat(),
+        [&["test", "--locked"], &manifest[..], &programs].concat(),
+    ];
+    let failed = commands.iter().find_map(|arguments| judge(status(cargo(arguments))).err());
+    failed.map_or(Ok(()), Err).into()
 }
 
 /// What programs inside guests are made of, with the compiler that builds those programs.
