@@ -2,9 +2,9 @@
 //! What this machine can measure, found out by trying, and what unlocks the rest.
 //!
 //! Every tier is tried on work of known size: events that open and then count too little are
-//! refused like those that do not open. Takes some 50 ms, most of it asleep to learn the rate of the
-//! timestamp counter and waiting for Valgrind to say its version. Left out: how good the numbers of
-//! a tier are (`docs/method.md`).
+//! refused like those that do not open. Takes some 50 ms, most of it asleep to learn the rate of
+//! the timestamp counter and waiting for Valgrind to say its version. Left out: how good the
+//! numbers of a tier are (`docs/method.md`).
 
 mod settings;
 mod tiers;

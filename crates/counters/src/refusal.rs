@@ -146,8 +146,8 @@ pub fn never_scheduled(event: &Event, around: &Surroundings) -> Refusal {
         return Refusal::new(
             Cause::WatchdogHoldsCounter,
             format!(
-                "`{name}` never got a counter: the watchdog of the kernel (kernel.nmi_watchdog = 1) \
-                 holds one on every CPU"
+                "`{name}` never got a counter: the watchdog of the kernel (kernel.nmi_watchdog = \
+                 1) holds one on every CPU"
             ),
             "sudo sysctl kernel.nmi_watchdog=0",
         );

@@ -201,8 +201,8 @@ fn is_identity(uid_map: &str) -> bool {
     uid_map.split_ascii_whitespace().eq(["0", "0", "4294967295"])
 }
 
-/// The units of the cores among all: `cpu` (most architectures), `cpum_cf` (s390), `armv…` (ARM), and
-/// those with a file `cpus` (Apple, hybrid x86); units outside the cores have a file `cpumask`.
+/// The units of the cores among all: `cpu` (most architectures), `cpum_cf` (s390), `armv…` (ARM),
+/// and those with a file `cpus` (Apple, hybrid x86); units outside the cores have a file `cpumask`.
 fn read_core_units(files: &Root) -> Vec<CoreUnit> {
     let unit = |name: String| {
         let at = |file: &str| format!("{UNITS}/{name}/{file}");

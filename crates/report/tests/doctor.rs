@@ -30,8 +30,8 @@ fn guest() -> DoctorReport {
     let counters = Section::Counters;
     let plane = Section::DataPlane;
     let fix = |command: &str| Some(command.to_owned());
-    let isolate = "sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&isolcpus=managed_irq,domain,1 nohz_full=1 \
-                   rcu_nocbs=1 /' /etc/default/grub && sudo update-grub && sudo reboot";
+    let isolate = "sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&isolcpus=managed_irq,domain,1 \
+                   nohz_full=1 rcu_nocbs=1 /' /etc/default/grub && sudo update-grub && sudo reboot";
     DoctorReport {
         tiers: vec![
             tier(Tier::Hw, why, host),

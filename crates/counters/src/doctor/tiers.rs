@@ -91,8 +91,8 @@ impl Trial {
     fn simulator_state(&self) -> TierState {
         let version = self.valgrind.as_ref().map_or("Valgrind", |version| version);
         let sentence = format!(
-            "instructions, branches and cache misses simulated by {version}, 30 to 100 times slower; \
-             no cycles, no TLB"
+            "instructions, branches and cache misses simulated by {version}, 30 to 100 times \
+             slower; no cycles, no TLB"
         );
         state(Tier::Sim, &self.valgrind.clone().map(|_| ()), &sentence)
     }
@@ -199,7 +199,8 @@ impl Probe<'_> {
         Refusal {
             cause: Cause::UnsupportedEvent,
             sentence: format!(
-                "`{}` opens and counts {count} where at least {LEAST} happen: nobody counts it here",
+                "`{}` opens and counts {count} where at least {LEAST} happen: nobody counts it \
+                 here",
                 event.name
             ),
             fix: Some(fix.to_owned()),

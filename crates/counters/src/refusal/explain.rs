@@ -76,8 +76,8 @@ fn no_such_call(facts: &Facts) -> Refusal {
 }
 
 fn no_perf_events(sentence: &str) -> Refusal {
-    let fix = "zgrep CONFIG_PERF_EVENTS /proc/config.gz /boot/config-$(uname -r); boot a kernel that \
-               has it set to y";
+    let fix = "zgrep CONFIG_PERF_EVENTS /proc/config.gz /boot/config-$(uname -r); boot a kernel \
+               that has it set to y";
     Refusal::new(Cause::NoPerfEvents, sentence, fix)
 }
 
@@ -294,7 +294,8 @@ fn counts_on(unit: &CoreUnit, cpu: u32) -> bool {
 }
 
 /// Whether this answer comes from counters that know no modes: those of ARMv6, and all that say so
-/// by EOPNOTSUPP (kernel, drivers/perf/arm_pmu.c and kernel/events/core.c, `PERF_PMU_CAP_NO_EXCLUDE`).
+/// by EOPNOTSUPP (kernel, drivers/perf/arm_pmu.c and kernel/events/core.c,
+/// `PERF_PMU_CAP_NO_EXCLUDE`).
 fn counts_all_modes(error: OpenError, facts: &Facts) -> bool {
     let is_armv6 = facts.core_units.iter().any(|unit| unit.name.starts_with("armv6"));
     error.errno == errno::EOPNOTSUPP || (is_armv6 && error.errno == errno::EINVAL)

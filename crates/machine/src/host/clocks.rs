@@ -63,7 +63,8 @@ fn source(host: &Host) -> Observation {
     PROCESSOR.advice("clocksource", source, sentence, fix)
 }
 
-/// The core clock of whatever CPU this thread is on, now. Takes 3 ms, and 20 ms more the first time.
+/// The core clock of whatever CPU this thread is on, now. Takes 3 ms, and 20 ms more the first
+/// time.
 fn core_clock() -> Observation {
     match core_cycles_per_tick() {
         Ok(per_tick) => {

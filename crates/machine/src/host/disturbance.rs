@@ -21,13 +21,12 @@ pub(super) fn observe(host: &Host) -> Vec<Observation> {
     always.into_iter().flatten().collect()
 }
 
-/// The words for the command line of the kernel that keep everything else off `cpus`, and how to put
-/// them there.
+/// How to put `words` on the command line of the kernel.
 fn boot_with(host: &Host, words: &str) -> String {
     match host.root.exists("etc/default/grub") {
         true => format!(
-            "sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&{words} /' /etc/default/grub && sudo update-grub \
-             && sudo reboot"
+            "sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&{words} /' /etc/default/grub && \
+             sudo update-grub && sudo reboot"
         ),
         false => format!("boot the kernel with {words}"),
     }

@@ -65,7 +65,8 @@ fn threads(host: &Host) -> Option<Observation> {
     }
     let switchable = host.root.text(&format!("{SMT}/control")).is_some_and(|c| c == "on");
     let sentence = format!(
-        "hardware threads of one core slow each other ({} do); linerate takes one of each core first",
+        "hardware threads of one core slow each other ({} do); linerate takes one of each core \
+         first",
         name_cpus(&host.system_cpus())
     );
     let fix = switchable.then(|| format!("echo off | sudo tee /{SMT}/control"));

@@ -154,7 +154,8 @@ fn a_server_out_of_the_box_is_prepared_for_strands() {
         Verdict::Advice,
         "none",
         "sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&isolcpus=managed_irq,domain,1-3,5-7 \
-         nohz_full=1-3,5-7 rcu_nocbs=1-3,5-7 /' /etc/default/grub && sudo update-grub && sudo reboot",
+         nohz_full=1-3,5-7 rcu_nocbs=1-3,5-7 /' /etc/default/grub && sudo update-grub && \
+         sudo reboot",
     );
     server.says(
         "irq_affinity",
@@ -296,7 +297,8 @@ fn boards_of_other_makers() {
     g4.says("isa", Verdict::Fact, "altivec", "");
 }
 
-/// An emulated board with a Cortex-A57: caches without sizes, huge pages of 64 KiB beside the usual.
+/// An emulated board with a Cortex-A57: caches without sizes, huge pages of 64 KiB beside the
+/// usual.
 #[test]
 fn what_a_kernel_half_tells_is_not_told() {
     let pages = |kib: u32| format!("sys/kernel/mm/hugepages/hugepages-{kib}kB");
