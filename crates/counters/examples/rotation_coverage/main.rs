@@ -52,9 +52,9 @@ const TAIL: &str = "\
 - A quarter of the time means a quarter of the spikes. With `rare spikes` there are about 80 of them
   in 2 s, and 20 are seen: chance alone puts the estimate off by some 14 % in 5 % of runs, however
   the slices are cut. Of all loads, this one alone is off by more than 5 % per packet in 2 s.
-- What happens in the first rounds only (`warm-up`; more so with longer slices or more sets, the last
-  table) is seen by few slices, and these cannot tell how much slices differ: intervals hold the
-  truth somewhat less often.
+- What happens in the first rounds only (`warm-up`) is seen by few slices, and these cannot tell how
+  much slices differ: intervals hold the truth somewhat less often. In the last table it is the one
+  below 90 %, with longer rounds, or with slices so short that being late is most of their length.
 - *PTI*: how much two sets' errors have in common cannot be seen, and the interval takes the middle.
   It is too wide where one event is rare when the other is frequent (`bursts 20/10`: idle polling
   has instructions and no misses). Events of one formula should share a set.
