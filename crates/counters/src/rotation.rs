@@ -35,8 +35,8 @@
 //! deserves, and one that alternates within a round the wide one. `1/K` is the share of slices that
 //! were seen; what is used is the share of time, which is less if somebody else takes counters away.
 //!
-//! With one slice per round, as usual, rounds would have to be compared with each other, and that
-//! of any load with phases or a period would be off. Half as many rounds, each twice as long, are the price.
+//! With one slice per round, rounds would have to be compared with each other, and what changes
+//! between them would widen the interval. The price is that rounds are twice as long.
 //!
 //! **Several sets in one formula.** In a round, two sets never have the same slice: where one meets
 //! much, the other is likely to meet less. Their errors are correlated by `-r / (K - 1)`, with `r`
