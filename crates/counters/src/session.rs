@@ -350,6 +350,3 @@ impl Session {
         now.slices.since(&then.slices).counts(self.events.len(), &self.plan, &whole)
     }
 }
-
-#[cfg(test)]
-mod tests;
