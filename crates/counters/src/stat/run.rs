@@ -417,3 +417,20 @@ impl Waited {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::next;
+
+    #[test]
+    fn the_next_interval_is_the_first_after_now() {
+        for every_ns in [1, 7, 1000] {
+            for late_ns in 0..3000 {
+                let (due_ns, now_ns) = (500, 500 + late_ns);
+                let slow = (1..).map(|k| due_ns + k * every_ns).find(|at| *at > now_ns);
+                assert_eq!(Some(next(due_ns, every_ns, now_ns)), slow);
+            }
+        }
+        assert_eq!(next(5, u64::MAX, 7), u64::MAX);
+    }
+}

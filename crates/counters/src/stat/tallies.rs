@@ -66,3 +66,30 @@ impl Tallies {
 pub(super) fn exactly(value: f64) -> Estimate {
     Estimate { value, low: value, high: value, confidence: 0.95, n: 1 }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_from_elsewhere_are_exact() {
+        let mut tallies = Tallies::exact(vec![None, Some(10)]);
+        let raw = |tallies: &Tallies, event| tallies.tally(event).map(|tally| tally.raw);
+        assert_eq!([0, 1].map(|event| raw(&tallies, event)), [None, Some(10)]);
+        tallies.replace(0, 3);
+        tallies.replace(1, 4);
+        assert_eq!([0, 1].map(|event| raw(&tallies, event)), [Some(3), Some(4)]);
+        let tally = tallies.tally(0).unwrap();
+        assert_eq!((tally.estimate.low, tally.estimate.high, tally.duty), (3.0, 3.0, 1.0));
+        assert!(!tally.is_scaled && tallies.slices() == 0);
+    }
+
+    #[test]
+    fn formulas_see_every_event_in_its_place() {
+        let tallies = Tallies::exact(vec![Some(6), None, Some(3)]);
+        let ratio = tallies.derive(|counts| Some(counts[0] / counts[2])).unwrap();
+        assert_eq!((ratio.value, ratio.low, ratio.high), (2.0, 2.0, 2.0));
+        assert_eq!(tallies.derive(|counts| Some(counts[0] / counts[1])), None);
+        assert_eq!(tallies.derive(|_| None), None);
+    }
+}
