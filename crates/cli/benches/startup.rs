@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `linerate stat -- /bin/true` adds to starting `/bin/true`, beside `perf stat`.
+//!
+//! In each round every command runs once, in random order, its output thrown away. What matters is
+//! the minimum: everything else that runs on the machine only adds to it. The goal is 1 ms.
+//!
+//! `cargo bench -p linerate --bench startup [-- ROUNDS]`
+
+use linerate_record::stats::median;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+const ROUNDS: usize = 200;
+const GOAL_MS: f64 = 1.0;
+const NOTHING: &str = "/bin/true";
+
+struct Contender {
+    name: &'static str,
+    argv: Vec<&'static str>,
+    ms: Vec<f64>,
+}
+
+impl Contender {
+    fn new(name: &'static str, argv: &[&'static str]) -> Self {
+        Self { name, argv: argv.to_vec(), ms: Vec::new() }
+    }
+
+    /// Runs it once; whether it could be run.
+    fn run(&mut self) -> bool {
+        let mut command = Command::new(self.argv[0]);
+        command.args(&self.argv[1..]).stdout(Stdio::null()).stderr(Stdio::null());
+        let start = Instant::now();
+        let is_run = command.status().is_ok_and(|status| status.success());
+        self.ms.push(start.elapsed().as_secs_f64() * 1e3);
+        is_run
+    }
+
+    fn least(&self) -> f64 {
+        self.ms.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+}
+
+/// Places in an order that differs from round to round and is the same in every run of this.
+fn shuffled(len: usize, round: usize) -> Vec<usize> {
+    let hash = |place: &usize| {
+        let mixed = (round * len + place + 1) as u64;
+        mixed
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .rotate_left(31)
+            .wrapping_mul(0xbf58_476d_1ce4_e5b9)
+    };
+    let mut places: Vec<usize> = (0..len).collect();
+    places.sort_by_key(hash);
+    places
+}
+
+fn main() {
+    let rounds = std::env::args().skip(1).find_map(|text| text.parse().ok()).unwrap_or(ROUNDS);
+    let linerate = env!("CARGO_BIN_EXE_linerate");
+    let mut contenders = vec![
+        Contender::new("fork and exec", &[NOTHING]),
+        Contender::new("linerate --version", &[linerate, "--version"]),
+        Contender::new(
+            "linerate stat, one event",
+            &[linerate, "stat", "-e", "task_clock_ns", "--", NOTHING],
+        ),
+        Contender::new("linerate stat", &[linerate, "stat", "--", NOTHING]),
+        Contender::new("perf stat", &["perf", "stat", NOTHING]),
+    ];
+    // Files are in memory from here on; what cannot be run is left out.
+    contenders.retain_mut(Contender::run);
+    contenders.iter_mut().for_each(|contender| contender.ms.clear());
+    for round in 0..rounds {
+        for place in shuffled(contenders.len(), round) {
+            assert!(contenders[place].run(), "{} failed", contenders[place].name);
+        }
+    }
+    let plain = contenders[0].least();
+    println!(
+        "{rounds} rounds; ms; the goal is {GOAL_MS} ms added by `linerate stat` to the minimum"
+    );
+    println!("{:26} {:>8} {:>8} {:>8}", "", "minimum", "median", "added");
+    for contender in &contenders {
+        let (least, middle) = (contender.least(), median(&contender.ms).unwrap_or(f64::NAN));
+        println!("{:26} {least:>8.3} {middle:>8.3} {:>8.3}", contender.name, least - plain);
+    }
+}
