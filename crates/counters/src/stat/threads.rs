@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Counts of each thread of a process.
 //!
-//! Threads are looked for in /proc while they run, so one is counted from when it is first seen. What
-//! none of them has counted, of threads that were seen too late or not at all and of child
+//! Threads are looked for in /proc while they run, so one is counted from when it is first seen.
+//! What none of them has counted, of threads that were seen too late or not at all and of child
 //! processes, is a row of its own: all rows add up to the whole.
 
 use super::assemble;

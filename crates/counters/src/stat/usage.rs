@@ -2,8 +2,8 @@
 //! What the kernel tells of every child that has ended, where perf events are forbidden.
 //!
 //! wait4(2) gives the processor time, page faults and context switches of a command and of those of
-//! its children that were waited for, counted from fork(2) on, not from execve(2): some tens of page
-//! faults more than perf events give. In containers, whose seccomp filter forbids perf events
+//! its children that were waited for, counted from fork(2) on, not from execve(2): some tens of
+//! page faults more than perf events give. In containers, whose seccomp filter forbids perf events
 //! altogether, it is all there is.
 
 use super::asked::AskedEvent;
