@@ -130,7 +130,7 @@ impl Sampler {
                 counts.iter().zip(turn.counts).map(|(now, then)| now.wrapping_sub(then));
             self.samples.push(Sample {
                 set: turn.set,
-                packets: packets - turn.packets,
+                packets: packets.saturating_sub(turn.packets),
                 ticks: now.saturating_sub(turn.ticks),
                 counts: set.by_name(differences, is_read),
             });
