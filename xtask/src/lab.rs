@@ -55,6 +55,7 @@ const GUESTS: [Guest; 2] = [
         counters: None,
         pmu: "armv8_pmuv3",
         has_user_reads: true,
+        calls_per_phase: 20,
     },
     Guest {
         name: "guest-armhf",
@@ -77,6 +78,7 @@ const GUESTS: [Guest; 2] = [
         counters: Some("arm,cortex-a7-pmu"),
         pmu: "armv7_cortex_a7",
         has_user_reads: false,
+        calls_per_phase: 2000,
     },
 ];
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A program whose instructions are known, to check counters with.
 //!
-//! `known loop N` runs N turns of a loop of two instructions and ends. `known mixed N` runs N phases
-//! of that loop and of system calls, of changing lengths, the same ones each time. `known counts`
+//! `known loop N` runs N turns of a loop of two instructions and ends. `known mixed N M` runs N
+//! phases of that loop and of up to M system calls, of changing lengths, the same ones each time. `known counts`
 //! counts the loop with an event at a time, then with a group, and prints what the kernel says, a
 //! line each. `known reads` does so by reading the counter from user mode, between two reads by the kernel.
 //! Whether the numbers are right is for `cargo xtask lab` to judge. Left out: rotation and scaling.
@@ -149,11 +149,10 @@ fn reads() -> io::Result<()> {
     Ok(())
 }
 
-/// Runs phases of the loop, up to 0.2 ms in the lab, and of system calls, about as long (10 us each there): what happens
-/// in user mode per unit of time changes all the time.
-fn mixed(phases: usize) {
+/// Runs phases of the loop, up to 0.2 ms in the lab, and of up to `most_calls` system calls, so that
+/// what happens in user mode per unit of time changes all the time.
+fn mixed(phases: u32, most_calls: u32) {
     const MOST_TURNS: u32 = 100_000;
-    const MOST_CALLS: u32 = 20;
     let mut state = 1u32;
     let mut draw = |most: u32| {
         // Marsaglia's xorshift generator with a period of 2^32 - 1 (Journal of Statistical Software
@@ -165,7 +164,7 @@ fn mixed(phases: usize) {
     };
     for _ in 0..phases {
         turns(draw(MOST_TURNS) as usize);
-        for _ in 0..draw(MOST_CALLS) {
+        for _ in 0..draw(most_calls) {
             std::hint::black_box(std::os::unix::process::parent_id());
         }
     }
@@ -185,14 +184,20 @@ fn main() -> ExitCode {
     let result = match words.as_slice() {
         ["counts"] => counts(),
         ["reads"] => reads(),
-        [what @ ("loop" | "mixed"), count] => {
-            match (*what, count.parse()) {
-                ("loop", Ok(count @ 1..)) => turns(count),
-                ("mixed", Ok(phases)) => mixed(phases),
-                _ => return usage(),
+        ["loop", count] => match count.parse() {
+            Ok(count @ 1..) => {
+                turns(count);
+                Ok(())
             }
-            Ok(())
-        }
+            _ => return usage(),
+        },
+        ["mixed", phases, calls] => match (phases.parse(), calls.parse()) {
+            (Ok(phases), Ok(calls @ 1..)) => {
+                mixed(phases, calls);
+                Ok(())
+            }
+            _ => return usage(),
+        },
         _ => return usage(),
     };
     match result {
@@ -205,6 +210,6 @@ fn main() -> ExitCode {
 }
 
 fn usage() -> ExitCode {
-    eprintln!("usage: known counts | reads | loop TURNS (at least 1) | mixed PHASES");
+    eprintln!("usage: known counts | reads | loop TURNS | mixed PHASES CALLS");
     ExitCode::from(2)
 }

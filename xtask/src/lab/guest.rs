@@ -35,6 +35,8 @@ pub(crate) struct Guest {
     pub(crate) pmu: &'static str,
     /// Whether the kernel lets user mode read them.
     pub(crate) has_user_reads: bool,
+    /// System calls that take some 0.2 ms of its time.
+    pub(crate) calls_per_phase: u32,
 }
 
 /// A command that a guest runs, and a name to find its answer by.
