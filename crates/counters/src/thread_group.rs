@@ -5,6 +5,7 @@
 //! counts between two reads are whole, and nothing is scaled. Left out: event sets that take turns
 //! ([`session`](crate::session) has them).
 
+use crate::catalog::is_kernel_only;
 use crate::event::{Class, Event};
 use crate::opener::Opener;
 use crate::refusal::{Attempt, Refusal, explain, never_scheduled};
@@ -134,7 +135,8 @@ impl ThreadGroup {
         let open = |request: &Request| machine.opener.open(request, Target::CurrentThread, leader);
         let mut result = open(&request);
         let is_forbidden = matches!(&result, Err(error) if error.errno == errno::EACCES);
-        if is_forbidden && is_hardware && !request.exclude_kernel {
+        // What happens in kernel mode only would count 0.
+        if is_forbidden && !request.exclude_kernel && !is_kernel_only(event) {
             request.exclude_kernel = true;
             result = open(&request);
         }
@@ -218,5 +220,162 @@ impl Machine<'_> {
         let (target, is_known_processor) = (Target::CurrentThread, self.is_known_processor);
         let attempt = Attempt { event, request, target, group_len, is_known_processor };
         explain(error, &attempt, self.surroundings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::refusal::Cause;
+    use crate::surroundings::Facts;
+    use linerate_linux::perf::Selector;
+    use std::cell::RefCell;
+
+    const PAGE_FAULTS: Selector = Selector::new(perf::SOFTWARE, 2);
+
+    /// A kernel that refuses as told, and puts page faults in the place of what it grants.
+    struct Scripted<F> {
+        /// The error for an event, by its `config` and whether it excludes the kernel, joining so
+        /// many.
+        refuse: F,
+        group: RefCell<usize>,
+    }
+
+    impl<F: Fn(u64, bool, usize) -> Option<i32>> Opener for Scripted<F> {
+        fn open(
+            &self,
+            request: &Request,
+            target: Target,
+            leader: Option<&perf::Event>,
+        ) -> Result<perf::Event, OpenError> {
+            let len = leader.map_or(0, |_| *self.group.borrow());
+            let refused = (self.refuse)(request.selector.config, request.exclude_kernel, len);
+            if let Some(errno) = refused {
+                return Err(OpenError { errno });
+            }
+            *self.group.borrow_mut() = len + 1;
+            perf::open(&Request { selector: PAGE_FAULTS, ..*request }, target, leader)
+        }
+    }
+
+    fn events(len: u64) -> Vec<Event> {
+        let event = |config| Event {
+            name: format!("event{config}"),
+            native: None,
+            unit: "events",
+            class: Class::Hardware,
+            selector: Selector::new(perf::HARDWARE, config),
+            is_user_only: false,
+        };
+        (0..len).map(event).collect()
+    }
+
+    /// A group on a scripted kernel; `None` where the real one refuses software events.
+    fn group(
+        len: u64,
+        user_only: bool,
+        refuse: impl Fn(u64, bool, usize) -> Option<i32>,
+    ) -> Option<ThreadGroup> {
+        group_of(&events(len), user_only, refuse)
+    }
+
+    fn group_of(
+        events: &[Event],
+        user_only: bool,
+        refuse: impl Fn(u64, bool, usize) -> Option<i32>,
+    ) -> Option<ThreadGroup> {
+        if perf::open(&Request::new(PAGE_FAULTS), Target::CurrentThread, None).is_err() {
+            println!("SKIP: software events are refused");
+            return None;
+        }
+        let opener = Scripted { refuse, group: RefCell::default() };
+        let surroundings = Surroundings::of(Facts::default());
+        let is_known_processor = true;
+        let machine = Machine { opener: &opener, surroundings: &surroundings, is_known_processor };
+        Some(ThreadGroup::open(machine, events, user_only))
+    }
+
+    fn words(group: &ThreadGroup) -> Vec<Result<Tier, Cause>> {
+        let word = |outcome: &Outcome| outcome.as_ref().map(|tier| *tier).map_err(|r| r.cause);
+        group.outcomes().iter().map(word).collect()
+    }
+
+    /// A page that is new to the process, and with it a fault.
+    fn fault() -> Vec<u8> {
+        let mut memory = Vec::with_capacity(1 << 20);
+        memory.spare_capacity_mut()[1 << 19].write(1);
+        memory
+    }
+
+    #[test]
+    fn what_is_granted_counts_in_its_place() {
+        let refuse = |config, _, _| (config == 1).then_some(errno::ENOENT);
+        let Some(group) = group(3, false, refuse) else { return };
+        assert!(matches!(words(&group)[..], [Ok(Tier::Hw), Err(_), Ok(Tier::Hw)]));
+        assert_eq!(group.reading(), "read(2)");
+        let (mut before, mut after) = ([0; EVENTS_MAX], [0; EVENTS_MAX]);
+        assert!(group.read(&mut before));
+        let _memory = fault();
+        assert!(group.read(&mut after));
+        assert!(after[0] > before[0] && after[2] > before[2], "{before:?} {after:?}");
+        assert_eq!((before[1], after[1]), (0, 0));
+    }
+
+    #[test]
+    fn stopped_counters_stand_still_until_started() {
+        let Some(group) = group(1, false, |_, _, _| None) else { return };
+        let read = || {
+            let mut counts = [0; EVENTS_MAX];
+            assert!(group.read(&mut counts));
+            counts[0]
+        };
+        group.stop();
+        let stopped = read();
+        let _first = fault();
+        assert_eq!(read(), stopped);
+        group.start();
+        let _second = fault();
+        assert!(read() > stopped);
+    }
+
+    #[test]
+    fn kernel_mode_is_left_out_where_it_is_forbidden_or_not_wanted() {
+        let refuse = |_, excludes_kernel: bool, _| (!excludes_kernel).then_some(errno::EACCES);
+        let Some(forbidden) = group(2, false, refuse) else { return };
+        assert_eq!(words(&forbidden), [Ok(Tier::User), Ok(Tier::User)]);
+        let Some(asked) = group(2, true, |_, _, _| None) else { return };
+        assert_eq!(words(&asked), [Ok(Tier::User), Ok(Tier::User)]);
+        let Some(neither) = group(1, false, |_, _, _| Some(errno::EACCES)) else { return };
+        assert!(neither.outcomes()[0].is_err());
+        assert_eq!(neither.reading(), "timestamp counter only");
+    }
+
+    #[test]
+    fn software_events_lose_kernel_mode_unless_they_happen_there_only() {
+        let software = |config| Event {
+            class: Class::Software,
+            selector: Selector::new(perf::SOFTWARE, config),
+            ..events(1).remove(0)
+        };
+        let (task_clock, context_switches) = (software(1), software(3));
+        let refuse = |_, excludes_kernel: bool, _| (!excludes_kernel).then_some(errno::EACCES);
+        let group = group_of(&[task_clock, context_switches], false, refuse);
+        let Some(group) = group else { return };
+        assert!(matches!(words(&group)[..], [Ok(Tier::Sw), Err(_)]), "{group:?}");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_and_the_rest_counts() {
+        let refuse = |_, _, len| (len >= 2).then_some(errno::EINVAL);
+        let Some(group) = group(4, false, refuse) else { return };
+        let too_many = Err(Cause::TooManyEvents);
+        assert_eq!(words(&group), [Ok(Tier::Hw), Ok(Tier::Hw), too_many, too_many]);
+    }
+
+    #[test]
+    fn more_events_than_a_frame_holds_are_refused_before_the_kernel_is_asked() {
+        let Some(group) = group(10, false, |_, _, _| None) else { return };
+        assert!(group.outcomes()[..EVENTS_MAX].iter().all(Result::is_ok));
+        assert_eq!(words(&group)[EVENTS_MAX..], [Err(Cause::TooManyEvents); 2]);
     }
 }
