@@ -73,7 +73,11 @@ fn a_processor_is_counted() {
 #[test]
 fn threads_and_the_others_add_up_to_the_process() {
     let stop = AtomicBool::new(false);
-    let busy = || while !stop.load(Ordering::Relaxed) {};
+    let busy = || {
+        while !stop.load(Ordering::Relaxed) {
+            std::hint::spin_loop();
+        }
+    };
     let outcome = std::thread::scope(|scope| {
         let spawn = |name: &str| {
             std::thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, busy).unwrap();
