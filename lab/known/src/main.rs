@@ -2,10 +2,11 @@
 //! A program whose instructions are known, to check counters with.
 //!
 //! `known loop N` runs N turns of a loop of two instructions and ends. `known mixed N M` runs N
-//! phases of that loop and of up to M system calls, of changing lengths, the same ones each time. `known counts`
-//! counts the loop with an event at a time, then with a group, and prints what the kernel says, a
-//! line each. `known reads` does so by reading the counter from user mode, between two reads by the kernel.
-//! Whether the numbers are right is for `cargo xtask lab` to judge. Left out: rotation and scaling.
+//! phases of that loop and of up to M system calls, of changing lengths, the same ones each time.
+//! `known counts` counts the loop with an event at a time, then with a group, and prints what the
+//! kernel says, a line each. `known reads` does so by reading the counter from user mode, between
+//! two reads by the kernel. Whether the numbers are right is for `cargo xtask lab` to judge. Left
+//! out: rotation and scaling.
 
 use linerate_counters::user::{UserCounter, with_user_access};
 use linerate_linux::perf::{self, Event, HARDWARE, OpenError, RAW, Request, Selector, Target};
@@ -149,8 +150,8 @@ fn reads() -> io::Result<()> {
     Ok(())
 }
 
-/// Runs phases of the loop, up to 0.2 ms in the lab, and of up to `most_calls` system calls, so that
-/// what happens in user mode per unit of time changes all the time.
+/// Runs phases of the loop, up to 0.2 ms in the lab, and of up to `most_calls` system calls, so
+/// that what happens in user mode per unit of time changes all the time.
 fn mixed(phases: u32, most_calls: u32) {
     const MOST_TURNS: u32 = 100_000;
     let mut state = 1u32;

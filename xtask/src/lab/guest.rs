@@ -63,8 +63,8 @@ const LIMIT_S: &str = "300";
 /// 64 MiB would do; the kernel and its table of pages like some more.
 const MEMORY_MIB: &str = "256";
 
-/// Nothing but what was asked for on the console; an end if the kernel gives up; no random addresses,
-/// neither of the kernel nor of programs.
+/// Nothing but what was asked for on the console; an end if the kernel gives up; no random
+/// addresses, neither of the kernel nor of programs.
 const KERNEL_ARGUMENTS: &str = "console=ttyAMA0 quiet loglevel=1 panic=-1 nokaslr norandmaps";
 
 /// The interrupt of the counters on QEMU's board: private 7, level high, for the first CPU

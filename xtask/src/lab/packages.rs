@@ -135,7 +135,8 @@ impl Packages {
     }
 
     /// Takes over the lists that the machine has, which spares fetching them again. apt compares
-    /// them with the signed index as if it had fetched them itself; what is missing here is fetched.
+    /// them with the signed index as if it had fetched them itself; what is missing here is
+    /// fetched.
     fn copy_lists(&self) {
         let lists = fs::read_dir(MACHINE_LISTS).into_iter().flatten().flatten();
         for list in lists.filter(|entry| entry.path().is_file() && entry.file_name() != "lock") {
@@ -189,7 +190,8 @@ mod tests {
 
     #[test]
     fn the_kernel_is_what_the_current_one_depends_on() {
-        let shown = "Package: linux-image-arm64\nDepends: linux-image-6.1.0-50-arm64 (= 6.1.176-1)\n\
+        let shown = "Package: linux-image-arm64\n\
+                     Depends: linux-image-6.1.0-50-arm64 (= 6.1.176-1)\n\
                      Description: Linux\n\nPackage: linux-image-arm64\nDepends: older\n";
         assert_eq!(first_dependency(shown), Some("linux-image-6.1.0-50-arm64"));
         assert_eq!(first_dependency("Depends: a, b\n"), Some("a"));

@@ -127,7 +127,8 @@ fn known_loop(
     let [short, again, long] = [counted(short, name)?, counted(again, name)?, counted(long, name)?];
     let (added, expected) = (long.wrapping_sub(short), PER_TURN * (LONG - SHORT));
     let sentence = format!(
-        "stat: {name} of a program in user mode {short}, once more {again}; {} turns more add {added}",
+        "stat: {name} of a program in user mode {short}, once more {again}; {} turns more add \
+         {added}",
         LONG - SHORT
     );
     if short == again && added == expected { Ok(sentence) } else { Err(sentence) }
@@ -191,8 +192,8 @@ fn rotated(
     if missed.len() <= 1 { Ok(sentence) } else { Err(format!("{sentence}: {}", missed.join(", "))) }
 }
 
-/// Of the estimates of a set: half the width of the widest interval, and the largest error, as shares
-/// of the truth; where an interval is not symmetric, on the side of the truth.
+/// Of the estimates of a set: half the width of the widest interval, and the largest error, as
+/// shares of the truth; where an interval is not symmetric, on the side of the truth.
 fn estimates(report: &StatReport, set: &[String], truth: f64) -> Result<(f64, f64), String> {
     let (mut widest, mut worst) = (0.0f64, 0.0f64);
     for name in set {
