@@ -19,6 +19,9 @@ const RUNS: usize = 15;
 const EVENTS: [&str; 5] =
     ["task_clock_ns", "page_faults", "context_switches", "instructions", "cycles"];
 
+/// Not an event, and told by both sides.
+const ELAPSED: &str = "elapsed_us";
+
 /// What the example is told to do, and the function that does it.
 const WORKLOADS: [([&str; 2], &str); 2] =
     [(["matmul", "300"], "multiply"), (["chase", "4000000"], "follow")];
@@ -53,8 +56,9 @@ const EXPLANATION: &str = "\
 The same run is counted twice: by `linerate stat` from outside, and by the program itself, with a
 region `program` around everything it does and a region `work` around the loop that matters. What
 `stat` sees and `program` does not is the program's start (loading it and its libraries), opening
-its own counters, measuring what measuring costs, and writing the record. Medians of 15 runs; the
-last column is `stat` over `program`, with its range.
+its own counters, measuring what measuring costs, and writing the record, for which it sleeps 20 ms
+to learn the rate of the ticks. Medians of 15 runs; the last column is `stat` over `program`, with its
+range.
 
 ";
 
@@ -71,6 +75,7 @@ struct Run {
     record: Record,
     outside: StatReport,
     inside: RegionsReport,
+    ticks_per_second: Option<f64>,
 }
 
 impl Run {
@@ -88,8 +93,12 @@ impl Run {
         let Body::Stat(outside) = record.body.clone() else {
             return Err("linerate stat wrote another record".to_owned());
         };
-        match read(&inside)?.body {
-            Body::Regions(inside) => Ok(Self { record, outside: *outside, inside: *inside }),
+        let inside = read(&inside)?;
+        let ticks_per_second = inside.provenance.ticks_per_second;
+        match inside.body {
+            Body::Regions(inside) => {
+                Ok(Self { record, outside: *outside, inside: *inside, ticks_per_second })
+            }
             _ => Err("the example wrote another record".to_owned()),
         }
     }
@@ -101,11 +110,18 @@ impl Run {
     /// The event in a region, or why it is not there.
     fn inside(&self, region: &str, event: &str) -> Result<f64, String> {
         let region = self.region(region).ok_or("the region was not entered")?;
+        if event == ELAPSED {
+            let rate = self.ticks_per_second.ok_or("the rate of the ticks is unknown")?;
+            return Ok(number(&region.ticks)? / rate * 1e6);
+        }
         let found = region.events.iter().find(|found| found.name == event);
         number(&found.ok_or("it was not asked for")?.count)
     }
 
     fn outside(&self, event: &str) -> Result<f64, String> {
+        if event == ELAPSED {
+            return Ok(self.outside.elapsed_s * 1e6);
+        }
         let found = self.outside.events.iter().find(|found| found.name == event);
         number(&found.ok_or("it was not asked for")?.count)
     }
@@ -129,7 +145,7 @@ fn table(workload: [&str; 2], runs: &[Run]) -> String {
         workload.join(" ")
     );
     let mut reasons = Vec::new();
-    for event in EVENTS {
+    for event in [ELAPSED].into_iter().chain(EVENTS) {
         let of = |value: &dyn Fn(&Run) -> Result<f64, String>| {
             runs.iter().map(value).collect::<Result<Vec<f64>, String>>()
         };
@@ -168,7 +184,9 @@ fn ratios(inside: &[f64], outside: &[f64]) -> String {
 }
 
 fn whole(value: Option<f64>) -> String {
-    value.map_or("-".to_owned(), |value| format!("{value:.0}"))
+    let digits = value.map_or("-".to_owned(), |value| format!("{value:.0}"));
+    let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
+    groups.collect::<Vec<_>>().join(",")
 }
 
 /// Instructions of the simulator: of the whole program, and of the function alone, which it counts
@@ -194,8 +212,9 @@ fn simulated(
     };
     let inside = collected(example, workload, function)?;
     Ok(format!(
-        "Simulated by Valgrind (tier `sim`): {inside} instructions in `{function}` alone, {all:.0} in \
-         all.\n\n"
+        "Simulated by Valgrind (tier `sim`): {} instructions in `{function}` alone, {} in all.\n\n",
+        whole(Some(inside as f64)),
+        whole(Some(all))
     ))
 }
 

@@ -20,8 +20,8 @@
 //! them the first visits cost more, which no calibration can know; hence no verdict about regions
 //! under ten times the cost.
 
-use crate::meter::{Counts, EVENTS_MAX, Meter};
 use crate::tree::{Node, Totals};
+use linerate_counters::thread_group::{Counts, EVENTS_MAX, ThreadGroup};
 use linerate_machine::ticks::ticks;
 use linerate_record::stats::{Estimate, median_interval};
 
@@ -51,14 +51,14 @@ const WARM_UP: u64 = 64;
 const CONFIDENCE: f64 = 0.95;
 
 /// Measures it; `node` is the one that `pair` visits.
-pub(crate) fn measure(meter: &Meter, node: &Node, mut pair: impl FnMut()) -> Cost {
+pub(crate) fn measure(counters: &ThreadGroup, node: &Node, mut pair: impl FnMut()) -> Cost {
     (0..WARM_UP).for_each(|_| pair());
     let series: Vec<(Shown, Shown)> = (0..SERIES)
         .map(|_| {
             let inside = Shown::from(node.totals());
-            let around = Shown::now(meter);
+            let around = Shown::now(counters);
             (0..PAIRS).for_each(|_| pair());
-            let around = Shown::now(meter).since(&around);
+            let around = Shown::now(counters).since(&around);
             (Shown::from(node.totals()).since(&inside), around)
         })
         .collect();
@@ -90,10 +90,10 @@ impl From<Totals> for Shown {
 }
 
 impl Shown {
-    fn now(meter: &Meter) -> Self {
+    fn now(counters: &ThreadGroup) -> Self {
         let mut counts = [0; EVENTS_MAX];
         // If it fails, it failed inside the pairs as well, which noted it.
-        meter.read(&mut counts);
+        counters.read(&mut counts);
         Self { ticks: ticks(), counts }
     }
 

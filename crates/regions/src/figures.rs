@@ -350,7 +350,7 @@ mod tests {
         Cost { inside: amount(30.0, 10.0), pair: amount(100.0, 25.0) }
     }
 
-    fn log(outcomes: &[crate::meter::Outcome]) -> Log {
+    fn log(outcomes: &[linerate_counters::thread_group::Outcome]) -> Log {
         let log = Log::new(7, outcomes, "read(2)");
         log.cost.get_or_init(cost);
         log.add(Region::OUTSIDE, None).unwrap();

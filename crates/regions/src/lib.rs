@@ -33,13 +33,12 @@
 mod cost;
 mod ffi;
 mod figures;
-mod meter;
 mod regions;
 mod sampler;
 mod thread;
 mod tree;
 
-pub use meter::EVENTS_MAX;
+pub use linerate_counters::thread_group::EVENTS_MAX;
 pub use regions::{DEFAULT_EVENTS, Options, Region, Regions, WriteError};
 pub use sampler::{Sample, Sampler, Schedule};
 pub use thread::{Inside, Thread};

@@ -2,13 +2,13 @@
 //! The regions of a program: their names, their threads, and the record of them.
 
 use crate::figures;
-use crate::meter::{Machine, Meter};
 use crate::thread::Thread;
 use crate::tree::Log;
 use linerate_counters::catalog::Catalog;
 use linerate_counters::event::Event;
 use linerate_counters::opener::Kernel;
 use linerate_counters::surroundings::Surroundings;
+use linerate_counters::thread_group::{Machine, ThreadGroup};
 use linerate_machine::provenance::{command_line, provenance};
 use linerate_record::regions::{RegionReport, RegionsReport};
 use linerate_record::{Body, Record};
@@ -160,19 +160,19 @@ impl Regions {
     /// As [`Regions::thread`], the cost not measured yet.
     pub(crate) fn uncalibrated_thread(&self) -> Thread {
         let known: Vec<Event> = self.events().iter().flatten().cloned().collect();
-        let thread = Thread::new(self.meter(&known));
+        let thread = Thread::new(self.counters(&known));
         lock(&self.shared.logs).push(Arc::clone(thread.log()));
         thread
     }
 
     /// Counters of the calling thread.
-    pub(crate) fn meter(&self, events: &[Event]) -> Meter {
+    pub(crate) fn counters(&self, events: &[Event]) -> ThreadGroup {
         let machine = Machine {
             opener: &Kernel,
             surroundings: &self.shared.surroundings,
             is_known_processor: self.catalog().is_known_processor(),
         };
-        Meter::open(machine, events, self.shared.options.user_only)
+        ThreadGroup::open(machine, events, self.shared.options.user_only)
     }
 
     /// What the names mean here, or why they mean nothing.

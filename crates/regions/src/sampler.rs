@@ -19,9 +19,9 @@
 //!
 //! Left out: the interval of an event's total when fewer than two turns counted it; there is none.
 
-use crate::meter::{EVENTS_MAX, Meter};
 use crate::regions::Regions;
 use linerate_counters::event::Event;
+use linerate_counters::thread_group::{EVENTS_MAX, ThreadGroup};
 use linerate_linux::thread_id;
 use linerate_machine::ticks::ticks;
 use linerate_record::regions::{RegionEvent, RegionReport};
@@ -75,7 +75,7 @@ pub struct Sampler {
 #[derive(Debug)]
 struct Set {
     events: Vec<Result<Event, String>>,
-    meter: Meter,
+    counters: ThreadGroup,
 }
 
 /// What there was when a turn began.
@@ -124,8 +124,8 @@ impl Sampler {
         if let Some(turn) = self.turn.take() {
             let set = &self.sets[turn.set];
             let mut counts = [0; EVENTS_MAX];
-            let is_read = set.meter.read(&mut counts);
-            set.meter.stop();
+            let is_read = set.counters.read(&mut counts);
+            set.counters.stop();
             let differences =
                 counts.iter().zip(turn.counts).map(|(now, then)| now.wrapping_sub(then));
             self.samples.push(Sample {
@@ -148,11 +148,11 @@ impl Sampler {
             self.next = u64::MAX;
             return;
         };
-        let meter = &self.sets[set].meter;
+        let counters = &self.sets[set].counters;
         let mut counts = [0; EVENTS_MAX];
-        meter.start();
+        counters.start();
         // What cannot be read now cannot be read at the end of the turn either.
-        meter.read(&mut counts);
+        counters.read(&mut counts);
         self.next = packets.saturating_add(self.schedule.every.get());
         self.turn = Some(Turn { set, packets, ticks: ticks(), counts });
     }
@@ -193,7 +193,7 @@ impl Sampler {
             self.regions.add(self.report());
         }
         if let Some(turn) = self.turn.take() {
-            self.sets[turn.set].meter.stop();
+            self.sets[turn.set].counters.stop();
         }
         self.samples.clear();
         self.round.clear();
@@ -265,9 +265,9 @@ impl Set {
     fn open(regions: &Regions, names: &[String]) -> Self {
         let events = regions.look_up(names);
         let known: Vec<Event> = events.iter().flatten().cloned().collect();
-        let meter = regions.meter(&known);
-        meter.stop();
-        Self { events, meter }
+        let counters = regions.counters(&known);
+        counters.stop();
+        Self { events, counters }
     }
 
     /// What the event at a place rests on, or why it is not counted.
@@ -275,13 +275,13 @@ impl Set {
         if let Err(reason) = &self.events[place] {
             return Err(reason.clone());
         }
-        match &self.meter.outcomes()[self.known_place(place)] {
+        match &self.counters.outcomes()[self.known_place(place)] {
             Ok(tier) => Ok(*tier),
             Err(refusal) => Err(refusal.sentence.clone()),
         }
     }
 
-    /// Where the meter has the event, which knows those only that there are.
+    /// Where the event stands among those that there are.
     fn known_place(&self, place: usize) -> usize {
         self.events[..place].iter().flatten().count()
     }

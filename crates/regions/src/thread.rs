@@ -2,9 +2,9 @@
 //! Entering and leaving regions: the part that runs in the measured program.
 
 use crate::cost;
-use crate::meter::{Counts, EVENTS_MAX, Meter};
 use crate::regions::Region;
 use crate::tree::{Log, Node};
+use linerate_counters::thread_group::{Counts, EVENTS_MAX, ThreadGroup};
 use linerate_linux::thread_id;
 use linerate_machine::ticks::ticks;
 use std::cell::RefCell;
@@ -16,7 +16,7 @@ const DEPTH_MAX: usize = 64;
 /// The regions of the thread that made it, by [`Regions::thread`](crate::Regions::thread).
 #[derive(Debug)]
 pub struct Thread {
-    meter: Meter,
+    counters: ThreadGroup,
     log: Arc<Log>,
     open: RefCell<Open>,
 }
@@ -77,20 +77,20 @@ impl Drop for Inside<'_> {
 }
 
 impl Thread {
-    /// `meter` was opened by the calling thread. What measuring costs is measured by the caller.
-    pub(crate) fn new(meter: Meter) -> Self {
-        let log = Arc::new(Log::new(thread_id(), meter.outcomes(), meter.reading()));
+    /// `counters` was opened by the calling thread. What measuring costs is measured by the caller.
+    pub(crate) fn new(counters: ThreadGroup) -> Self {
+        let log = Arc::new(Log::new(thread_id(), counters.outcomes(), counters.reading()));
         let (_, outside) = log.add(Region::OUTSIDE, None).expect("the first of many");
         let places = vec![Place { node: outside, inner: Vec::new() }];
         let frames = Vec::with_capacity(DEPTH_MAX);
-        Self { meter, log, open: RefCell::new(Open { places, frames, serial: NOT_KEPT }) }
+        Self { counters, log, open: RefCell::new(Open { places, frames, serial: NOT_KEPT }) }
     }
 
     /// Measures what measuring costs; `pair` enters and leaves [`Region::CALIBRATION`] as the
     /// program enters and leaves its own.
     pub(crate) fn calibrate(&self, pair: impl FnMut()) {
         let Some(node) = self.calibration_node() else { return };
-        let cost = cost::measure(&self.meter, &node, pair);
+        let cost = cost::measure(&self.counters, &node, pair);
         self.log.cost.get_or_init(|| cost);
     }
 
@@ -131,7 +131,7 @@ impl Thread {
         let serial = open.serial;
         open.frames.push(Frame { place, serial, ticks: 0, counts: [0; EVENTS_MAX] });
         let frame = open.frames.last_mut().expect("it has just been pushed");
-        if !self.meter.read(&mut frame.counts) {
+        if !self.counters.read(&mut frame.counts) {
             self.log.lose_counters();
         }
         frame.ticks = ticks();
@@ -146,7 +146,7 @@ impl Thread {
             return;
         }
         let mut counts = [0; EVENTS_MAX];
-        if !self.meter.read(&mut counts) {
+        if !self.counters.read(&mut counts) {
             self.log.lose_counters();
         }
         let Ok(mut open) = self.open.try_borrow_mut() else { return };
@@ -155,7 +155,7 @@ impl Thread {
         }
         while let Some(frame) = open.frames.pop_if(|frame| frame.serial >= serial) {
             let node = &open.places[frame.place].node;
-            let events = self.meter.outcomes().len();
+            let events = self.counters.outcomes().len();
             let differences = counts.iter().zip(&frame.counts).take(events);
             // Unserialised reads on two processors may be out by some ticks.
             node.add_visit(

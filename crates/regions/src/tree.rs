@@ -6,8 +6,8 @@
 //! one visit out.
 
 use crate::cost::Cost;
-use crate::meter::{Counts, EVENTS_MAX, Outcome};
 use crate::regions::Region;
+use linerate_counters::thread_group::{Counts, EVENTS_MAX, Outcome};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
