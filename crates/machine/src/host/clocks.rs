@@ -103,7 +103,7 @@ fn governor(host: &Host) -> Observation {
     DATA_PLANE.advice(
         "governor",
         governors.join(", "),
-        "the clock follows the load: bursts after a pause meet a slow core",
+        "the clock is not kept at its highest: bursts after a pause meet a slow core",
         (!has_none).then_some(fix),
     )
 }
@@ -124,7 +124,7 @@ fn boost(host: &Host) -> Option<Observation> {
             "boost",
             "on",
             "the clock depends on heat and on what other cores do: measurements repeat less well",
-            Some(format!("echo {off} | sudo tee /{file}")),
+            Some(format!("echo {off} | sudo tee /{file}  # to measure; speed wants it on")),
         ),
         false => DATA_PLANE.good("boost", "off", "the clock does not depend on the other cores"),
     })

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Cores, hardware threads, memory nodes and caches.
 
-use super::Host;
+use super::{Host, NODES};
 use crate::files::{format_cpu_list, name_cpus};
 use crate::topology::{Cache, CacheKind, Topology};
 use linerate_record::doctor::{Observation, Section};
@@ -29,9 +29,23 @@ fn cpus(host: &Host) -> Observation {
     if usable == host.online.len() {
         return TOPOLOGY.fact("cpus", value, "this process may use all logical CPUs");
     }
-    let sentence = format!("this process may use only {}", name_cpus(&allowed));
-    let fix = format!("taskset -c {} linerate ...", format_cpu_list(&host.online));
+    let mut sentence = format!("this process may use only {}", name_cpus(&allowed));
+    let within = group_cpus(host).unwrap_or_else(|| host.online.clone());
+    if within.iter().all(|cpu| allowed.contains(cpu)) {
+        sentence += ", like all of its control group";
+        return TOPOLOGY.advice("cpus", value, &sentence, None);
+    }
+    let fix = format!("taskset -c {} linerate doctor", format_cpu_list(&within));
     TOPOLOGY.advice("cpus", value, &sentence, Some(fix))
+}
+
+/// The CPUs that the control group (version 2) of this process has, which no program in it can
+/// leave.
+fn group_cpus(host: &Host) -> Option<Vec<u32>> {
+    let groups = host.root.text("proc/self/cgroup")?;
+    let path = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let file = format!("sys/fs/cgroup/{path}/cpuset.cpus.effective");
+    host.root.cpu_list(&file).filter(|cpus| !cpus.is_empty())
 }
 
 fn cores(host: &Host) -> Observation {
@@ -61,7 +75,11 @@ const SMT: &str = "sys/devices/system/cpu/smt";
 fn threads(host: &Host) -> Option<Observation> {
     let is_active = host.root.text(&format!("{SMT}/active"))? == "1";
     if !is_active {
-        return Some(TOPOLOGY.good("smt", "off", "no two CPUs share a core"));
+        let sentence = match host.platform.hypervisor {
+            Some(_) => "as the hypervisor tells: two CPUs may share a core all the same",
+            None => "no two CPUs share a core",
+        };
+        return Some(TOPOLOGY.good("smt", "off", sentence));
     }
     let switchable = host.root.text(&format!("{SMT}/control")).is_some_and(|c| c == "on");
     let sentence = format!(
@@ -69,19 +87,23 @@ fn threads(host: &Host) -> Option<Observation> {
          first",
         name_cpus(&host.system_cpus())
     );
-    let fix = switchable.then(|| format!("echo off | sudo tee /{SMT}/control"));
+    let fix = switchable.then(|| {
+        format!("echo off | sudo tee /{SMT}/control  # steadier, though all together do less")
+    });
     Some(TOPOLOGY.advice("smt", "on", &sentence, fix))
 }
 
-const NODES: &str = "sys/devices/system/node";
-
 fn nodes(host: &Host) -> Observation {
-    let is_node = |name: &String| {
-        name.strip_prefix("node").is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()))
-    };
-    let nodes: Vec<String> = host.root.names(NODES).into_iter().filter(is_node).collect();
-    if nodes.len() <= 1 {
-        return TOPOLOGY.fact("numa", "1 node", "all memory is equally far from all cores");
+    let nodes = host.nodes();
+    if nodes.is_empty() {
+        return TOPOLOGY.unknown("numa", "the kernel tells of no memory nodes");
+    }
+    if nodes.len() == 1 {
+        let sentence = match host.platform.hypervisor {
+            Some(_) => "as the hypervisor tells: the memory behind it may lie on several",
+            None => "all memory is equally far from all cores",
+        };
+        return TOPOLOGY.fact("numa", "1 node", sentence);
     }
     let cpus = |node: &String| {
         let cpus = host.root.cpu_list(&format!("{NODES}/{node}/cpulist")).unwrap_or_default();

@@ -8,7 +8,9 @@ use linerate_record::doctor::{Observation, Section};
 const DATA_PLANE: Section = Section::DataPlane;
 
 pub(super) fn observe(host: &Host) -> Vec<Observation> {
-    vec![reserved(host), transparent(host)]
+    let pools = pools(host);
+    let always = [Some(reserved(host, &pools)), nodes(host, &pools), Some(transparent(host))];
+    always.into_iter().flatten().collect()
 }
 
 const SIZES: &str = "sys/kernel/mm/hugepages";
@@ -33,19 +35,30 @@ fn pools(host: &Host) -> Vec<Pool> {
     pools
 }
 
-/// Whether programs get pages of this pool when they name no size: on ARM there are smaller ones.
-fn is_default(host: &Host, pool: &Pool) -> bool {
-    let meminfo = host.root.text("proc/meminfo").unwrap_or_default();
-    let size = meminfo.lines().find_map(|line| line.strip_prefix("Hugepagesize:"));
-    let kib = size.and_then(|size| size.trim().strip_suffix(" kB")?.parse::<u64>().ok());
-    kib == Some(pool.octets / 1024)
+impl Pool {
+    /// The kernel's folder for it, below that of the machine or of a node.
+    fn folder(&self) -> String {
+        format!("hugepages-{}kB", self.octets / 1024)
+    }
+}
+
+/// The pool that programs get pages of when they name no size: on ARM there are smaller ones.
+fn usual<'a>(host: &Host, pools: &'a [Pool]) -> Option<&'a Pool> {
+    let size = meminfo(host, "Hugepagesize:");
+    pools.iter().find(|pool| size == Some(pool.octets)).or(pools.first())
+}
+
+/// A size of /proc/meminfo, in octets.
+fn meminfo(host: &Host, key: &str) -> Option<u64> {
+    let text = host.root.text("proc/meminfo")?;
+    let size = text.lines().find_map(|line| line.strip_prefix(key))?;
+    size.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// Pages reserved for whoever asks (DPDK and its like do).
-fn reserved(host: &Host) -> Observation {
-    let pools = pools(host);
-    let Some(usual) = pools.iter().find(|pool| is_default(host, pool)).or(pools.first()) else {
-        let sentence = "this kernel has no huge pages to reserve";
+fn reserved(host: &Host, pools: &[Pool]) -> Observation {
+    let Some(usual) = usual(host, pools) else {
+        let sentence = "this kernel shows no huge pages to reserve";
         return DATA_PLANE.unknown("huge_pages", sentence);
     };
     let each = |pool: &Pool| format!("{} of {} ({})", pool.free, pool.all, binary(pool.octets));
@@ -54,16 +67,46 @@ fn reserved(host: &Host) -> Observation {
         let sentence = "so many are free for programs that ask, as DPDK's do";
         return DATA_PLANE.good("huge_pages", value, sentence);
     }
-    // A gibibyte in all, which is what DPDK's examples take.
-    let pages = (1u64 << 30).div_ceil(usual.octets).max(1);
-    let file = format!("/{SIZES}/hugepages-{}kB/nr_hugepages", usual.octets / 1024);
+    let file = format!("/{SIZES}/{}/nr_hugepages", usual.folder());
     let sentence = "none is free for programs that reserve them, as DPDK's do (linerate does not)";
-    DATA_PLANE.advice(
-        "huge_pages",
-        value,
-        sentence,
-        Some(format!("echo {pages} | sudo tee {file}")),
-    )
+    let fix = more_pages(host, usual)
+        .map(|pages| format!("echo {} | sudo tee {file}", usual.all.saturating_add(pages)));
+    DATA_PLANE.advice("huge_pages", value, sentence, fix)
+}
+
+/// How many pages to reserve besides those in use: a gibibyte in all, which is what DPDK's examples
+/// take, but no more than a quarter of the memory that is to be had, since what is reserved is lost
+/// to all others. `None` where that is less than a page, or the kernel does not tell.
+fn more_pages(host: &Host, pool: &Pool) -> Option<u64> {
+    let octets = (meminfo(host, "MemAvailable:")? / 4).min(1 << 30);
+    Some(octets / pool.octets).filter(|pages| *pages > 0)
+}
+
+/// How the usual pages lie on the nodes; silence where there is one node, or no page to lie there.
+fn nodes(host: &Host, pools: &[Pool]) -> Option<Observation> {
+    let usual = usual(host, pools).filter(|pool| pool.free > 0)?;
+    let nodes = host.nodes();
+    if nodes.len() < 2 {
+        return None;
+    }
+    let file = |node: &str, file: &str| {
+        format!("sys/devices/system/node/{node}/hugepages/{}/{file}", usual.folder())
+    };
+    let free = |node: &String| host.root.number::<u64>(&file(node, "free_hugepages"));
+    let free: Vec<u64> = nodes.iter().map(free).collect::<Option<_>>()?;
+    let each = free.iter().zip(&nodes).map(|(free, node)| format!("{free} on {node}"));
+    let value = each.collect::<Vec<_>>().join(", ");
+    let Some(empty) = free.iter().position(|free| *free == 0) else {
+        let sentence = "free pages lie on every node: buffers can lie beside their card";
+        return Some(DATA_PLANE.good("huge_pages_by_node", value, sentence));
+    };
+    let sentence = format!("none is free on {}: buffers for its cards lie farther", nodes[empty]);
+    let target = file(&nodes[empty], "nr_hugepages");
+    let fix = more_pages(host, usual).map(|pages| {
+        let all = host.root.number::<u64>(&target).unwrap_or(0).saturating_add(pages);
+        format!("echo {all} | sudo tee /{target}")
+    });
+    Some(DATA_PLANE.advice("huge_pages_by_node", value, &sentence, fix))
 }
 
 const TRANSPARENT: &str = "sys/kernel/mm/transparent_hugepage/enabled";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Network cards: how many CPUs share the receiving.
+//! Network cards: how many CPUs share the receiving. Left out: the sizes of rings, which only
+//! ethtool(8) can ask for.
 
 use super::{Host, counted};
 use linerate_record::doctor::{Observation, Section};
@@ -28,14 +29,15 @@ fn queues(host: &Host, card: &str) -> Option<Observation> {
         let mask = host.root.text(&format!("{at}/{queue}/rps_cpus")).unwrap_or_default();
         mask.bytes().any(|b| !matches!(b, b'0' | b','))
     });
-    let cpus = host.online.len().max(1);
-    let mut value = format!("{} for {}", receiving.len(), counted(cpus));
-    if let Some(node) = host.root.number::<i32>(&format!("{CARDS}/{card}/device/numa_node")) {
-        if node >= 0 {
-            value += &format!(", on node {node}");
-        }
+    // Those that are isolated are not for the kernel's part of the work.
+    let cpus: Vec<u32> =
+        host.online.iter().copied().filter(|cpu| !host.isolated.contains(cpu)).collect();
+    let count = cpus.len().max(1);
+    let value = format!("{} for {}{}", receiving.len(), counted(count), described(host, card));
+    if host.root.text(&format!("{CARDS}/{card}/operstate")).as_deref() == Some("down") {
+        return Some(DATA_PLANE.fact(&name, value, "the card is down, or has no link"));
     }
-    Some(match (receiving.len() >= cpus, is_spread) {
+    Some(match (receiving.len() >= count, is_spread) {
         (true, _) => DATA_PLANE.good(&name, value, "each CPU can have a queue of its own"),
         (false, true) => DATA_PLANE.fact(
             &name,
@@ -48,12 +50,26 @@ fn queues(host: &Host, card: &str) -> Option<Observation> {
             "all packets come in on as many CPUs as there are queues; more queues, or RPS, spread \
              them",
             Some(format!(
-                "sudo ethtool -L {card} combined {cpus} || echo {} | sudo tee \
-                 /{at}/rx-0/rps_cpus",
-                mask(&host.online)
+                "sudo ethtool -L {card} combined {count} || for f in /{at}/rx-*/rps_cpus; do echo \
+                 {} | sudo tee $f; done",
+                mask(&cpus)
             )),
         ),
     })
+}
+
+/// What else tells cards apart: driver, speed, node; each where the kernel tells.
+fn described(host: &Host, card: &str) -> String {
+    let driver = std::fs::read_link(host.root.path(&format!("{CARDS}/{card}/device/driver"))).ok();
+    let driver = driver.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+    let number = |file: &str| host.root.number::<i64>(&format!("{CARDS}/{card}/{file}"));
+    let speed = number("speed").filter(|mbit| *mbit > 0).map(|mbit| match mbit % 1000 {
+        0 => format!("{} Gbit/s", mbit / 1000),
+        _ => format!("{mbit} Mbit/s"),
+    });
+    let node = number("device/numa_node").filter(|node| *node >= 0);
+    let parts = [driver, speed, node.map(|node| format!("on node {node}"))];
+    parts.into_iter().flatten().map(|part| format!(", {part}")).collect()
 }
 
 /// CPUs as the mask that the kernel takes: hexadecimal, groups of 32 bits from the highest down.

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The command that puts words on the kernel's command line, which differs by system.
+
+use super::Host;
+
+/// The command that makes the kernel boot with `words` from the next time on; where the way is not
+/// known, one that shows the command line they belong on.
+///
+/// Red Hat and its kin have grubby(8); Debian and its kin read the files of a folder after their
+/// main one, others only that one: both are shell scripts, so a line at the end adds to what stands
+/// before it, whatever that is. A Raspberry Pi has the command line in a file of one line.
+pub(super) fn boot_with(host: &Host, words: &str) -> String {
+    let first = |paths: &[&'static str]| paths.iter().find(|path| host.root.exists(path)).copied();
+    let line = format!("echo 'GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX {words}\"'");
+    let grub = first(&["etc/default/grub.d", "etc/default/grub"]).map(|place| match place {
+        "etc/default/grub.d" => "etc/default/grub.d/zz-strands.cfg",
+        _ => place,
+    });
+    let has_grubby = first(&["usr/sbin/grubby", "sbin/grubby"]).is_some();
+    let updates = first(&["usr/sbin/update-grub", "sbin/update-grub"]).is_some();
+    let pi = first(&["boot/firmware/cmdline.txt", "boot/cmdline.txt"]);
+    let command = match (grub, pi) {
+        _ if has_grubby => format!("sudo grubby --update-kernel=ALL --args='{words}'"),
+        (Some(file), _) if updates => format!("{line} | sudo tee -a /{file} && sudo update-grub"),
+        (Some(_), _) => {
+            let name = if host.root.exists("boot/grub2") { "grub2" } else { "grub" };
+            format!(
+                "{line} | sudo tee -a /etc/default/grub && sudo {name}-mkconfig -o \
+                 /boot/{name}/grub.cfg"
+            )
+        }
+        (None, Some(file)) => format!("sudo sed -i '1s/$/ {words}/' /{file}"),
+        (None, None) => return format!("cat /proc/cmdline  # to boot with, besides: {words}"),
+    };
+    format!("{command}  # counts from the next boot on")
+}
