@@ -46,7 +46,8 @@
 //! `K = 2` and 0.93 to 1.07 times for `K = 4`; less if the correlation helps.
 //!
 //! **What no interval can know.** What happened a few times only, and never while it was looked at.
-//! For counts below 30, chance is reckoned with: see [`EventTally::estimate`].
+//! For counts below 30, the interval reckons with the chance that things were missed which happen
+//! one by one; a burst of them may be missed all the same.
 //!
 //! Left out: opening and reading events ([`crate::session`]), clocks, and any I/O.
 

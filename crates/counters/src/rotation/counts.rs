@@ -50,7 +50,7 @@ struct Scaling {
 /// The confidence of all intervals here; [`student`] knows no other.
 const CONFIDENCE: f64 = 0.95;
 
-/// Below so many counts, chance alone is reckoned with: see [`Counts::tally`].
+/// Below so many counts, chance alone is reckoned with: see [`Scaling::chance`].
 const FEW: u64 = 30;
 
 impl Counts {
@@ -78,7 +78,8 @@ impl Counts {
         let Some(duty) = share(running_ns, enabled_ns) else { return };
         let is_scaled = duty < 1.0;
         let value = raw as f64 / duty;
-        let estimate = if is_scaled { unbounded(value, 1) } else { exact(value, 1) };
+        let at_least = Estimate { low: raw as f64, ..unbounded(value, 1) };
+        let estimate = if is_scaled { at_least } else { exact(value, 1) };
         self.values[event] = value;
         self.events[event] = Some(EventTally { raw, estimate, is_scaled, duty, periods: 0 });
     }
@@ -103,34 +104,22 @@ impl Counts {
         for (&event, &raw) in events.iter().zip(&sums.counts) {
             let periods = sums.periods;
             let estimate = match is_scaled {
-                true => self.scaled(event, raw, duty, periods),
+                true => self.scaled(event, raw, periods),
                 false => exact(raw as f64, periods),
             };
             self.events[event] = Some(EventTally { raw, estimate, is_scaled, duty, periods });
         }
     }
 
-    /// The estimate of one event. Two things are known beyond its variance. No less happened than
-    /// was seen. And of a few things that happened independently, each was seen with the
-    /// probability `duty`, so that the number seen varies by `raw * (1 - duty)` at least, whatever
-    /// the few differences between slices say; of none seen, there were so many at most that not
-    /// to see any has a probability of 2.5 %.
-    fn scaled(&self, event: usize, raw: u64, duty: f64, periods: u64) -> Estimate {
+    /// The estimate of one event: no less happened than was seen.
+    fn scaled(&self, event: usize, raw: u64, periods: u64) -> Estimate {
         let value = self.values[event];
-        if raw == 0 && duty < 1.0 && value.is_finite() {
-            let high = ((1.0 - CONFIDENCE) / 2.0).ln() / (-duty).ln_1p();
-            return Estimate { value, low: 0.0, high, confidence: CONFIDENCE, n: periods };
-        }
         let mut gradient = vec![0.0; self.values.len()];
         gradient[event] = 1.0;
-        let Some(mut variance) = self.variance(&gradient) else {
-            return Estimate { low: raw as f64, ..unbounded(value, periods) };
+        let estimate = match self.variance(&gradient) {
+            Some(variance) => interval(value, variance, true, periods),
+            None => unbounded(value, periods),
         };
-        if raw < FEW {
-            let chance = raw as f64 * (1.0 - duty) * (value / raw as f64).powi(2);
-            variance.value = variance.value.max(chance);
-        }
-        let estimate = interval(value, variance, true, periods);
         Estimate { low: estimate.low.max(raw as f64), ..estimate }
     }
 
@@ -150,7 +139,7 @@ impl Counts {
         else {
             return Some(unbounded(value, n));
         };
-        Some(interval(value, variance, self.stays_positive(&at, &used), n))
+        Some(interval(value, variance, self.is_never_negative(&at, &used), n))
     }
 
     fn periods(&self, event: usize) -> u64 {
@@ -195,15 +184,14 @@ impl Counts {
         Some(gradient)
     }
 
-    /// Whether a formula is positive, and stays so if any of its events is a thousandth or a
+    /// Whether a formula is not negative, and stays so if any of its events is a thousandth or a
     /// thousandfold: products and quotients do, differences do not.
-    fn stays_positive(&self, formula: &impl Fn(&[f64]) -> Option<f64>, used: &[usize]) -> bool {
-        let is_positive = |values: &[f64]| formula(values).is_some_and(|value| value > 0.0);
-        let scaled = |event: usize, by: f64| self.with(event, self.values[event] * by);
-        is_positive(&self.values)
-            && used
-                .iter()
-                .all(|&event| [1e-3, 1e3].iter().all(|&by| is_positive(&scaled(event, by))))
+    fn is_never_negative(&self, formula: &impl Fn(&[f64]) -> Option<f64>, used: &[usize]) -> bool {
+        let is_not = |values: &[f64]| formula(values).is_some_and(|value| value >= 0.0);
+        // A thousandfold of nothing would say nothing.
+        let scaled = |event: usize, by: f64| self.with(event, self.values[event].max(1.0) * by);
+        is_not(&self.values)
+            && used.iter().all(|&event| [1e-3, 1e3].iter().all(|&by| is_not(&scaled(event, by))))
     }
 
     /// The variance of the sum of all events, each times its `slope`. `None` if that of one is not
@@ -228,9 +216,23 @@ impl Counts {
 }
 
 impl Scaling {
-    /// The variance of the set's part of a sum over all events. What the sampled sums vary by, times
-    /// `factor`, is what the estimates do; the base enters because it is sampled too.
+    /// The variance of the set's part of a sum over all events, each times its `slope`.
     fn variance(&self, slope: &[f64]) -> Option<Variance> {
+        let mut variance = self.of_slices(slope)?;
+        for (&event, &raw) in self.events.iter().zip(&self.sums.counts) {
+            if slope[event] != 0.0 && raw < FEW {
+                let mut alone = vec![0.0; slope.len()];
+                alone[event] = 1.0;
+                let missing = self.chance(raw)? - self.of_slices(&alone)?.value;
+                variance.value += slope[event] * slope[event] * missing.max(0.0);
+            }
+        }
+        Some(variance)
+    }
+
+    /// What the differences of slices say. What the sampled sums vary by, times `factor`, is what
+    /// the estimates do; the base enters because it is sampled too.
+    fn of_slices(&self, slope: &[f64]) -> Option<Variance> {
         if self.sums.base <= 0.0 {
             return None;
         }
@@ -240,6 +242,21 @@ impl Scaling {
         combination.push(-base);
         let Variance { value, freedom } = self.sums.variance(&combination, self.duty)?;
         Some(Variance { value: value * self.factor * self.factor, freedom })
+    }
+
+    /// The least variance of an event of which `raw` were seen. Of a few things that happened
+    /// independently, each was seen with the probability `duty`, so that the number seen varies by
+    /// `raw * (1 - duty)`, whatever the few differences between slices say. Where none was seen,
+    /// there were so many at most that not to see any has a probability of 2.5 %, and the interval
+    /// shall end there.
+    fn chance(&self, raw: u64) -> Option<f64> {
+        if raw > 0 {
+            return Some(raw as f64 * (1.0 - self.duty) * self.factor * self.factor);
+        }
+        let most = ((1.0 - CONFIDENCE) / 2.0).ln() / (-self.duty).ln_1p();
+        let nothing = vec![0.0; self.events.len() + 1];
+        let freedom = self.sums.variance(&nothing, self.duty)?.freedom;
+        Some((most / student(freedom)).powi(2))
     }
 }
 
@@ -262,13 +279,15 @@ fn unbounded(value: f64, n: u64) -> Estimate {
 /// The interval about a value with this variance. Where the value cannot but be positive, the same
 /// factor up and down: then what was rarely met (and so estimated low, with a low variance) keeps
 /// an upper end that is high enough, and the lower end is never negative.
-fn interval(value: f64, variance: Variance, is_positive: bool, n: u64) -> Estimate {
+fn interval(value: f64, variance: Variance, is_never_negative: bool, n: u64) -> Estimate {
     let half = student(variance.freedom) * variance.value.sqrt();
-    let (low, high) = if is_positive && value > 0.0 {
-        let factor = (half / value).exp();
-        (value / factor, value * factor)
-    } else {
-        (value - half, value + half)
+    let (low, high) = match (is_never_negative, value > 0.0) {
+        (true, true) => {
+            let factor = (half / value).exp();
+            (value / factor, value * factor)
+        }
+        (true, false) => (value, value + half),
+        (false, _) => (value - half, value + half),
     };
     Estimate { value, low, high, confidence: CONFIDENCE, n }
 }

@@ -149,6 +149,30 @@ fn nothing_seen_is_not_nothing() {
 }
 
 #[test]
+fn nothing_seen_without_a_round_is_no_bound() {
+    let estimate = counted(&[(0, 1.0), (9, 1.0), (7, 1.0)], 2, &[0, 1, 1]).events[0].unwrap();
+    assert_eq!((estimate.estimate.low, estimate.estimate.high), (0.0, f64::INFINITY));
+}
+
+/// What holds of an event holds of what is computed from it.
+#[test]
+fn formulas_reckon_with_chance_as_their_events_do() {
+    let near = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-6, "{a} {b}");
+    let turns = [0, 1, 0, 1, 0, 1, 1, 0];
+    for seen in [0, 1] {
+        let counts = counted(&[(seen, 1.0); 8], 2, &turns);
+        let own = counts.events[0].unwrap().estimate;
+        let derived = counts.derive(|events| Some(events[0] / 10.0)).unwrap();
+        near(10.0 * derived.high, own.high);
+        assert!(own.high >= 5.0 && derived.low >= 0.0, "{derived:?}");
+        let sum = counts.derive(|events| Some(events[0] + events[1])).unwrap();
+        assert!(sum.high - sum.value > 5.0, "{sum:?}");
+        let difference = counts.derive(|events| Some(events[0] - events[1])).unwrap();
+        assert!(difference.low < -5.0 && difference.high > 5.0, "{difference:?}");
+    }
+}
+
+#[test]
 fn few_counts_leave_room_for_chance() {
     let truth = [1, 0, 1, 0, 1, 0, 1, 0].map(|count: u64| (count, 1.0));
     let estimate = counted(&truth, 2, &[0, 1, 1, 0, 0, 1, 0, 1]).events[0].unwrap().estimate;
@@ -192,7 +216,7 @@ fn a_set_that_is_alone_is_scaled_only_if_it_lost_time() {
     exactly(2407.0, whole.derive(|events| Some(events[0] + events[2])).unwrap());
     let lost = whole.events[3].unwrap();
     assert_eq!((lost.is_scaled, lost.estimate.value), (true, 14.0));
-    assert_eq!(lost.estimate.high, f64::INFINITY);
+    assert_eq!((lost.estimate.low, lost.estimate.high), (7.0, f64::INFINITY));
     let part = counts(500).events[1].unwrap();
     assert!(part.is_scaled && part.duty == 0.5 && part.raw == 320);
     assert_eq!(part.estimate.value, 640.0);
