@@ -5,7 +5,7 @@
 //! execve(2), lets it go, and learns over a second pipe, closed by a successful execve(2), whether
 //! the command could be started at all.
 
-use crate::Error;
+use crate::{Error, monotonic_ns, signal};
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::mem::MaybeUninit;
@@ -36,6 +36,9 @@ pub struct Ended {
     pub status: Option<i32>,
     /// The signal that killed it.
     pub signal: Option<i32>,
+    /// When, in ns of [`monotonic_ns`](crate::monotonic_ns): after [`signal::catch`] the moment the
+    /// kernel told of it, whatever this program was doing then; else when it was waited for.
+    pub at_ns: u64,
     /// CPU time in user mode, in ns (from a clock of microseconds).
     pub user_ns: u64,
     /// CPU time in kernel mode, in ns (from a clock of microseconds).
@@ -61,7 +64,9 @@ pub struct ExecError {
 
 /// Forks a child that will run `command` (found along PATH) with `arguments`, and waits. The child
 /// has this process's environment, folder and open files, no blocked signals, and SIGPIPE as it is
-/// by default. Async-signal-safe between fork and exec, so other threads may run.
+/// by default. A signal that asks to end kills it while it waits. Async-signal-safe between fork
+/// and exec, so other threads may run. From now on SIGCHLD is not ignored (whoever started this
+/// program may have left it so): of children nobody wants to know of, the kernel tells nothing.
 ///
 /// # Errors
 /// A text with a NUL, or what pipe2(2) and fork(2) say.
@@ -81,8 +86,14 @@ pub fn fork_held(command: &OsStr, arguments: &[OsString]) -> Result<Held, Error>
     argv.push(std::ptr::null());
     let (gate_out, gate_in) = pipe()?;
     let (verdict_out, verdict_in) = pipe()?;
+    signal::stop_ignoring_children();
+    // Else the handlers of this program could swallow a signal in the child.
+    let before = signal::block_all();
     // SAFETY: the child calls only async-signal-safe functions until it execs or ends.
     let pid = unsafe { libc::fork() };
+    if pid != 0 {
+        signal::set_mask(&before);
+    }
     match pid {
         -1 => {
             Err(Error::last("fork", name(), "end other processes, or raise the limit (ulimit -u)"))
@@ -106,6 +117,8 @@ pub fn fork_held(command: &OsStr, arguments: &[OsString]) -> Result<Held, Error>
 /// # Safety
 /// `argv` holds pointers to NUL-terminated texts and ends with null.
 unsafe fn wait_and_exec(gate: &OwnedFd, verdict: &OwnedFd, argv: &[*const libc::c_char]) -> ! {
+    signal::catch_no_more();
+    signal::set_mask(&signal::no_signals());
     let mut octet = 0u8;
     let let_go = loop {
         // SAFETY: `octet` is valid for writing during the call.
@@ -115,12 +128,8 @@ unsafe fn wait_and_exec(gate: &OwnedFd, verdict: &OwnedFd, argv: &[*const libc::
         }
     };
     if let_go {
-        let mut none = MaybeUninit::<libc::sigset_t>::uninit();
-        // SAFETY: `none` is filled by sigemptyset before it is used; the rest is numbers and, for
-        // execvp, what the caller promises.
+        // SAFETY: numbers and, for execvp, what the caller promises.
         unsafe {
-            libc::sigemptyset(none.as_mut_ptr());
-            libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut());
             libc::signal(libc::SIGPIPE, libc::SIG_DFL);
             libc::execvp(argv[0], argv.as_ptr());
         }
@@ -152,6 +161,19 @@ fn open_watch(pid: libc::pid_t) -> Option<OwnedFd> {
     let number = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
     // SAFETY: the kernel has just opened it, and nobody else knows it.
     (number >= 0).then(|| unsafe { OwnedFd::from_raw_fd(number as libc::c_int) })
+}
+
+/// How often a process is looked at that the kernel gives no descriptor of: how late its end may be
+/// seen.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// Waits until `watch` is readable, for `at_most` that long, or until a signal arrives; without one
+/// for [`LOOK`]. Whether it is readable.
+fn watch_for(watch: Option<&OwnedFd>, at_most: Duration) -> bool {
+    match watch {
+        Some(_) => poll(watch, at_most),
+        None => poll(None, at_most.min(LOOK)),
+    }
 }
 
 /// Waits until `watch` is readable, for `at_most` that long, or until a signal arrives; without one
@@ -197,9 +219,9 @@ impl Stranger {
     }
 
     /// Waits until it ends, for `at_most` that long, or until a signal arrives; whether it has
-    /// ended. On kernels without pidfd_open(2) (before 5.3) it sleeps and then looks.
+    /// ended. Where pidfd_open(2) is missing (before Linux 5.3) or forbidden, 1 ms at most.
     pub fn wait_timeout(&self, at_most: Duration) -> bool {
-        poll(self.watch.as_ref(), at_most) || self.watch.is_none() && !self.is_there()
+        watch_for(self.watch.as_ref(), at_most) || self.watch.is_none() && !self.is_there()
     }
 
     fn is_there(&self) -> bool {
@@ -244,8 +266,9 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        drop(self.gate.take());
         if self.child.pid != 0 {
+            // The end of the gate would do if no child forked meanwhile held it, too.
+            self.child.signal(libc::SIGKILL);
             self.child.wait();
         }
     }
@@ -264,18 +287,25 @@ impl Child {
         unsafe { libc::kill(self.pid as libc::pid_t, signal) };
     }
 
+    /// Whether it is in the process group of this program, so that keys of the terminal that reach
+    /// one reach the other.
+    pub fn is_in_own_group(&self) -> bool {
+        // SAFETY: numbers only.
+        unsafe { libc::getpgid(self.pid as libc::pid_t) == libc::getpgrp() }
+    }
+
     /// Waits until it ends.
     pub fn wait(&mut self) -> Ended {
         self.wait4(0).expect("a child that was not waited for can be waited for")
     }
 
     /// Waits until it ends, for `at_most` that long, or until a signal arrives; `None` if it still
-    /// runs. On kernels without pidfd_open(2) (before 5.3) it looks once and then sleeps.
+    /// runs. Where pidfd_open(2) is missing (before Linux 5.3) or forbidden, 1 ms at most.
     pub fn wait_timeout(&mut self, at_most: Duration) -> Option<Ended> {
         if let Some(ended) = self.wait4(libc::WNOHANG) {
             return Some(ended);
         }
-        poll(self.watch.as_ref(), at_most);
+        watch_for(self.watch.as_ref(), at_most);
         self.wait4(libc::WNOHANG)
     }
 
@@ -293,24 +323,27 @@ impl Child {
         };
         // SAFETY: all zero, or filled by wait4(2); both are valid values.
         let usage = unsafe { usage.assume_init() };
-        (pid > 0).then(|| Ended::new(status, &usage))
+        (pid > 0).then(|| Ended::new(status, &usage, signal::child_ended_ns(self.pid)))
     }
 }
 
 impl Ended {
-    fn new(status: libc::c_int, usage: &libc::rusage) -> Self {
+    fn new(status: libc::c_int, usage: &libc::rusage, at_ns: Option<u64>) -> Self {
         let ns =
             |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
+        // A long is as wide as a pointer; in 32 bits it goes on from 2^31 as a negative number.
+        let count = |number: libc::c_long| number as usize as u64;
         Self {
             status: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
             signal: libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status)),
+            at_ns: at_ns.unwrap_or_else(monotonic_ns),
             user_ns: ns(usage.ru_utime),
             system_ns: ns(usage.ru_stime),
             max_resident_octets: usage.ru_maxrss as u64 * 1024,
-            minor_faults: usage.ru_minflt as u64,
-            major_faults: usage.ru_majflt as u64,
-            voluntary_switches: usage.ru_nvcsw as u64,
-            involuntary_switches: usage.ru_nivcsw as u64,
+            minor_faults: count(usage.ru_minflt),
+            major_faults: count(usage.ru_majflt),
+            voluntary_switches: count(usage.ru_nvcsw),
+            involuntary_switches: count(usage.ru_nivcsw),
         }
     }
 }
@@ -358,6 +391,50 @@ mod tests {
         child.signal(libc::SIGTERM);
         let ended = child.wait_timeout(Duration::from_secs(50)).expect("it was told to end");
         assert_eq!(ended.signal, Some(libc::SIGTERM));
+    }
+
+    #[test]
+    fn without_a_descriptor_the_end_is_seen_too() {
+        let mut child = Child { watch: None, ..held("sleep", &["0.05"]).release().unwrap() };
+        let began_ns = monotonic_ns();
+        assert_eq!(child.wait_timeout(Duration::from_secs(50)), None);
+        let ended = loop {
+            if let Some(ended) = child.wait_timeout(Duration::from_secs(50)) {
+                break ended;
+            }
+        };
+        assert_eq!(ended.status, Some(0));
+        assert!(ended.at_ns - began_ns < 50_000_000_000);
+    }
+
+    /// Of two at once, the later one holds the gate of the earlier one, too.
+    #[test]
+    fn held_children_may_be_dropped_in_any_order() {
+        let (first, second) = (held("true", &[]), held("true", &[]));
+        drop(first);
+        assert_eq!(second.release().unwrap().wait().status, Some(0));
+    }
+
+    #[test]
+    fn a_signal_ends_a_held_child_and_the_command_never_runs() {
+        let held = held("sh", &["-c", "exit 7"]);
+        held.child.signal(libc::SIGINT);
+        let ended = held.release().unwrap().wait();
+        assert_eq!((ended.status, ended.signal), (None, Some(libc::SIGINT)));
+    }
+
+    #[test]
+    fn groups_are_told_apart() {
+        let mut child = held("sleep", &["60"]).release().unwrap();
+        assert!(child.is_in_own_group());
+        child.signal(libc::SIGKILL);
+        child.wait();
+        let mut child = held("setsid", &["sleep", "60"]).release().unwrap();
+        while child.is_in_own_group() {
+            std::thread::yield_now();
+        }
+        child.signal(libc::SIGKILL);
+        child.wait();
     }
 
     #[test]

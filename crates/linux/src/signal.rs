@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Signals that ask this program to end, kept for its main loop instead.
 //!
-//! For programs that run another one: whoever asks them to end means the other one too. Left out:
-//! every other use of signals.
+//! For programs that run another one: whoever asks them to end means the other one too, and when it
+//! ended must be known though this program was busy then. Left out: every other use of signals.
 
+use crate::monotonic_ns;
 use std::io;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,14 +18,25 @@ pub const HANG_UP: i32 = libc::SIGHUP;
 /// Ctrl-\.
 pub const QUIT: i32 = libc::SIGQUIT;
 
+/// All of these.
+const ASKING: [i32; 4] = [INTERRUPT, TERMINATE, HANG_UP, QUIT];
+
 /// A signal that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caught {
     /// Its number.
     pub number: i32,
-    /// Whether the kernel sent it, as it does for keys of the terminal: then every process of the
-    /// foreground group got it, and it must not be passed on to them a second time.
+    /// Whether the kernel sent it, as it does for keys of the terminal and when that is gone.
     pub is_from_kernel: bool,
+}
+
+impl Caught {
+    /// Whether it is a key of the terminal: then every process of the foreground group got it, and
+    /// it must not be passed on to them a second time. That the terminal is gone is told to the
+    /// first process of a session alone.
+    pub fn is_key(self) -> bool {
+        self.is_from_kernel && matches!(self.number, INTERRUPT | QUIT)
+    }
 }
 
 /// The last signal that nobody has looked at. Any thread may put and take.
@@ -57,44 +69,123 @@ static PENDING: Pending = Pending::new();
 
 /// From now on, signals that ask to end are kept in what is returned, and calls that wait are cut
 /// short by them. A signal that is ignored (nohup(1)) stays ignored. Commands started afterwards
-/// find every signal as it was before.
+/// find these signals as they were before. From now on it is also noted when a child ends, which
+/// cuts no call short.
 ///
 /// # Errors
 /// What sigaction(2) says; without a kernel that forbids it, nothing.
 pub fn catch() -> io::Result<&'static Pending> {
-    for number in [INTERRUPT, TERMINATE, HANG_UP, QUIT] {
-        catch_one(number)?;
+    for number in ASKING {
+        if disposition(number)? != libc::SIG_IGN {
+            // No SA_RESTART: whoever waits must look.
+            handle(number, keep, 0)?;
+        }
     }
+    handle(libc::SIGCHLD, note_end, libc::SA_RESTART | libc::SA_NOCLDSTOP)?;
     Ok(&PENDING)
 }
 
-fn catch_one(number: i32) -> io::Result<()> {
-    let mut before = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: `before` is valid for writing during the call; nothing is changed.
-    let status = unsafe { libc::sigaction(number, std::ptr::null(), before.as_mut_ptr()) };
+/// What a handler is told.
+type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
+
+/// What happens on a signal: SIG_DFL, SIG_IGN, or a handler.
+fn disposition(number: i32) -> io::Result<libc::sighandler_t> {
+    let mut now = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: `now` is valid for writing during the call; nothing is changed.
+    let status = unsafe { libc::sigaction(number, std::ptr::null(), now.as_mut_ptr()) };
     if status < 0 {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: filled by the successful call above.
-    if unsafe { before.assume_init() }.sa_sigaction == libc::SIG_IGN {
-        return Ok(());
-    }
+    Ok(unsafe { now.assume_init() }.sa_sigaction)
+}
+
+fn handle(number: i32, handler: Handler, flags: libc::c_int) -> io::Result<()> {
     // SAFETY: all zero is a valid value: no flags, an empty mask, the default action.
     let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
-    let handler: extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) = keep;
     action.sa_sigaction = handler as usize;
-    action.sa_flags = libc::SA_SIGINFO;
-    // SAFETY: `keep` has the type that SA_SIGINFO asks for and does nothing but store an atomic
-    // number, which is async-signal-safe.
+    action.sa_flags = libc::SA_SIGINFO | flags;
+    // SAFETY: the handler has the type that SA_SIGINFO asks for; `keep` and `note_end` do nothing
+    // but read the clock and store atomic numbers, which is async-signal-safe.
     let status = unsafe { libc::sigaction(number, &raw const action, std::ptr::null_mut()) };
     if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// The handler. No SA_RESTART: whoever waits must look.
 extern "C" fn keep(number: i32, about: *mut libc::siginfo_t, _: *mut libc::c_void) {
     // SAFETY: the kernel gives a handler with SA_SIGINFO a valid pointer.
     let is_from_kernel = unsafe { (*about).si_code } == libc::SI_KERNEL;
     PENDING.put(Caught { number, is_from_kernel });
+}
+
+/// The child that ended last, and when, in two halves: not every processor stores 64 bits at once.
+static LAST_CHILD: [AtomicU32; 3] = [AtomicU32::new(0), AtomicU32::new(0), AtomicU32::new(0)];
+
+extern "C" fn note_end(_: i32, about: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    let now_ns = monotonic_ns();
+    // SAFETY: the kernel gives a handler with SA_SIGINFO a valid pointer, and SIGCHLD has a pid.
+    let pid = unsafe { (*about).si_pid() } as u32;
+    let [child, low, high] = &LAST_CHILD;
+    child.store(0, Ordering::SeqCst);
+    low.store(now_ns as u32, Ordering::SeqCst);
+    high.store((now_ns >> 32) as u32, Ordering::SeqCst);
+    child.store(pid, Ordering::SeqCst);
+}
+
+/// When the child `pid` ended, in ns of [`monotonic_ns`], if that was noted and no other has ended
+/// since.
+pub(crate) fn child_ended_ns(pid: u32) -> Option<u64> {
+    let [child, low, high] = &LAST_CHILD;
+    let is_it = || child.load(Ordering::SeqCst) == pid;
+    let was_it = is_it();
+    let (low, high) = (low.load(Ordering::SeqCst), high.load(Ordering::SeqCst));
+    (was_it && is_it()).then_some(u64::from(high) << 32 | u64::from(low))
+}
+
+/// The kernel keeps nothing of children whose end is ignored. What it says if it refuses is of no
+/// use: waiting will fail, and say so.
+pub(crate) fn stop_ignoring_children() {
+    if disposition(libc::SIGCHLD).is_ok_and(|now| now == libc::SIG_IGN) {
+        // SAFETY: numbers only.
+        unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+    }
+}
+
+/// Signals that are caught end this process again. Async-signal-safe.
+pub(crate) fn catch_no_more() {
+    for number in ASKING {
+        if disposition(number).is_ok_and(|now| now != libc::SIG_IGN) {
+            // SAFETY: numbers only.
+            unsafe { libc::signal(number, libc::SIG_DFL) };
+        }
+    }
+}
+
+/// The empty set.
+pub(crate) fn no_signals() -> libc::sigset_t {
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: `set` is valid for writing, and filled by the call, which cannot fail.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        set.assume_init()
+    }
+}
+
+/// Blocks every signal in this thread; what was blocked before. Async-signal-safe.
+pub(crate) fn block_all() -> libc::sigset_t {
+    let mut all = no_signals();
+    let mut before = no_signals();
+    // SAFETY: both sets are valid during the calls.
+    unsafe {
+        libc::sigfillset(&raw mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
+    }
+    before
+}
+
+/// Blocks these signals in this thread, and no others. Async-signal-safe.
+pub(crate) fn set_mask(set: &libc::sigset_t) {
+    // SAFETY: `set` is valid during the call.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, set, std::ptr::null_mut()) };
 }
 
 #[cfg(test)]
@@ -119,5 +210,12 @@ mod tests {
         // SAFETY: numbers only; the signal is caught.
         unsafe { libc::raise(HANG_UP) };
         assert_eq!(pending.take(), Some(Caught { number: HANG_UP, is_from_kernel: false }));
+    }
+
+    #[test]
+    fn keys_are_what_the_terminal_sends_to_all() {
+        let is_key = |number, is_from_kernel| Caught { number, is_from_kernel }.is_key();
+        assert!(is_key(INTERRUPT, true) && is_key(QUIT, true));
+        assert!(!is_key(INTERRUPT, false) && !is_key(HANG_UP, true) && !is_key(TERMINATE, true));
     }
 }
