@@ -57,8 +57,8 @@ The same run is counted twice: by `linerate stat` from outside, and by the progr
 region `program` around everything it does and a region `work` around the loop that matters. What
 `stat` sees and `program` does not is the program's start (loading it and its libraries), opening
 its own counters, measuring what measuring costs, and writing the record, for which it sleeps 20 ms
-to learn the rate of the ticks. Medians of 15 runs; the last column is `stat` over `program`, with its
-range.
+to learn the rate of the ticks. Medians of 15 runs; the last column is `stat` over `program`, with
+its range.
 
 ";
 

@@ -2,9 +2,9 @@
 //! Counters read without a system call, by the thread that is counted.
 //!
 //! The kernel keeps a page per event that says which counter the event is on and what to add to it
-//! (`perf_event_mmap_page` in the kernel's `linux/perf_event.h`). The kernel changes the page on the
-//! processor that runs this thread and nowhere else, so a reader notices every change by a sequence
-//! number, and retries:
+//! (`perf_event_mmap_page` in the kernel's `linux/perf_event.h`). The kernel changes the page on
+//! the processor that runs this thread and nowhere else, so a reader notices every change by a
+//! sequence number, and retries:
 //!
 //! ```text
 //! do  before  = sequence
@@ -16,8 +16,8 @@
 //! Whoever gets `None` calls [`perf::Event::read`] instead: the event is on no counter just now, or
 //! the kernel or the processor lets user mode read none.
 //!
-//! Left out: reading in program order. A counter may be read some tens of cycles before or after its
-//! neighbours in the program, as with [`ticks`](linerate_machine::ticks).
+//! Left out: reading in program order. A counter may be read some tens of cycles before or after
+//! its neighbours in the program, as with [`ticks`](linerate_machine::ticks).
 
 use linerate_linux::perf::{self, Page, PageFields, Request};
 use std::io;
@@ -51,8 +51,8 @@ pub struct Times {
     pub running_ns: u64,
 }
 
-/// `request`, asking for reads from user mode where the kernel wants to be asked: on arm64, bit 1 of
-/// `config1` (Documentation/arch/arm64/perf.rst). Such an event keeps to one counter, which the
+/// `request`, asking for reads from user mode where the kernel wants to be asked: on arm64, bit 1
+/// of `config1` (Documentation/arch/arm64/perf.rst). Such an event keeps to one counter, which the
 /// kernel extends to 64 bits. With `kernel.perf_user_access` off it is opened all the same, and
 /// [`UserCounter::count`] is `None`.
 #[must_use]

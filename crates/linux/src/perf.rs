@@ -239,8 +239,8 @@ impl Event {
     /// call. Children that inherited the events are counted in.
     ///
     /// # Errors
-    /// More than [`GROUP_MAX`] members, or what read(2) says; a pinned event that was thrown off the
-    /// counters is an early end of the file.
+    /// More than [`GROUP_MAX`] members, or what read(2) says; a pinned event that was thrown off
+    /// the counters is an early end of the file.
     pub fn read(&self) -> io::Result<Reading> {
         let mut words = [0u64; 3 + GROUP_MAX];
         // SAFETY: `words` is valid for writing, as long as is said, during the call.

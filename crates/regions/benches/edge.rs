@@ -121,8 +121,8 @@ fn print(cases: &[Case], series: &[Vec<f64>]) {
         let ratio = paired_ratio(&series[read], &series[edge], 0.95);
         let verdict = if ratio.value <= TIMES_A_READ { "met" } else { "missed" };
         println!(
-            "an edge by read(2) over a bare read(2): {:.3} ({:.3} to {:.3}), at most {TIMES_A_READ}: \
-             {verdict}",
+            "an edge by read(2) over a bare read(2): {:.3} ({:.3} to {:.3}), \
+             at most {TIMES_A_READ}: {verdict}",
             ratio.value, ratio.low, ratio.high
         );
     }

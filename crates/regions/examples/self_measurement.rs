@@ -5,9 +5,9 @@
 //!
 //! `cargo run --release -p linerate-regions --example self_measurement -- matmul 300`
 //!
-//! with `matmul N` (N x N numbers of 32 bits, the textbook's loops), `chase N` (N steps through 8 MiB
-//! in random order) or `nothing 0`. Where the record goes and what is counted, the environment says:
-//! see `Options::from_environment`.
+//! with `matmul N` (N x N numbers of 32 bits, the textbook's loops), `chase N` (N steps through 8
+//! MiB in random order) or `nothing 0`. Where the record goes and what is counted, the environment
+//! says: see `Options::from_environment`.
 
 use linerate_regions::{Options, Regions, Thread};
 use std::hint::black_box;

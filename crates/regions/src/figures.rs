@@ -180,9 +180,9 @@ impl ThreadReport<'_> {
                 false => format!("{} ticks", three_digits(visit)),
             };
             parts.push(format!(
-                "cannot tell: beyond its own cost a visit takes {visit}, less than ten times the {} \
-                 ticks that measuring it costs; put the region around more work, or let a Sampler \
-                 count",
+                "cannot tell: beyond its own cost a visit takes {visit}, less than ten times the \
+                 {} ticks that measuring it costs; put the region around more work, or let a \
+                 Sampler count",
                 three_digits(cost)
             ));
         } else {

@@ -23,8 +23,8 @@ pub const DEFAULT_EVENTS: [&str; 2] = ["instructions", "cycles"];
 /// What to count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Names of events, as `linerate stat --list` has them; at most [`EVENTS_MAX`](crate::EVENTS_MAX). None: ticks
-    /// alone, which is cheapest.
+    /// Names of events, as `linerate stat --list` has them; at most
+    /// [`EVENTS_MAX`](crate::EVENTS_MAX). None: ticks alone, which is cheapest.
     pub events: Vec<String>,
     /// Whether to leave out what the kernel does for the thread.
     pub user_only: bool,

@@ -19,8 +19,9 @@
  * region that takes less than ten times that cost gets no verdict. Where there are no counters, the
  * record has ticks of the timestamp counter, and says why there is no more.
  *
- * Every function may be called from every thread at any time, but not from a signal handler, and does
- * nothing in a child that was forked after its parent used one. With LINERATE_REGIONS_OFF defined, nothing is compiled in.
+ * Every function may be called from every thread at any time, but not from a signal handler, and
+ * does nothing in a child that was forked after its parent used one. With LINERATE_REGIONS_OFF
+ * defined, nothing is compiled in.
  */
 #ifndef LINERATE_REGIONS_H
 #define LINERATE_REGIONS_H
