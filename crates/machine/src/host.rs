@@ -54,7 +54,8 @@ impl Host {
         self.siblings(self.first_cpu()).unwrap_or_else(|| vec![self.first_cpu()])
     }
 
-    /// The CPUs meant for strands: those that are isolated, or else all but the system's, ascending.
+    /// The CPUs meant for strands, ascending: those that are isolated, or else all but the
+    /// system's.
     fn strand_cpus(&self) -> Vec<u32> {
         if !self.isolated.is_empty() {
             return self.isolated.clone();
@@ -116,7 +117,7 @@ fn settings(host: &Host) -> Option<Observation> {
         let mut fields = line.split(' ').skip(4);
         (fields.next() == Some("/sys")).then(|| fields.next().unwrap_or("").to_owned())
     };
-    let options = mounts.lines().filter_map(options).last()?;
+    let options = mounts.lines().filter_map(options).next_back()?;
     options.split(',').any(|option| option == "ro").then(|| {
         Section::DataPlane.advice(
             "settings",
