@@ -277,8 +277,8 @@ fn a_sampler_scales_to_all_packets() {
     assert!(unknown.count.reason.as_deref().unwrap().contains("no_such_event"));
     assert_eq!(switches.name, "context_switches");
     match faults.count.as_number() {
-        // Two per packet, and those of the allocator itself.
-        Some(count) => assert!((200.0..500.0).contains(&count), "{faults:?}"),
+        // Two per packet, less what the allocator had at hand, and its own. Half the packets: 120.
+        Some(count) => assert!((150.0..600.0).contains(&count), "{faults:?}"),
         None => println!("SKIP: no software events here: {:?}", faults.count.reason),
     }
 }
