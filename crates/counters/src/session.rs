@@ -97,6 +97,8 @@ pub struct Session {
     shown: Vec<Sums>,
     base_shown: Sums,
     slices: Slices,
+    /// Whether the last set that was to be read could not be: its last counts are missing.
+    is_behind: bool,
     /// Where the current lap began.
     lap: Option<Mark>,
     is_counting: bool,
@@ -143,7 +145,7 @@ impl Session {
         scope: &Scope,
         options: &Options,
     ) -> Self {
-        open::Opening::new(opener, surroundings, events, scope, options).open()
+        open::open(opener, surroundings, events, scope, options)
     }
 
     /// Says why events were refused, after [`Session::open_first`]. Reads what the kernel tells of
@@ -245,7 +247,9 @@ impl Session {
             Some(place) => self.groups.read(self.always[place].0),
             None => Ok(Sums::default()),
         };
-        let (Ok(now), Ok(base)) = (self.groups.read(self.sets[set]), base) else {
+        let now = self.groups.read(self.sets[set]);
+        self.is_behind = now.is_err() || base.is_err();
+        let (Ok(now), Ok(base)) = (now, base) else {
             self.slices.skip();
             return;
         };
@@ -327,7 +331,7 @@ impl Session {
     /// other, lack these moments, and nothing else.
     fn enabled_ns(&self, readings: &[Option<Sums>]) -> u64 {
         let of_sets = self.shown.iter().map(|sums| sums.enabled_ns).sum();
-        if self.turns.is_none() {
+        if self.turns.is_none() && !self.is_behind {
             return of_sets;
         }
         let readings = self.groups_without_turns().filter_map(|group| readings[group].as_ref());

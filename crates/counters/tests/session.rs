@@ -13,7 +13,9 @@ use linerate_record::Tier;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::hint::black_box;
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// What the made-up processor calls the task clock, page faults, and an event with its own counter.
@@ -408,6 +410,54 @@ fn a_process_is_counted_with_all_its_threads() {
     let raw = |session: &mut Session| session.finish().events[0].unwrap().raw;
     let (all, own) = (raw(&mut process), raw(&mut this));
     assert!(all > own + 10_000_000, "{all} {own}");
+}
+
+/// The real kernel, while a thread appears that waits to be let go and then touches new pages.
+struct Spawning {
+    /// Opens until then, and the thread.
+    state: Mutex<(u32, Option<(Sender<()>, JoinHandle<()>)>)>,
+}
+
+const PAGES: usize = 1000;
+
+impl Opener for Spawning {
+    fn open(
+        &self,
+        request: &Request,
+        target: Target,
+        leader: Option<&perf::Event>,
+    ) -> Result<perf::Event, OpenError> {
+        let (left, thread) = &mut *self.state.lock().unwrap();
+        if *left == 0 && thread.is_none() {
+            let (go, wait) = channel();
+            let touch = move || {
+                let _ = wait.recv();
+                fault(PAGES);
+            };
+            *thread = Some((go, std::thread::spawn(touch)));
+        }
+        *left = left.saturating_sub(1);
+        Kernel.open(request, target, leader)
+    }
+}
+
+#[test]
+fn a_thread_that_appears_while_events_are_opened_is_counted_once() {
+    let Some(_alone) = alone() else { return };
+    let events = [software("page_faults", PAGE_FAULTS), software("task_clock_ns", TASK_CLOCK)];
+    let (around, options) = (Surroundings::gather(), Options::default());
+    let scope = Scope::Process(std::process::id());
+    for left in 0..6 {
+        let opener = Spawning { state: Mutex::new((left, None)) };
+        let mut session = Session::open(&opener, &around, &events, &scope, &options);
+        session.start().unwrap();
+        let (go, thread) = opener.state.into_inner().unwrap().1.expect("a thread per event");
+        drop(go);
+        thread.join().unwrap();
+        let counts = session.finish();
+        let Some(faults) = counts.events[0] else { panic!("{left}: {:?}", session.outcomes()) };
+        assert!((PAGES..2 * PAGES).contains(&(faults.raw as usize)), "{left}: {faults:?}");
+    }
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub use system::{kernel_release, load_average};
 /// Error numbers, as in errno(3), of which some differ between architectures.
 pub mod errno {
     pub use libc::{
-        E2BIG, EACCES, EBUSY, EINVAL, EMFILE, ENFILE, ENODEV, ENOENT, ENOSPC, ENOSYS, ENXIO,
-        EOPNOTSUPP, EPERM, ESRCH,
+        E2BIG, EACCES, EBUSY, ECHILD, EINVAL, EMFILE, ENFILE, ENODEV, ENOENT, ENOSPC, ENOSYS,
+        ENXIO, EOPNOTSUPP, EPERM, ESRCH,
     };
 }

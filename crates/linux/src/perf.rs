@@ -174,21 +174,26 @@ pub fn open(request: &Request, target: Target, leader: Option<&Event>) -> Result
     };
     let leader = leader.map_or(-1, |event| event.file.as_raw_fd());
     let close_on_exec: libc::c_ulong = 8;
-    // SAFETY: `attributes` is valid for reading, as long as it says, during the call.
-    let number = unsafe {
-        libc::syscall(
-            libc::SYS_perf_event_open,
-            &raw const attributes,
-            thread,
-            cpu,
-            leader,
-            close_on_exec,
-        )
-    };
-    if number < 0 {
+    let number = loop {
+        // SAFETY: `attributes` is valid for reading, as long as it says, during the call.
+        let number = unsafe {
+            libc::syscall(
+                libc::SYS_perf_event_open,
+                &raw const attributes,
+                thread,
+                cpu,
+                leader,
+                close_on_exec,
+            )
+        };
         let errno = io::Error::last_os_error().raw_os_error().unwrap_or(0);
-        return Err(OpenError { errno });
-    }
+        match number {
+            0.. => break number,
+            // A signal arrived while the target was just calling execve(2).
+            _ if errno == libc::EINTR => {}
+            _ => return Err(OpenError { errno }),
+        }
+    };
     // SAFETY: the kernel has just opened this descriptor, and nobody else knows it.
     let file = unsafe { OwnedFd::from_raw_fd(number as libc::c_int) };
     Ok(Event { file })

@@ -3,7 +3,7 @@
 
 use crate::opener::Opener;
 use linerate_linux::errno;
-use linerate_linux::perf::{Event, GROUP_MAX, OpenError, Request, Target};
+use linerate_linux::perf::{Event, GROUP_MAX, OpenError, Reading, Request, Target};
 use std::io;
 
 /// The groups, numbered as they were opened.
@@ -12,6 +12,8 @@ pub(super) struct Groups {
     lanes: Vec<Lane>,
     /// Events in each group.
     lens: Vec<usize>,
+    /// The most that each group has shown.
+    most: Vec<Sums>,
 }
 
 /// One target.
@@ -39,7 +41,7 @@ pub(super) struct Sums {
 impl Groups {
     pub(super) fn new(targets: &[Target]) -> Self {
         let lane = |&target: &Target| Lane { target, groups: Vec::new() };
-        Self { lanes: targets.iter().map(lane).collect(), lens: Vec::new() }
+        Self { lanes: targets.iter().map(lane).collect(), lens: Vec::new(), most: Vec::new() }
     }
 
     /// Opens an event that leads a new group, and gives the group's number.
@@ -55,6 +57,7 @@ impl Groups {
             },
         )?;
         self.lens.push(1);
+        self.most.push(Sums::default());
         Ok(self.lens.len() - 1)
     }
 
@@ -122,10 +125,18 @@ impl Groups {
         self.lanes.iter().try_for_each(|lane| lane.groups[group].leader.disable())
     }
 
-    pub(super) fn read(&self, group: usize) -> io::Result<Sums> {
+    /// Reads a group on all targets. Its counts never fall: while a process that inherited them ends,
+    /// the kernel takes its events apart one by one, and a part of them is nowhere for a moment.
+    pub(super) fn read(&mut self, group: usize) -> io::Result<Sums> {
+        let sums = self.add_up(group)?;
+        self.most[group].raise(&sums);
+        Ok(self.most[group].clone())
+    }
+
+    fn add_up(&self, group: usize) -> io::Result<Sums> {
         let mut sums = Sums { values: vec![0; self.lens[group]], ..Sums::default() };
         for lane in &self.lanes {
-            let reading = lane.groups[group].leader.read()?;
+            let reading = lane.groups[group].read()?;
             if reading.values().len() != sums.values.len() {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
@@ -135,9 +146,40 @@ impl Groups {
         }
         Ok(sums)
     }
+
+    /// Whether every group can be read: not where a process inherited one before it was complete.
+    pub(super) fn are_readable(&self) -> bool {
+        (0..self.len()).all(|group| self.add_up(group).is_ok())
+    }
+}
+
+/// A process that is just inheriting a group keeps it from being read (ECHILD); it is done in some
+/// microseconds.
+const ATTEMPTS: usize = 4;
+
+impl Group {
+    fn read(&self) -> io::Result<Reading> {
+        let mut reading = self.leader.read();
+        for _ in 1..ATTEMPTS {
+            let is_torn = |error: &io::Error| error.raw_os_error() == Some(errno::ECHILD);
+            if !reading.as_ref().is_err_and(is_torn) {
+                break;
+            }
+            reading = self.leader.read();
+        }
+        reading
+    }
 }
 
 impl Sums {
+    /// Takes what is more in `other`.
+    fn raise(&mut self, other: &Self) {
+        self.values.resize(other.values.len(), 0);
+        self.values.iter_mut().zip(&other.values).for_each(|(most, now)| *most = (*most).max(*now));
+        self.enabled_ns = self.enabled_ns.max(other.enabled_ns);
+        self.running_ns = self.running_ns.max(other.running_ns);
+    }
+
     /// What was counted since `earlier`.
     pub(super) fn since(&self, earlier: &Self) -> Self {
         let then = earlier.values.iter().copied().chain(std::iter::repeat(0));
@@ -151,5 +193,22 @@ impl Sums {
             enabled_ns: self.enabled_ns.saturating_sub(earlier.enabled_ns),
             running_ns: self.running_ns.saturating_sub(earlier.running_ns),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_nowhere_for_a_moment_is_not_counted_twice() {
+        let sums = |count, ns| Sums { values: vec![count, 7], enabled_ns: ns, running_ns: ns };
+        let (mut most, mut shown, mut total) = (Sums::default(), Sums::default(), 0);
+        for (count, ns) in [(100, 50), (60, 20), (110, 55)] {
+            most.raise(&sums(count, ns));
+            total += most.since(&shown).values[0];
+            shown = most.clone();
+        }
+        assert_eq!((total, &most), (110, &sums(110, 55)));
     }
 }

@@ -53,8 +53,37 @@ impl Unexplained {
     }
 }
 
+/// Opens events on a target that goes on meanwhile. A thread that it creates in the middle has
+/// inherited some of the events, or none, and what it inherited incompletely the kernel does not
+/// read; so all of them are opened again, some times.
+pub(super) fn open(
+    opener: &dyn Opener,
+    surroundings: &Surroundings,
+    events: &[Event],
+    scope: &Scope,
+    options: &Options,
+) -> Session {
+    const ATTEMPTS: u32 = 5;
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        let before = targets(scope, surroundings);
+        let session = Opening::new(opener, surroundings, events, scope, options, &before).open();
+        let is_still = || match scope {
+            Scope::Held(_) | Scope::CurrentThread | Scope::Cpus(_) => true,
+            Scope::Thread(_) | Scope::Process(_) => {
+                let now = targets(scope, surroundings);
+                now.iter().all(|target| before.contains(target)) && session.groups.are_readable()
+            }
+        };
+        if attempts == ATTEMPTS || is_still() {
+            return session;
+        }
+    }
+}
+
 /// A session that is being opened.
-pub(super) struct Opening<'a> {
+struct Opening<'a> {
     opener: &'a dyn Opener,
     surroundings: &'a Surroundings,
     events: &'a [Event],
@@ -72,12 +101,13 @@ pub(super) struct Opening<'a> {
 }
 
 impl<'a> Opening<'a> {
-    pub(super) fn new(
+    fn new(
         opener: &'a dyn Opener,
         surroundings: &'a Surroundings,
         events: &'a [Event],
         scope: &'a Scope,
         options: &'a Options,
+        targets: &[Target],
     ) -> Self {
         let manner = |event: &Event| Manner {
             exclude_kernel: event.is_user_only
@@ -90,7 +120,7 @@ impl<'a> Opening<'a> {
             events,
             scope,
             options,
-            groups: Groups::new(&targets(scope, surroundings)),
+            groups: Groups::new(targets),
             outcomes: vec![Ok(()); events.len()],
             unexplained: RefCell::default(),
             manners: events.iter().map(manner).collect(),
@@ -99,7 +129,7 @@ impl<'a> Opening<'a> {
         }
     }
 
-    pub(super) fn open(mut self) -> Session {
+    fn open(mut self) -> Session {
         let clock = self.open_clock();
         self.open_software(clock);
         let packing = self.pack();
@@ -154,6 +184,7 @@ impl<'a> Opening<'a> {
             shown: vec![Sums::default(); plan.sets.len()],
             base_shown: Sums::default(),
             slices: Slices::new(&plan),
+            is_behind: false,
             lap: None,
             is_counting: false,
             root: self.surroundings.root().to_owned(),
