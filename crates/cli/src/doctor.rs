@@ -39,8 +39,8 @@ pub(crate) struct DoctorArgs {
 /// Examines this machine and prints what was found.
 pub(crate) fn doctor(args: &DoctorArgs) -> Result<Answer, Failure> {
     emit::check_writable(args.record.iter())?;
-    let provenance = figures::provenance();
     let report = doctor::examine(&Kernel, &Surroundings::gather());
+    let provenance = figures::provenance();
     let is_emulated = provenance.emulated == Some(true);
     let record = Record {
         provenance,

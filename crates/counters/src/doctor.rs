@@ -2,9 +2,9 @@
 //! What this machine can measure, found out by trying, and what unlocks the rest.
 //!
 //! Every tier is tried on work of known size: events that open and then count too little are
-//! refused like those that do not open. Takes some 50 ms, most of it asleep to learn the rate of
-//! the timestamp counter and waiting for Valgrind to say its version. Left out: how good the
-//! numbers of a tier are (`docs/method.md`).
+//! refused like those that do not open. Takes some 30 ms, most of it asleep to learn the rate of
+//! the timestamp counter, while Valgrind says its version. Left out: how good the numbers of a tier
+//! are (`docs/method.md`).
 
 mod settings;
 mod tiers;
@@ -17,16 +17,17 @@ use linerate_machine::{Root, host};
 use linerate_record::doctor::{DoctorReport, Verdict};
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeMap;
-use tiers::Trial;
+use tiers::{Asked, Trial};
 
 /// Examines the machine of `around`, opening events with `opener`.
 pub fn examine(opener: &dyn Opener, around: &Surroundings) -> DoctorReport {
     let root = Root::new(around.root());
+    let valgrind = Asked::of(around.facts());
+    let mut observations = host::observe(&root);
     let catalog = Catalog::of(&identity(), &root.path("sys"));
-    let trial = Trial::of(opener, around, &catalog);
+    let trial = Trial::of(opener, around, &catalog, valgrind);
     let tiers = trial.tiers();
     let best_tier = tiers.iter().find(|state| state.works).map_or(Tier::Model, |state| state.tier);
-    let mut observations = host::observe(&root);
     observations.extend(settings::observe(&trial, around, &catalog));
     observations.sort_by_key(|observation| observation.section);
     DoctorReport { tiers, best_tier, observations }

@@ -5,6 +5,7 @@ mod explain;
 mod pmu;
 
 pub use explain::{Attempt, explain};
+pub(crate) use pmu::instead_of_nothing;
 
 use crate::event::Event;
 use crate::surroundings::{Facts, Surroundings};
@@ -16,7 +17,8 @@ pub struct Refusal {
     pub cause: Cause,
     /// The same in a sentence, with the values found.
     pub sentence: String,
-    /// The exact command that would change it, where there is one.
+    /// The exact command that would change it or do instead, where there is one: a line that a
+    /// shell takes here. What is done by hand, or on another machine, stands behind `#`.
     pub fix: Option<String>,
 }
 
@@ -130,6 +132,24 @@ impl Refusal {
 /// What counts on any machine that has Valgrind.
 const SIMULATE: &str = "linerate stat --tier sim -- COMMAND";
 
+/// The same, after what installs Valgrind where it is missing.
+fn simulate(facts: &Facts) -> String {
+    match facts.installer.filter(|_| facts.valgrind.is_none()) {
+        Some(installer) => format!("{} valgrind && {SIMULATE}", installer.command),
+        None => SIMULATE.to_owned(),
+    }
+}
+
+/// The command that sets the level of `kernel.perf_event_paranoid`; in a user namespace, whose root
+/// may not, what does instead.
+pub(crate) fn lower_paranoid(facts: &Facts, level: i32) -> String {
+    let command = format!("sudo sysctl kernel.perf_event_paranoid={level}");
+    match facts.is_in_user_namespace {
+        true => format!("{}  # or on the host: {command}", simulate(facts)),
+        false => command,
+    }
+}
+
 /// Why an event was opened and never got a counter, although its target ran.
 pub fn never_scheduled(event: &Event, around: &Surroundings) -> Refusal {
     let facts = around.facts();
@@ -155,7 +175,7 @@ pub fn never_scheduled(event: &Event, around: &Surroundings) -> Refusal {
     Refusal::new(
         Cause::NeverScheduled,
         format!("`{name}` never got a counter: others had them, or its turn never came"),
-        format!("linerate stat -e {name} -- COMMAND, alone, or for longer"),
+        format!("linerate stat -e {name} -- COMMAND  # alone, or for longer"),
     )
 }
 
@@ -176,9 +196,12 @@ pub fn no_valgrind(facts: &Facts) -> Option<Refusal> {
     if facts.valgrind.is_some() {
         return None;
     }
-    let command = facts.installer.map_or("sudo apt-get install", |installer| installer.command);
+    let fix = match facts.installer {
+        Some(installer) => format!("{} valgrind", installer.command),
+        None => "echo \"$PATH\"  # install Valgrind in one of these".to_owned(),
+    };
     let sentence = "there is no Valgrind in PATH, which simulates instructions and caches";
-    Some(Refusal::new(Cause::NoValgrind, sentence, format!("{command} valgrind")))
+    Some(Refusal::new(Cause::NoValgrind, sentence, fix))
 }
 
 /// Why the simulator does not count `event`, in `reason`'s words.
@@ -186,7 +209,7 @@ pub fn not_simulated(event: &str, reason: &str) -> Refusal {
     Refusal::new(
         Cause::NotSimulated,
         format!("Valgrind does not simulate `{event}`: {reason}"),
-        format!("linerate stat --tier hw -e {event} -- COMMAND, on a machine with counters"),
+        format!("linerate stat --tier hw -e {event} -- COMMAND  # on a machine with counters"),
     )
 }
 

@@ -60,7 +60,8 @@ pub struct Facts {
     pub has_seccomp_filter: Option<bool>,
     /// Whether programs may read counters themselves; `None` where there is no setting for it.
     pub user_access: Option<UserAccess>,
-    /// `kernel.nmi_watchdog`: whether the kernel watches itself with a counter of each CPU.
+    /// `kernel.nmi_watchdog`: whether the kernel watches itself, with a counter of each CPU unless
+    /// it was built (6.5 and later) so that CPUs watch each other.
     pub is_watchdog_on: bool,
     /// The units that count for the cores; several where there are cores of several kinds.
     pub core_units: Vec<CoreUnit>,
@@ -184,7 +185,8 @@ impl Facts {
             is_in_user_namespace: text("proc/self/uid_map").is_some_and(|map| !is_identity(&map)),
             has_seccomp_filter: status("Seccomp").map(|mode| mode == "2"),
             user_access: read_user_access(setting("perf_user_access"), &files),
-            is_watchdog_on: setting("nmi_watchdog").is_some_and(|on| on != "0"),
+            is_watchdog_on: setting("nmi_watchdog").is_some_and(|on| on != "0")
+                && !is_power(&files),
             core_units: read_core_units(&files),
             platform: platform(root),
             maker: text("sys/class/dmi/id/sys_vendor"),
@@ -257,6 +259,12 @@ fn read_device_tree(files: &Root) -> DeviceTree {
         Some(path) => DeviceTree::EmptyNode { path, wanted },
         None => DeviceTree::NoNode { wanted },
     }
+}
+
+/// Whether these are POWER cores, whose watchdog runs on timers (kernel,
+/// arch/powerpc/kernel/watchdog.c).
+fn is_power(files: &Root) -> bool {
+    files.names(&format!("{TREE}/cpus")).iter().any(|name| name.starts_with("PowerPC"))
 }
 
 /// What the first core of an ARM device tree is compatible with, `arm,cortex-a7`. Other
@@ -395,6 +403,14 @@ mod tests {
         for files in [&power, &risc_v] {
             assert_eq!(Root::new(files).facts().device_tree, DeviceTree::NotUsed);
         }
+    }
+
+    #[test]
+    fn a_watchdog_of_power_holds_no_counter() {
+        let power = ("proc/device-tree/cpus/PowerPC,POWER9@0/name", "PowerPC,POWER9\0");
+        let on = ("proc/sys/kernel/nmi_watchdog", "1\n");
+        assert!(Root::new(&[on]).facts().is_watchdog_on);
+        assert!(!Root::new(&[on, power]).facts().is_watchdog_on);
     }
 
     #[test]

@@ -66,7 +66,7 @@ fn table(catalog: &Catalog) -> Observation {
         catalog.table(),
         "this processor is in none of the tables: events are those the architecture or the kernel \
          defines for all",
-        Some("linerate stat --list shows them; others by code: -e rCODE".to_owned()),
+        Some("linerate stat --list  # shows them; others by code: -e rCODE".to_owned()),
     )
 }
 
@@ -87,8 +87,7 @@ fn paranoid(facts: &Facts) -> Observation {
     let Some(level) = facts.paranoid else {
         return COUNTERS.unknown(NAME, "the kernel shows no kernel.perf_event_paranoid");
     };
-    let place = if facts.is_in_user_namespace { "on the host: " } else { "" };
-    let fix = Some(format!("{place}sudo sysctl kernel.perf_event_paranoid=1"));
+    let fix = Some(refusal::lower_paranoid(facts, 1));
     let value = level.to_string();
     match level {
         _ if facts.may_count_everything() => COUNTERS.good(
@@ -127,22 +126,38 @@ fn software(trial: &Trial) -> Observation {
 }
 
 /// Where the kernel describes its tracepoints, the older place last.
-const TRACEFS: [&str; 2] = ["sys/kernel/tracing/events", "sys/kernel/debug/tracing/events"];
+const TRACEFS: [&str; 2] = ["sys/kernel/tracing", "sys/kernel/debug/tracing"];
+
+/// Every kernel with tracepoints has this one. Folders may be open while their files are not.
+const SOME_POINT: &str = "events/sched/sched_switch/id";
 
 fn tracepoints(around: &Surroundings) -> Observation {
+    const NAME: &str = "tracepoints";
     let root = Root::new(around.root());
-    if TRACEFS.iter().any(|folder| !root.names(folder).is_empty()) {
+    if TRACEFS.iter().any(|at| root.number::<u64>(&format!("{at}/{SOME_POINT}")).is_some()) {
         let sentence = "programs that know nothing of linerate can be counted by packet";
-        return COUNTERS.good("tracepoints", "readable", sentence);
+        return COUNTERS.good(NAME, "readable", sentence);
     }
-    let tried = fs::read_dir(root.path("sys/kernel/tracing"));
-    let is_closed = tried.is_err_and(|error| error.kind() == ErrorKind::PermissionDenied);
-    let (value, fix) = match is_closed {
-        true => ("not readable", "sudo mount -o remount,mode=755 /sys/kernel/tracing"),
-        false => ("not mounted", "sudo mount -t tracefs nodev /sys/kernel/tracing"),
-    };
     let sentence = "events of the form subsystem:tracepoint cannot be looked up";
-    COUNTERS.missing("tracepoints", value, sentence, Some(fix.to_owned()))
+    let [folder, _] = TRACEFS.map(|at| root.path(at));
+    match fs::read(folder.join(SOME_POINT)).map_err(|error| error.kind()) {
+        Err(ErrorKind::PermissionDenied) => COUNTERS.missing(
+            NAME,
+            "not readable",
+            sentence,
+            Some("sudo linerate stat -e SUBSYSTEM:TRACEPOINT -- COMMAND".to_owned()),
+        ),
+        _ if folder.is_dir() => COUNTERS.missing(
+            NAME,
+            "not mounted",
+            sentence,
+            Some("sudo mount -t tracefs nodev /sys/kernel/tracing".to_owned()),
+        ),
+        _ => {
+            let sentence = format!("{sentence}: this kernel, or container, shows none");
+            COUNTERS.missing(NAME, "none", &sentence, None)
+        }
+    }
 }
 
 fn watchdog(facts: &Facts) -> Observation {
@@ -150,7 +165,7 @@ fn watchdog(facts: &Facts) -> Observation {
         true => COUNTERS.advice(
             "nmi_watchdog",
             "on",
-            "the kernel watches itself with a counter of every CPU: one fewer at once",
+            "the kernel may watch itself with a counter of every CPU: then one fewer at once",
             Some("sudo sysctl kernel.nmi_watchdog=0".to_owned()),
         ),
         false => COUNTERS.good("nmi_watchdog", "off", "the kernel's watchdog holds no counter"),

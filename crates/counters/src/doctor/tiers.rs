@@ -5,12 +5,13 @@ use crate::catalog::Catalog;
 use crate::event::{Class, Event};
 use crate::opener::Opener;
 use crate::refusal::{self, Attempt, Cause, Refusal};
-use crate::surroundings::Surroundings;
+use crate::surroundings::{Facts, Surroundings};
 use linerate_linux::perf::{self, HARDWARE, Reading, Request, SOFTWARE, Selector, Target};
 use linerate_record::Tier;
 use linerate_record::doctor::TierState;
 use std::hint::black_box;
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 
 /// What came of trying each tier.
 pub(super) struct Trial {
@@ -29,7 +30,12 @@ pub(super) struct Trial {
 }
 
 impl Trial {
-    pub(super) fn of(opener: &dyn Opener, around: &Surroundings, catalog: &Catalog) -> Self {
+    pub(super) fn of(
+        opener: &dyn Opener,
+        around: &Surroundings,
+        catalog: &Catalog,
+        valgrind: Asked,
+    ) -> Self {
         let probe = Probe { opener, around, is_known: catalog.is_known_processor() };
         let instructions = catalog.resolve("instructions").ok();
         let instructions = instructions.filter(|event| event.class == Class::Hardware);
@@ -48,7 +54,7 @@ impl Trial {
             both,
             user,
             software: probe.count_software(),
-            valgrind: valgrind_version(around),
+            valgrind: valgrind.answer(),
             at_once: granted.map(|request| probe.count_at_once(&request)),
             reads_counters: granted.map(|request| probe.reads_counters(&request)),
         }
@@ -191,11 +197,6 @@ impl Probe<'_> {
 
     /// An event that opens and does not count: emulators do that, and drivers for other cores.
     fn counts_too_little(&self, event: &Event, count: u64) -> Refusal {
-        let is_emulated = self.around.facts().platform.emulated == Some(true);
-        let fix = match is_emulated {
-            true => "on the host: qemu-system-ARCH -icount shift=0, which counts instructions",
-            false => "linerate stat --tier sim -- COMMAND",
-        };
         Refusal {
             cause: Cause::UnsupportedEvent,
             sentence: format!(
@@ -203,7 +204,7 @@ impl Probe<'_> {
                  here",
                 event.name
             ),
-            fix: Some(fix.to_owned()),
+            fix: Some(refusal::instead_of_nothing(self.around.facts())),
         }
     }
 
@@ -240,24 +241,38 @@ fn counted(event: &perf::Event) -> std::io::Result<Reading> {
     event.read()
 }
 
-/// What `valgrind --version` says.
-fn valgrind_version(around: &Surroundings) -> Result<String, Refusal> {
-    let facts = around.facts();
-    if let Some(refusal) = refusal::no_valgrind(facts) {
-        return Err(refusal);
+/// Valgrind, asked for its version; it answers while other things are looked at.
+pub(super) struct Asked(Result<(PathBuf, std::io::Result<Child>), Refusal>);
+
+impl Asked {
+    pub(super) fn of(facts: &Facts) -> Self {
+        if let Some(refusal) = refusal::no_valgrind(facts) {
+            return Self(Err(refusal));
+        }
+        let program = facts.valgrind.clone().unwrap_or("valgrind".into());
+        let asked = Command::new(&program)
+            .arg("--version")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn();
+        Self(Ok((program, asked)))
     }
-    let program = facts.valgrind.as_deref().unwrap_or("valgrind".as_ref());
-    let run = Command::new(program).arg("--version").stdin(Stdio::null()).output();
-    let said = match &run {
-        Ok(output) => String::from_utf8_lossy(&output.stdout).trim().to_owned(),
-        Err(error) => error.to_string(),
-    };
-    if said.starts_with("valgrind-") {
-        return Ok(said);
+
+    /// What it says.
+    fn answer(self) -> Result<String, Refusal> {
+        let (program, asked) = self.0?;
+        let said = match asked.and_then(Child::wait_with_output) {
+            Ok(output) => String::from_utf8_lossy(&output.stdout).trim().to_owned(),
+            Err(error) => error.to_string(),
+        };
+        if said.starts_with("valgrind-") {
+            return Ok(said);
+        }
+        Err(Refusal {
+            cause: Cause::NoValgrind,
+            sentence: format!("{} does not say its version: {said}", program.display()),
+            fix: Some(format!("{} --version", program.display())),
+        })
     }
-    Err(Refusal {
-        cause: Cause::NoValgrind,
-        sentence: format!("{} does not say its version: {said}", program.display()),
-        fix: Some(format!("{} --version", program.display())),
-    })
 }

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! ENOSYS                 a filter that pretends, or no perf events
-//! EPERM, EACCES          the paranoid level, where it forbids this; a filter (EPERM); a process of
+//! EPERM, EACCES          a filter (EPERM); the paranoid level, where it forbids this; a process of
 //!                        somebody else's (EACCES); else a security module. But where no unit
 //!                        counts for the cores, that: rights would not help
 //! ESRCH                  no such process         EMFILE, ENFILE   no descriptors
@@ -17,7 +17,7 @@
 //!                        this kind of core, this processor, this kernel
 //! ```
 
-use super::{Cause, Refusal, pmu};
+use super::{Cause, Refusal, lower_paranoid, pmu};
 use crate::event::{Class, Event};
 use crate::surroundings::{CoreUnit, Facts, Surroundings};
 use linerate_linux::errno;
@@ -57,7 +57,7 @@ pub fn explain(error: OpenError, attempt: &Attempt<'_>, around: &Surroundings) -
         errno::EBUSY => Refusal::new(
             Cause::CountersBusy,
             "somebody else holds the counters of the processor alone",
-            "pgrep -a 'perf|likwid|pcm|vtune|emon|oprofile' shows who it may be; end it",
+            "pgrep -a 'perf|likwid|pcm|vtune|emon|oprofile'  # shows who it may be",
         ),
         errno::EINVAL | errno::E2BIG | errno::ENOSPC if attempt.group_len > 0 => too_many(attempt),
         errno::EINVAL | errno::ENODEV | errno::ENOENT | errno::ENXIO | errno::EOPNOTSUPP => {
@@ -76,8 +76,8 @@ fn no_such_call(facts: &Facts) -> Refusal {
 }
 
 fn no_perf_events(sentence: &str) -> Refusal {
-    let fix = "zgrep CONFIG_PERF_EVENTS /proc/config.gz /boot/config-$(uname -r); boot a kernel \
-               that has it set to y";
+    let fix = "zgrep CONFIG_PERF_EVENTS /proc/config.gz /boot/config-$(uname -r)  # boot a kernel \
+               that says y";
     Refusal::new(Cause::NoPerfEvents, sentence, fix)
 }
 
@@ -85,17 +85,20 @@ fn seccomp() -> Refusal {
     Refusal::new(
         Cause::Seccomp,
         "a seccomp filter forbids perf_event_open(2), as the default one of containers does",
-        "docker run --cap-add PERFMON --security-opt seccomp=unconfined IMAGE (podman: the same)",
+        "docker run --cap-add PERFMON IMAGE  # on the host; before Docker 23, and with podman, also \
+         --security-opt seccomp=unconfined; of a systemd service: SystemCallFilter=perf_event_open",
     )
 }
 
 fn forbidden(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> Refusal {
     let has_filter = facts.has_seccomp_filter == Some(true);
-    if let Some(limit) = paranoid_limit(attempt, facts) {
-        return paranoid(limit, attempt, facts);
-    }
+    // The kernel's own answer to a level that is too high is EACCES (perf_allow_kernel and its like
+    // in include/linux/perf_event.h), and lowering it does not help against a filter.
     if has_filter && error.errno == errno::EPERM {
         return seccomp();
+    }
+    if let Some(limit) = paranoid_limit(attempt, facts) {
+        return paranoid(limit, attempt, facts);
     }
     match attempt.target {
         Target::Thread(id) if !facts.may_trace_others() => Refusal::new(
@@ -133,14 +136,14 @@ fn paranoid(limit: i32, attempt: &Attempt<'_>, facts: &Facts) -> Refusal {
         (_, 1) => "counting kernel mode",
         _ => "all counting",
     };
-    let (whom, place) = match facts.is_in_user_namespace {
-        true => ("to every process in a user namespace", "on the host: "),
-        false => ("to processes without CAP_PERFMON", ""),
+    let whom = match facts.is_in_user_namespace {
+        true => "to every process in a user namespace",
+        false => "to processes without CAP_PERFMON",
     };
     Refusal::new(
         Cause::Paranoid,
         format!("kernel.perf_event_paranoid is {level}, which forbids {what} {whom}"),
-        format!("{place}sudo sysctl kernel.perf_event_paranoid={limit}"),
+        lower_paranoid(facts, limit),
     )
 }
 
@@ -149,11 +152,7 @@ fn target_gone(target: Target) -> Refusal {
         Target::Thread(id) => format!("there is no process or thread {id}, or it has just ended"),
         Target::CurrentThread | Target::Cpu(_) => "what was to be counted is gone".to_owned(),
     };
-    Refusal::new(
-        Cause::TargetGone,
-        sentence,
-        "linerate stat -- COMMAND, which counts from its start",
-    )
+    Refusal::new(Cause::TargetGone, sentence, "linerate stat -- COMMAND  # counts from its start")
 }
 
 fn offline(cpu: u32) -> Refusal {
@@ -181,7 +180,7 @@ fn too_many(attempt: &Attempt<'_>) -> Refusal {
         if *group_len == 1 { "event" } else { "events" }
     );
     let fix =
-        format!("linerate stat -e {} -- COMMAND, with at most {group_len} at once", event.name);
+        format!("linerate stat -e {} -- COMMAND  # with at most {group_len} at once", event.name);
     Refusal::new(Cause::TooManyEvents, sentence, fix)
 }
 
@@ -238,11 +237,11 @@ fn not_of_unit(attempt: &Attempt<'_>) -> Refusal {
     let (sentence, fix) = match is_cpu {
         true => (
             format!("the unit that was asked for `{name}` does not count it on this CPU"),
-            "cat /sys/bus/event_source/devices/UNIT/cpumask shows the CPUs to name with --cpu",
+            "cat /sys/bus/event_source/devices/*/cpumask  # the CPUs to name with --cpu, unit by unit",
         ),
         false => (
             format!("`{name}` belongs to a unit outside the cores, which counts for no process"),
-            "linerate stat --cpu 0 -e EVENT, which counts whole CPUs",
+            "linerate stat --cpu 0 -e EVENT  # counts whole CPUs",
         ),
     };
     Refusal::new(Cause::UnsupportedEvent, sentence, fix.replace("EVENT", name))
@@ -269,7 +268,7 @@ fn not_of_processor(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> R
         return Refusal::new(
             Cause::UnsupportedEvent,
             format!("the counters here cannot leave out a mode, as was asked for `{name}`"),
-            format!("linerate stat -e {} -- COMMAND, without :u", name.trim_end_matches(":u")),
+            format!("linerate stat -e {} -- COMMAND  # without :u", name.trim_end_matches(":u")),
         );
     }
     if attempt.is_known_processor {
@@ -285,7 +284,7 @@ fn not_of_processor(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> R
             "this processor is in none of the event tables, and the kernel does not count `{name}` \
              on it either"
         ),
-        "linerate stat -e rCODE -- COMMAND, with the code in hexadecimal from the maker's manual",
+        "linerate stat -e rCODE -- COMMAND  # the code in hexadecimal is in the maker's manual",
     )
 }
 
@@ -319,6 +318,6 @@ fn other(error: OpenError, attempt: &Attempt<'_>) -> Refusal {
             "the kernel refuses `{name}` for no reason that is known here (error number {errno}: \
              {error}); a security module may do that"
         ),
-        "sudo dmesg | tail, and sudo ausearch -m avc -ts recent, show what was denied",
+        "sudo dmesg | tail; sudo ausearch -m avc -ts recent  # show what was denied",
     )
 }

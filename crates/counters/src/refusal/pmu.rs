@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Why a machine has no hardware counters at all, and who could give it some.
 
-use super::{Cause, Refusal, SIMULATE};
+use super::{Cause, Refusal, simulate};
 use crate::surroundings::{DeviceTree, Facts};
 
 /// Why no unit counts for the cores of this machine.
@@ -24,13 +24,13 @@ pub(super) fn why_none(facts: &Facts) -> Refusal {
             format!(
                 "the device tree has counters ({kind}), and this kernel has no driver for them"
             ),
-            "scripts/config -e HW_PERF_EVENTS -e ARM_PMU -e ARM_PMUV3, and build the kernel anew",
+            "scripts/config -e HW_PERF_EVENTS -e ARM_PMU -e ARM_PMUV3  # and build the kernel anew",
         ),
         (DeviceTree::NotUsed, None) => Refusal::new(
             Cause::NoPmuDriver,
             "this kernel found no counters that it can drive (no unit for the cores in \
              /sys/bus/event_source/devices)",
-            format!("sudo dmesg | grep -iE 'pmu|perf' tells why; without counters: {SIMULATE}"),
+            format!("{}  # sudo dmesg | grep -iE 'pmu|perf' tells why", simulate(facts)),
         ),
     }
 }
@@ -40,9 +40,9 @@ fn without_node(what: &str, wanted: &str) -> Refusal {
         Cause::DeviceTreeWithoutPmu,
         format!("{what}: the kernel does not look for counters"),
         format!(
-            "dtc -I fs -O dts -o board.dts /proc/device-tree; put there pmu {{ compatible = \
-             \"{wanted}\"; interrupts = <the counters' line>; }}; then dtc -O dtb -o board.dtb \
-             board.dts, and boot with it"
+            "dtc -I fs -O dts -o board.dts /proc/device-tree && ${{EDITOR:-vi}} board.dts && dtc -O \
+             dtb -o board.dtb board.dts  # put there pmu {{ compatible = \"{wanted}\"; interrupts = \
+             <the counters' line>; }}; and boot with board.dtb"
         ),
     )
 }
@@ -55,27 +55,60 @@ fn no_virtual_pmu(facts: &Facts, hypervisor: &str) -> Refusal {
             format!("this is a virtual machine ({hypervisor}), and its host passes no counters on")
         }
     };
-    let fix = match host_command(hypervisor, maker) {
-        Some(command) => format!("{command}; without that: {SIMULATE}"),
-        None => SIMULATE.to_owned(),
+    let fix = match host_way(hypervisor, maker) {
+        Some(way) => format!("{}  # for counters, {way}", simulate(facts)),
+        None => simulate(facts),
     };
     Refusal::new(Cause::NoVirtualPmu, sentence, fix)
 }
 
-/// What passes counters on, by maker and then by hypervisor; from the manual of each.
-const HOST_COMMANDS: [(&str, &str); 9] = [
-    ("Amazon EC2", "take an instance type whose name ends in .metal, or that fills a socket"),
-    ("Google", "gcloud compute instances create NAME --performance-monitoring-unit=standard"),
-    ("KVM", "on the host: qemu-system-ARCH -accel kvm -cpu host,pmu=on"),
-    ("QEMU TCG", "on the host: qemu-system-ARCH -cpu max,pmu=on -icount shift=0 (ARM and Power)"),
-    ("Hyper-V", "on the host: Set-VMProcessor NAME -Perfmon @(\"pmu\")"),
-    ("VMware", "on the host: vpmc.enable = \"TRUE\" in the .vmx file, the machine being off"),
-    ("Xen", "on the host: boot Xen with vpmu=1"),
-    ("Parallels", "on the host: prlctl set NAME --pmu-virt on"),
-    ("QEMU", "on the host: qemu-system-ARCH -cpu host,pmu=on, or -icount shift=0 without KVM"),
+/// What to do about an event that opens and counts nothing.
+pub(crate) fn instead_of_nothing(facts: &Facts) -> String {
+    let here = simulate(facts);
+    match facts.platform.emulated {
+        Some(true) => format!("{here}  # for counters, on the host: {EMULATED}"),
+        _ => here,
+    }
+}
+
+/// What the host of a guest of this architecture can do, where it runs QEMU. x86 has no counters
+/// under emulation; POWER's processors have theirs without asking.
+const PASSED_ON: &str = match () {
+    () if cfg!(target_arch = "x86_64") => "qemu-system-x86_64 -accel kvm -cpu host,pmu=on",
+    () if cfg!(target_arch = "aarch64") => "qemu-system-aarch64 -accel kvm -cpu host,pmu=on",
+    () if cfg!(target_arch = "arm") => "qemu-system-arm -accel kvm -cpu host,pmu=on",
+    () if cfg!(target_arch = "powerpc64") => "qemu-system-ppc64 -accel kvm -cpu host",
+    () => "qemu-system-ARCH -accel kvm -cpu host",
+};
+const EMULATED: &str = match () {
+    () if cfg!(target_arch = "x86_64") => PASSED_ON,
+    () if cfg!(target_arch = "aarch64") => "qemu-system-aarch64 -cpu max,pmu=on -icount shift=0",
+    () if cfg!(target_arch = "arm") => "qemu-system-arm -cpu max,pmu=on -icount shift=0",
+    () if cfg!(target_arch = "powerpc64") => "qemu-system-ppc64 -icount shift=0",
+    () => "qemu-system-ARCH -icount shift=0",
+};
+
+/// Who passes counters on and how, by maker and then by hypervisor; from the manual of each. Which
+/// program runs a guest of KVM, it cannot tell.
+const HOST_WAYS: [(&str, &str, &str); 9] = [
+    ("Amazon EC2", "take an instance type that ends in .metal, or that fills a socket", ""),
+    (
+        "Google",
+        "when it is made: ",
+        "gcloud compute instances create NAME --performance-monitoring-unit=standard",
+    ),
+    ("KVM", "on the host, if it runs QEMU: ", PASSED_ON),
+    ("QEMU TCG", "on the host: ", EMULATED),
+    ("Hyper-V", "on the host: ", "Set-VMProcessor NAME -Perfmon @(\"pmu\")"),
+    ("VMware", "on the host, the machine being off, in its .vmx file: ", "vpmc.enable = \"TRUE\""),
+    ("Xen", "on the host: boot Xen with ", "vpmu=1"),
+    ("Parallels", "on the host: ", "prlctl set NAME --pmu-virt on"),
+    ("QEMU", "on the host: ", PASSED_ON),
 ];
 
-fn host_command(hypervisor: &str, maker: &str) -> Option<&'static str> {
-    let of = |name: &str| HOST_COMMANDS.iter().find(|(who, _)| *who == name);
-    of(maker).or_else(|| of(hypervisor)).map(|(_, command)| *command)
+fn host_way(hypervisor: &str, maker: &str) -> Option<String> {
+    let of = |name: &str| HOST_WAYS.iter().find(|(who, ..)| *who == name);
+    of(maker)
+        .or_else(|| of(hypervisor))
+        .map(|(_, circumstance, command)| format!("{circumstance}{command}"))
 }

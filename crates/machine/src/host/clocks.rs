@@ -66,9 +66,11 @@ fn source(host: &Host) -> Observation {
 /// The core clock of whatever CPU this thread is on, now. Takes 3 ms, and 20 ms more the first
 /// time.
 fn core_clock() -> Observation {
+    // Asleep, so that what else was begun ends before the core is measured.
+    let ticks_per_second = ticks_per_second();
     match core_cycles_per_tick() {
         Ok(per_tick) => {
-            let ghz = |ratio: f64| format!("{:.2} GHz", ratio * ticks_per_second() / 1e9);
+            let ghz = |ratio: f64| format!("{:.2} GHz", ratio * ticks_per_second / 1e9);
             let sentence = format!(
                 "measured with dependent additions just now, on one CPU ({} to {})",
                 ghz(per_tick.low),
