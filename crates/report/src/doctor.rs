@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The report of a machine: which tiers work, what was found, and at the end every command that
-//! would change something, each on a line of its own so that it can be copied.
+//! would change something or do instead, each on a line of its own so that it can be copied. What
+//! is done by hand or elsewhere stands behind `#`.
 
 use crate::Style;
 use crate::layout::{Paint, labelled, painted, stacked};
@@ -102,21 +103,35 @@ impl Sheet<'_> {
         }
     }
 
-    /// The commands, each once, with the names of all that it would change.
+    /// The commands, each once, with the names of all that it would change: tiers, or else what was
+    /// observed. What keeps a tier from working is observed besides, and told with the tier.
     fn commands(&self, report: &DoctorReport) -> Vec<String> {
         let tiers = report.tiers.iter().map(|tier| (word(tier.tier), &tier.fix));
-        let observations = report.observations.iter().map(|o| (o.name.as_str(), &o.fix));
-        let mut commands: Vec<(Vec<&str>, &str)> = Vec::new();
-        for (name, fix) in tiers.chain(observations) {
-            let Some(fix) = fix else { continue };
-            match commands.iter_mut().find(|(_, known)| known == fix) {
-                Some((names, _)) => names.push(name),
-                None => commands.push((vec![name], fix)),
-            }
-        }
-        let item = |(names, fix): (Vec<&str>, &str)| {
-            format!("# {}\n{}\n", clean(&names.join(", ")), clean(fix))
-        };
-        commands.into_iter().map(item).collect()
+        let observed = report.observations.iter().map(|o| (o.name.as_str(), &o.fix));
+        let tiers = grouped(tiers);
+        let known = |fix: &str| tiers.iter().any(|(_, of_tier)| *of_tier == fix);
+        let observed = grouped(observed).into_iter().filter(|(_, fix)| !known(fix));
+        let named = tiers.iter().map(|(names, fix)| match names.len() {
+            1 => (format!("tier {}", names[0]), *fix),
+            _ => (format!("tiers {}", names.join(", ")), *fix),
+        });
+        let observed = observed.map(|(names, fix)| (names.join(", "), fix));
+        let item = |(names, fix): (String, &str)| format!("# {}\n{}\n", clean(&names), clean(fix));
+        named.chain(observed).map(item).collect()
     }
+}
+
+/// Each fix once, in the order of the first, with the names of all that have it.
+fn grouped<'a>(
+    all: impl Iterator<Item = (&'a str, &'a Option<String>)>,
+) -> Vec<(Vec<&'a str>, &'a str)> {
+    let mut groups: Vec<(Vec<&str>, &str)> = Vec::new();
+    for (name, fix) in all {
+        let Some(fix) = fix else { continue };
+        match groups.iter_mut().find(|(_, known)| known == fix) {
+            Some((names, _)) => names.push(name),
+            None => groups.push((vec![name], fix)),
+        }
+    }
+    groups
 }
