@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whoever opens events: the kernel, or in tests something that refuses as asked.
 
+use linerate_linux::errno;
 use linerate_linux::perf::{self, OpenError, Request, Target};
 
 /// Opens events.
@@ -30,4 +31,33 @@ impl Opener for Kernel {
     ) -> Result<perf::Event, OpenError> {
         perf::open(request, target, leader)
     }
+}
+
+/// Opens in the best manner that is granted, and tells in which.
+///
+/// Both modes, else user mode alone where that may be; each without the hypervisor, else with it:
+/// some processors (ARM1176) cannot tell modes apart and refuse to leave any out.
+///
+/// # Errors
+/// The answer to `request` itself, if nothing is granted.
+pub(crate) fn open_best(
+    request: &Request,
+    may_leave_out_the_kernel: bool,
+    open: impl Fn(&Request) -> Result<perf::Event, OpenError>,
+) -> Result<(perf::Event, Request), OpenError> {
+    let error = match open(request) {
+        Ok(event) => return Ok((event, *request)),
+        Err(error) => error,
+    };
+    let with_hypervisor = |request: Request| Request { exclude_hypervisor: false, ..request };
+    let user = Request { exclude_kernel: true, ..*request };
+    let others = [with_hypervisor(*request), user, with_hypervisor(user)];
+    let others = match error.errno {
+        errno::EINVAL | errno::EOPNOTSUPP => &others[..1],
+        errno::EACCES | errno::EPERM if may_leave_out_the_kernel => &others[..],
+        errno::EPERM => &others[..1],
+        _ => &[],
+    };
+    let granted = others.iter().find_map(|other| Some((open(other).ok()?, *other)));
+    granted.ok_or(error)
 }

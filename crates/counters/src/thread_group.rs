@@ -7,18 +7,22 @@
 
 use crate::catalog::is_kernel_only;
 use crate::event::{Class, Event};
-use crate::opener::Opener;
+use crate::opener::{Opener, open_best};
 use crate::refusal::{Attempt, Refusal, explain, never_scheduled};
 use crate::surroundings::Surroundings;
 use crate::user::{UserCounter, with_user_access};
 use linerate_linux::errno;
 use linerate_linux::perf::{self, OpenError, Request, Target};
 use linerate_record::Tier;
+use std::cell::Cell;
 use std::marker::PhantomData;
 
 /// Most events of one thread: no processor of the tables counts more at once in its general
 /// counters.
 pub const EVENTS_MAX: usize = 8;
+
+/// No loss: two notes of the kernel's clock may be so far apart.
+const LOST_NS: u64 = 1_000;
 
 /// One reading of every event, in the order of [`ThreadGroup::outcomes`], refused ones 0.
 pub type Counts = [u64; EVENTS_MAX];
@@ -46,6 +50,8 @@ pub struct ThreadGroup {
     /// For each member of the group, which event of the caller it is.
     places: Vec<usize>,
     outcomes: Vec<Outcome>,
+    /// How long the group had been without its counters when it was last noticed.
+    lost_ns: Cell<u64>,
     stays_in_its_thread: PhantomData<*const ()>,
 }
 
@@ -76,6 +82,7 @@ impl ThreadGroup {
             group: Vec::new(),
             places: Vec::new(),
             outcomes: vec![Ok(Tier::Sw); events.len()],
+            lost_ns: Cell::new(0),
             stays_in_its_thread: PhantomData,
         };
         for (event, outcome) in events.iter().zip(&mut opened.outcomes).skip(EVENTS_MAX) {
@@ -133,20 +140,15 @@ impl ThreadGroup {
             request = with_user_access(request);
         }
         let open = |request: &Request| machine.opener.open(request, Target::CurrentThread, leader);
-        let mut result = open(&request);
-        let is_forbidden = matches!(&result, Err(error) if error.errno == errno::EACCES);
-        // What happens in kernel mode only would count 0.
-        if is_forbidden && !request.exclude_kernel && !is_kernel_only(event) {
-            request.exclude_kernel = true;
-            result = open(&request);
-        }
-        let tier = match (is_hardware, request.exclude_kernel) {
+        // What happens in kernel mode only would count 0 without it.
+        let opened = open_best(&request, !is_kernel_only(event), open);
+        let tier = |granted: &Request| match (is_hardware, granted.exclude_kernel) {
             (false, _) => Tier::Sw,
             (true, false) => Tier::Hw,
             (true, true) => Tier::User,
         };
         let refused = |error| machine.explain(error, event, &request, self.group.len());
-        result.map(|member| (member, tier)).map_err(refused)
+        opened.map(|(member, granted)| (member, tier(&granted))).map_err(refused)
     }
 
     /// The members as user counters, if every one of them can be read that way now.
@@ -169,8 +171,9 @@ impl ThreadGroup {
         }
     }
 
-    /// Reads every event into its place; whether that worked. It ceases to when the group lost its
-    /// counters, e.g. to a CPU put online whose watchdog takes one.
+    /// Reads every event into its place; whether that worked and nothing was missed since the last
+    /// read. The group loses its counters on a core of a kind that does not count its events, and
+    /// for good to a CPU put online whose watchdog takes one.
     #[inline]
     pub fn read(&self, counts: &mut Counts) -> bool {
         match &self.way {
@@ -183,7 +186,7 @@ impl ThreadGroup {
                         None => return self.ask(counts),
                     }
                 }
-                true
+                self.is_whole(counters[0].lost_ns())
             }
         }
     }
@@ -194,7 +197,17 @@ impl ThreadGroup {
         for (value, place) in reading.values().iter().zip(&self.places) {
             counts[*place] = *value;
         }
-        true
+        self.is_whole(reading.enabled_ns.saturating_sub(reading.running_ns))
+    }
+
+    /// Whether the group kept its counters since the last read, given the time without them so far.
+    #[inline]
+    fn is_whole(&self, lost_ns: u64) -> bool {
+        let is_whole = lost_ns <= self.lost_ns.get() + LOST_NS;
+        if !is_whole {
+            self.lost_ns.set(lost_ns);
+        }
+        is_whole
     }
 
     /// Starts counting again after [`ThreadGroup::stop`].
@@ -349,6 +362,42 @@ mod tests {
         let Some(neither) = group(1, false, |_, _, _| Some(errno::EACCES)) else { return };
         assert!(neither.outcomes()[0].is_err());
         assert_eq!(neither.reading(), "timestamp counter only");
+    }
+
+    /// As an ARM1176 does.
+    #[test]
+    fn a_processor_that_cannot_leave_modes_out_counts_all_of_them() {
+        struct NoModes;
+        impl Opener for NoModes {
+            fn open(
+                &self,
+                request: &Request,
+                target: Target,
+                leader: Option<&perf::Event>,
+            ) -> Result<perf::Event, OpenError> {
+                if request.exclude_hypervisor || request.exclude_kernel {
+                    return Err(OpenError { errno: errno::EOPNOTSUPP });
+                }
+                perf::open(&Request { selector: PAGE_FAULTS, ..*request }, target, leader)
+            }
+        }
+        let Some(_) = group(1, false, |_, _, _| None) else { return };
+        let surroundings = Surroundings::of(Facts::default());
+        let is_known_processor = true;
+        let machine = Machine { opener: &NoModes, surroundings: &surroundings, is_known_processor };
+        let both = ThreadGroup::open(machine, &events(2), false);
+        assert_eq!(words(&both), [Ok(Tier::Hw), Ok(Tier::Hw)]);
+        let user = ThreadGroup::open(machine, &events(1), true);
+        assert!(user.outcomes()[0].is_err(), "{user:?}");
+    }
+
+    #[test]
+    fn counts_with_a_hole_are_told_once() {
+        let Some(group) = group(1, false, |_, _, _| None) else { return };
+        let told = [0, LOST_NS, 5_000, 5_000, 5_100, 90_000].map(|ns| group.is_whole(ns));
+        assert_eq!(told, [true, true, false, true, true, false]);
+        let mut counts = [0; EVENTS_MAX];
+        assert!(group.read(&mut counts) && group.read(&mut counts));
     }
 
     #[test]

@@ -79,6 +79,15 @@ impl UserCounter {
         settled(&self.page, |fields| count(fields, &Processor))?
     }
 
+    /// How long the event was enabled but on no counter, in ns, when it was last put on one.
+    #[inline]
+    pub fn lost_ns(&self) -> u64 {
+        let PageFields { enabled_ns, running_ns, .. } = self.page.fields();
+        // Should the kernel change the page in between: the first was read first, so that nothing
+        // is told that is not so.
+        enabled_ns.saturating_sub(running_ns)
+    }
+
     /// As [`UserCounter::count`], and the times that say whether the event lost its counter to
     /// others at some time.
     #[inline]

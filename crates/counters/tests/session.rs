@@ -415,8 +415,11 @@ fn a_process_is_counted_with_all_its_threads() {
 /// The real kernel, while a thread appears that waits to be let go and then touches new pages.
 struct Spawning {
     /// Opens until then, and the thread.
-    state: Mutex<(u32, Option<(Sender<()>, JoinHandle<()>)>)>,
+    state: Mutex<(u32, Option<Waiting>)>,
 }
+
+/// A thread, and what is dropped to let it go.
+type Waiting = (Sender<()>, JoinHandle<()>);
 
 const PAGES: usize = 1000;
 

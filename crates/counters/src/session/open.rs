@@ -6,11 +6,10 @@ use super::pack::{Packer, Packing};
 use super::{NEVER, Options, SLICE_ALONE, Scope, Session};
 use crate::catalog::is_kernel_only;
 use crate::event::{Class, Event};
-use crate::opener::Opener;
+use crate::opener::{Opener, open_best};
 use crate::refusal::{Attempt, Cause, Refusal, explain};
 use crate::rotation::{Plan, Slices, Turn, Turns};
 use crate::surroundings::Surroundings;
-use linerate_linux::errno;
 use linerate_linux::perf::{OpenError, Request, SOFTWARE, Selector, Target};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -299,30 +298,16 @@ impl<'a> Opening<'a> {
     }
 
     /// The best manner in which an event can be opened.
-    ///
-    /// Both modes, else user mode alone where that may be; each without the hypervisor, else with
-    /// it: some processors (ARM1176) cannot tell modes apart and refuse to leave any out.
     fn granted(&self, event: usize) -> Result<Manner, Refusal> {
         let Some(target) = self.groups.first_target() else {
             return Err(nothing_to_count());
         };
-        let request = |manner| self.leader(self.events[event].selector, manner, false);
-        let attempt = |manner| self.opener.open(&request(manner), target, None);
-        let asked = self.manners[event];
-        let Err(error) = attempt(asked) else {
-            return Ok(asked);
-        };
-        let with_hypervisor = |manner| Manner { exclude_hypervisor: false, ..manner };
-        let user = Manner { exclude_kernel: true, ..asked };
-        let others = [with_hypervisor(asked), user, with_hypervisor(user)];
-        let others = match error.errno {
-            errno::EINVAL | errno::EOPNOTSUPP => &others[..1],
-            errno::EACCES | errno::EPERM if self.may_leave_out_the_kernel(event) => &others[..],
-            errno::EPERM => &others[..1],
-            _ => &[],
-        };
-        let granted = others.iter().copied().find(|&manner| attempt(manner).is_ok());
-        granted.ok_or_else(|| self.explain(error, event, &request(asked), 0))
+        let request = self.leader(self.events[event].selector, self.manners[event], false);
+        let open = |request: &Request| self.opener.open(request, target, None);
+        let (_, granted) = open_best(&request, self.may_leave_out_the_kernel(event), open)
+            .map_err(|error| self.explain(error, event, &request, 0))?;
+        let Request { exclude_kernel, exclude_hypervisor, .. } = granted;
+        Ok(Manner { exclude_kernel, exclude_hypervisor })
     }
 
     fn may_leave_out_the_kernel(&self, event: usize) -> bool {
