@@ -31,7 +31,8 @@ pub use collect::{Remark, SimCounts};
 pub use geometry::{Geometry, GeometryError};
 pub use names::native;
 
-use crate::refusal::{Cause, Refusal};
+use crate::refusal::{self, Refusal};
+use crate::surroundings::Surroundings;
 use linerate_linux::child::{Ended, ExecError, fork_held};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -81,15 +82,12 @@ impl Sim {
     /// Finds Valgrind along PATH.
     ///
     /// # Errors
-    /// There is none: [`Cause::NoValgrind`].
-    pub fn find() -> Result<Self, Refusal> {
-        find_command(OsStr::new("valgrind")).map(|valgrind| Self { valgrind }).map_err(|_| {
-            Refusal {
-                cause: Cause::NoValgrind,
-                sentence: "there is no valgrind along PATH to simulate with".to_owned(),
-                fix: Some("apt-get install valgrind".to_owned()),
-            }
-        })
+    /// There is none: [`NoValgrind`](crate::refusal::Cause::NoValgrind), with the command of
+    /// `around` that installs it.
+    pub fn find(around: &Surroundings) -> Result<Self, Refusal> {
+        let facts = around.facts();
+        let valgrind = facts.valgrind.clone().map(|valgrind| Self { valgrind });
+        valgrind.ok_or_else(|| refusal::no_valgrind(facts).expect("none was found"))
     }
 
     /// Prepares to simulate a command on the given caches.

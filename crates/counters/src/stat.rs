@@ -168,8 +168,8 @@ pub enum Per {
 
 /// Whoever waits for the end.
 pub struct Watch<'a> {
-    /// Signals for this program. A command gets them passed on, unless it had them from the kernel
-    /// already, and is waited for; counting of a process or of processors ends.
+    /// Signals for this program. A command gets them passed on, unless it had them from the
+    /// terminal already, and is waited for; counting of a process or of processors ends.
     pub signals: &'a Pending,
     /// Is told what is worth knowing before the end.
     pub tell: &'a dyn Fn(Progress<'_>),
@@ -213,9 +213,9 @@ pub struct Outcome {
     pub figures: BTreeMap<String, Figure>,
     /// Reasons to doubt them.
     pub warnings: Vec<Warning>,
-    /// What to exit with: the command's own status, 128 + n if signal n killed it, 126 if it could
-    /// not be executed, 127 if it was not found; else 125 if something else went wrong during the
-    /// run, else 1 if there is a regression, else 0.
+    /// What to exit with: the command's own status (of several runs, the first that is not 0), or
+    /// 128 + n if signal n killed it; 126 if it could not be executed, 127 if it was not found; else
+    /// 125 if something else went wrong during the run, else 1 if there is a regression, else 0.
     pub status: i32,
     /// What went wrong, in a sentence: the command that could not be started, or what `strict`
     /// does not accept.

@@ -4,6 +4,7 @@
 //! Needs Valgrind and a C compiler with a static C library; without, prints `SKIP` with the reason.
 
 use linerate_counters::sim::{Geometry, Remark, Sim, SimCounts, SimError};
+use linerate_counters::surroundings::Surroundings;
 use linerate_linux::child::{Ended, ExecError};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ struct Known {
 impl Known {
     /// `None`, and why on standard output, where there is nothing to test with.
     fn new(options: &[&str]) -> Option<Self> {
-        let sim = match Sim::find() {
+        let sim = match Sim::find(&Surroundings::gather()) {
             Ok(sim) => sim,
             Err(refusal) => return skip(&refusal.sentence),
         };
@@ -166,7 +167,7 @@ fn the_command_ends_and_speaks_as_without() {
 
 #[test]
 fn what_cannot_be_started_is_told_before() {
-    let Ok(sim) = Sim::find() else {
+    let Ok(sim) = Sim::find(&Surroundings::gather()) else {
         println!("SKIP: no valgrind");
         return;
     };

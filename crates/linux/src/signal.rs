@@ -203,13 +203,28 @@ mod tests {
         }
     }
 
-    /// The only test that touches the signals of the process.
+    /// The only test that sends the process a signal.
     #[test]
     fn a_signal_is_kept_and_says_who_sent_it() {
         let pending = catch().unwrap();
         // SAFETY: numbers only; the signal is caught.
         unsafe { libc::raise(HANG_UP) };
         assert_eq!(pending.take(), Some(Caught { number: HANG_UP, is_from_kernel: false }));
+    }
+
+    /// A child of another test may end just after, so that it takes a few.
+    #[test]
+    fn the_end_of_a_child_is_noted_when_it_happens() {
+        catch().unwrap();
+        let is_noted = || {
+            let held = crate::child::fork_held("true".as_ref(), &[]).unwrap();
+            let mut child = held.release().unwrap();
+            let stranger = crate::child::Stranger::find(child.pid()).unwrap();
+            while !stranger.wait_timeout(std::time::Duration::from_secs(50)) {}
+            let seen_ns = monotonic_ns();
+            child.wait().at_ns < seen_ns
+        };
+        assert!((0..100).any(|_| is_noted()));
     }
 
     #[test]

@@ -23,11 +23,12 @@ pub struct StatReport {
     /// From the start of counting to its end, all repetitions together, in seconds.
     #[serde(serialize_with = "crate::finite")]
     pub elapsed_s: f64,
-    /// How the command ended, the last time; `null` where there was no command, or it never began.
+    /// How the command ended: of several runs the first that did not end with status 0, else the
+    /// last; `null` where there was no command, or it never began.
     pub ended: Option<ExitStatus>,
     /// Whether the user ended the counting.
     pub is_interrupted: bool,
-    /// How often the command ran.
+    /// How often the command ran; runs that were interrupted after others are not counted.
     pub repetitions: u64,
     /// What `per_unit` divides by; `null` unless it was asked for.
     pub unit_of_work: Option<UnitOfWork>,

@@ -72,6 +72,11 @@ pub enum Warning {
         /// The figures.
         names: Vec<String>,
     },
+    /// Figures of which the baseline has a value and this record has none, or the other way round.
+    NoVerdictWithoutCount {
+        /// The figures.
+        names: Vec<String>,
+    },
     /// The simulator does not know an instruction of the program, which got a SIGILL.
     UnknownInstruction {
         /// How it begins, in hexadecimal.
@@ -151,6 +156,10 @@ impl Warning {
                 let names = names.join(", ");
                 write!(f, "the baseline has another tier or other caches ({names})")
             }
+            Self::NoVerdictWithoutCount { names } => {
+                let names = names.join(", ");
+                write!(f, "counted now or in the baseline, not both times ({names})")
+            }
             Self::UnknownInstruction { octets } => {
                 write!(f, "Valgrind does not know an instruction of the program ({octets})")
             }
@@ -207,6 +216,9 @@ impl Warning {
             }
             Self::NoVerdictOnOtherGrounds { .. } => {
                 "make the baseline anew with the same --tier and --caches"
+            }
+            Self::NoVerdictWithoutCount { .. } => {
+                "make the baseline anew with the same events, on a machine that counts them"
             }
             Self::UnknownInstruction { .. } => {
                 "it knows no AVX-512, VAES, GFNI or SHA; compile with -march=x86-64-v3 or -C \

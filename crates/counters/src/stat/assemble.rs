@@ -11,6 +11,7 @@ use super::{Per, Request, What, usage};
 use crate::event::Class;
 use crate::refusal::Refusal;
 use crate::rotation::EventTally;
+use linerate_linux::child::Ended;
 use linerate_record::stat::{EventCount, MetricValue, RotationReport, UnitOfWork};
 use linerate_record::stats::{Estimate, median_interval};
 use linerate_record::{Figure, Tier};
@@ -73,6 +74,8 @@ pub(super) struct Runs<'a> {
     pub(super) asked: &'a Asked,
     /// At least one.
     pub(super) runs: &'a [Run],
+    /// One that a signal ended, after these.
+    pub(super) cut_short: Option<&'a Run>,
     /// The places of events that wait4(2) told.
     pub(super) from_usage: &'a [usize],
 }
@@ -81,6 +84,13 @@ impl Runs<'_> {
     /// The last run.
     pub(super) fn last(&self) -> &Run {
         self.runs.last().expect("there is a run")
+    }
+
+    /// How the command ended: the first time that it did not end well, else the last time.
+    pub(super) fn ended(&self) -> Option<Ended> {
+        let all = self.runs.iter().chain(self.cut_short);
+        let ended: Vec<Ended> = all.filter_map(|run| run.command?.ok()).collect();
+        ended.iter().find(|ended| ended.status != Some(0)).or(ended.last()).copied()
     }
 
     fn method(&self) -> String {

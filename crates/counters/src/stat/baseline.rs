@@ -3,7 +3,8 @@
 //!
 //! Every figure that both records have is compared. Worse can only be a *cost*: an event, or the
 //! time that passed; where both records have counts per unit of work, these are the costs, not the
-//! totals. A cost is a regression when it grew by the threshold or more, beyond doubt:
+//! totals, and the time is one only if both had as many units. A cost that one of the two records
+//! has and the other has not is warned of. A cost is a regression when it grew by the threshold or more, beyond doubt:
 //!
 //! ```text
 //! low(now) >= high(before) * (1 + threshold)    and    value(now) > value(before)
@@ -14,7 +15,7 @@
 //! no verdict, and the warning says how to get one. Nor is there one between tiers, or between
 //! caches. Left out: metrics have no verdict, since more of them may be better.
 
-use linerate_record::stat::{BaselineChange, StatReport};
+use linerate_record::stat::{BaselineChange, StatReport, UnitOfWork};
 use linerate_record::{Body, Figure, Record, Tier, Warning};
 use std::collections::BTreeMap;
 
@@ -39,11 +40,16 @@ pub(super) fn compare(
 ) -> Comparison {
     let mut comparison = Comparison::default();
     let (mut without_interval, mut on_other_grounds) = (Vec::new(), Vec::new());
-    let costs = costs(report, figures, &before.figures);
+    let mut in_one_only = Vec::new();
+    let costs = costs(report, figures, before);
     let same_caches = matches!(&before.body, Body::Stat(old) if old.caches == report.caches);
     for (name, now) in figures {
-        let Some(then) = before.figures.get(name) else { continue };
-        let (Some(new), Some(old)) = (now.as_number(), then.as_number()) else { continue };
+        let then = before.figures.get(name);
+        let (new, old) = (now.as_number(), then.and_then(Figure::as_number));
+        if costs.contains(name) && new.is_some() != old.is_some() {
+            in_one_only.push(name.clone());
+        }
+        let (Some(new), Some(then), Some(old)) = (new, then, old) else { continue };
         let mut is_regression = false;
         if costs.contains(name) {
             if now.tier != then.tier || now.tier == Tier::Sim && !same_caches {
@@ -71,27 +77,38 @@ pub(super) fn compare(
     if !on_other_grounds.is_empty() {
         comparison.warnings.push(Warning::NoVerdictOnOtherGrounds { names: on_other_grounds });
     }
+    if !in_one_only.is_empty() {
+        comparison.warnings.push(Warning::NoVerdictWithoutCount { names: in_one_only });
+    }
     comparison
 }
 
 /// The figures of which more is worse.
-fn costs(
-    report: &StatReport,
-    now: &BTreeMap<String, Figure>,
-    before: &BTreeMap<String, Figure>,
-) -> Vec<String> {
+fn costs(report: &StatReport, now: &BTreeMap<String, Figure>, before: &Record) -> Vec<String> {
     let unit = report.unit_of_work.as_ref();
+    let old_unit = match &before.body {
+        Body::Stat(old) => old.unit_of_work.as_ref(),
+        _ => None,
+    };
+    let units = |unit: &UnitOfWork| unit.count.as_number();
+    let is_same_work = match (unit, old_unit) {
+        (Some(unit), Some(old)) => units(unit) == units(old),
+        _ => true,
+    };
     let cost = |name: &String| {
         let per_unit = unit.map(|unit| super::per_unit_name(name, &unit.name));
         per_unit
-            .filter(|name| now.contains_key(name) && before.contains_key(name))
+            .filter(|name| now.contains_key(name) && before.figures.contains_key(name))
             .unwrap_or_else(|| name.clone())
     };
-    report.events.iter().map(|event| cost(&event.name)).chain([super::ELAPSED.to_owned()]).collect()
+    let time = is_same_work.then(|| super::ELAPSED.to_owned());
+    report.events.iter().map(|event| cost(&event.name)).chain(time).collect()
 }
 
+/// Whether it was simulated, and the same in each run: a median of too few runs has no ends either,
+/// but a confidence.
 fn is_exact(figure: &Figure) -> bool {
-    figure.tier == Tier::Sim && figure.low.is_none() && figure.high.is_none()
+    figure.tier == Tier::Sim && figure.confidence.is_none()
 }
 
 fn low(figure: &Figure) -> Option<f64> {
@@ -238,6 +255,52 @@ mod tests {
         assert_eq!(regressions(&figures(900.0, 11.0)), [false, true]);
         // Here the baseline has no such unit.
         assert_eq!(regressions(&figures(3000.0, 10.0)[..1]), [true]);
+    }
+
+    #[test]
+    fn simulated_counts_that_differ_from_run_to_run_are_not_exact() {
+        let ends = (f64::NEG_INFINITY, f64::INFINITY);
+        let median = |value| Figure { tier: Tier::Sim, ..spread(value, ends.0, ends.1) };
+        assert_eq!(verdict(median(1000.0), median(2000.0)), None);
+        assert_eq!(verdict(exact(1000.0), median(2000.0)), None);
+    }
+
+    #[test]
+    fn the_time_of_more_work_is_no_regression() {
+        let figures = |time: f64| {
+            [
+                ("instructions", exact(1000.0)),
+                ("instructions_per_unit", exact(10.0)),
+                ("elapsed_s", spread(time, time - 0.1, time + 0.1)),
+            ]
+        };
+        let of = |units: f64| UnitOfWork { name: "unit".to_owned(), count: exact(units) };
+        let mut before = record(&figures(1.0));
+        let Body::Stat(old) = &mut before.body else { panic!("made so") };
+        old.unit_of_work = Some(of(100.0));
+        let is_slower = |units: f64| {
+            let mut report = report(&exact(1000.0));
+            report.unit_of_work = Some(of(units));
+            let comparison = compare(&report, &named(&figures(2.0)), &before, 0.001);
+            comparison.changes.iter().any(|change| change.is_regression)
+        };
+        assert!(is_slower(100.0) && !is_slower(200.0));
+    }
+
+    #[test]
+    fn a_cost_that_one_record_has_alone_is_warned_of() {
+        let absent = Figure::absent("events", Tier::Hw, "counted", "no counter");
+        let warned = |before: Figure, now: &[(&str, Figure)]| {
+            let before = record(&[("instructions", before)]);
+            compare(&report(&exact(1.0)), &named(now), &before, 0.001).warnings
+        };
+        let names = vec!["instructions".to_owned()];
+        let warning = [Warning::NoVerdictWithoutCount { names }];
+        assert_eq!(warned(exact(1.0), &[("instructions", absent.clone())]), warning);
+        assert_eq!(warned(absent.clone(), &[("instructions", exact(1.0))]), warning);
+        assert_eq!(warned(absent.clone(), &[("instructions", absent)]), []);
+        // What was not asked for, or is no cost, is nobody's loss.
+        assert_eq!(warned(exact(1.0), &[("ipc", exact(1.0))]), []);
     }
 
     #[test]

@@ -21,7 +21,7 @@ const NOT_FOUND: i32 = 127;
 /// Counts with the kernel.
 pub(super) fn count(runner: &Runner<'_>, catalog: &Catalog) -> Result<Outcome, StatError> {
     let mut from_usage = Vec::new();
-    let runs = repeat(runner, |number| {
+    let (runs, cut_short) = repeat(runner, |number| {
         let mut run = runner.run(number)?;
         from_usage = usage::fill(&mut run, &runner.asked.events);
         Ok(run)
@@ -38,14 +38,19 @@ pub(super) fn count(runner: &Runner<'_>, catalog: &Catalog) -> Result<Outcome, S
         is_emulated: emulated == Some(true),
         caches: None,
     };
-    let runs =
-        Runs { request: runner.request, asked: runner.asked, runs: &runs, from_usage: &from_usage };
+    let runs = Runs {
+        request: runner.request,
+        asked: runner.asked,
+        runs: &runs,
+        cut_short: cut_short.as_ref(),
+        from_usage: &from_usage,
+    };
     Ok(outcome(&runs, ground, Vec::new()))
 }
 
 /// Counts in the simulator.
 pub(super) fn simulate(runner: &Runner<'_>) -> Result<Outcome, StatError> {
-    let simulator = Simulator::of(runner.request.caches.as_deref())?;
+    let simulator = Simulator::of(runner.request.caches.as_deref(), runner.around)?;
     let asked = simulator.asked(runner.asked);
     let runner = Runner { asked: &asked, ..*runner };
     if runner.request.strict {
@@ -54,7 +59,7 @@ pub(super) fn simulate(runner: &Runner<'_>) -> Result<Outcome, StatError> {
         }
     }
     let mut warnings = Vec::new();
-    let runs = repeat(&runner, |_| {
+    let (runs, cut_short) = repeat(&runner, |_| {
         let (run, remarks) = simulator.run(&runner)?;
         warnings = remarks;
         Ok(run)
@@ -63,15 +68,22 @@ pub(super) fn simulate(runner: &Runner<'_>) -> Result<Outcome, StatError> {
     // What is emulated below the simulator makes no difference to its counts.
     let ground =
         Ground { table: "callgrind", is_known_processor: true, is_emulated: false, caches };
-    let runs = Runs { request: runner.request, asked: &asked, runs: &runs, from_usage: &[] };
+    let runs = Runs {
+        request: runner.request,
+        asked: &asked,
+        runs: &runs,
+        cut_short: cut_short.as_ref(),
+        from_usage: &[],
+    };
     Ok(outcome(&runs, ground, warnings))
 }
 
-/// Runs as often as asked for, until a signal comes or the command cannot be started.
+/// Runs as often as asked for, until a signal comes or the command cannot be started. What a signal
+/// cut short stands apart if others were not: it is no run like them.
 fn repeat(
     runner: &Runner<'_>,
     mut one: impl FnMut(u32) -> Result<Run, StatError>,
-) -> Result<Vec<Run>, StatError> {
+) -> Result<(Vec<Run>, Option<Run>), StatError> {
     let of = runner.request.repeat;
     let mut runs = Vec::new();
     for number in 0..of {
@@ -83,7 +95,9 @@ fn repeat(
         }
         (runner.watch.tell)(Progress::Run { done: number + 1, of });
     }
-    Ok(runs)
+    let is_cut = runs.len() > 1 && runs.last().is_some_and(|run| run.is_interrupted);
+    let cut_short = if is_cut { runs.pop() } else { None };
+    Ok((runs, cut_short))
 }
 
 /// What names the events, and what they rest on.
@@ -112,7 +126,7 @@ fn outcome(runs: &Runs<'_>, ground: Ground, mut warnings: Vec<Warning>) -> Outco
 
 fn report(runs: &Runs<'_>, ground: Ground) -> StatReport {
     let (request, last) = (runs.request, runs.last());
-    let ended = last.command.and_then(Result::ok);
+    let ended = runs.ended();
     let events = runs.events();
     StatReport {
         target: target(&request.what),
@@ -123,7 +137,7 @@ fn report(runs: &Runs<'_>, ground: Ground) -> StatReport {
         caches: ground.caches,
         elapsed_s: runs.elapsed_s(),
         ended: ended.map(|ended| ExitStatus { status: ended.status, signal: ended.signal }),
-        is_interrupted: last.is_interrupted,
+        is_interrupted: last.is_interrupted || runs.cut_short.is_some(),
         repetitions: runs.runs.len() as u64,
         unit_of_work: runs.unit_of_work(&events),
         rotation: runs.rotation(),
@@ -164,11 +178,13 @@ fn figures(report: &StatReport, times: BTreeMap<String, Figure>) -> BTreeMap<Str
 /// What to exit with, and what went wrong.
 fn status(runs: &Runs<'_>, report: &StatReport) -> (i32, Option<String>) {
     let last = runs.last();
-    let own = match last.command {
-        Some(Err(error)) => return cannot_start(&runs.request.what, error.errno),
-        Some(Ok(ended)) => ended.signal.map_or(ended.status.unwrap_or(0), |signal| 128 + signal),
-        None => 0,
-    };
+    if let Some(Err(error)) = last.command {
+        return cannot_start(&runs.request.what, error.errno);
+    }
+    let own = runs.ended().map_or(0, |ended| match ended.signal {
+        Some(signal) => 128 + signal,
+        None => ended.status.unwrap_or(0),
+    });
     if runs.request.strict {
         if let Some(reason) = refused(&runs.asked.events, &last.refusals) {
             return (if own == 0 { FAILED } else { own }, Some(reason));

@@ -15,7 +15,7 @@ use crate::session::{Options, Scope, Session};
 use crate::surroundings::Surroundings;
 use linerate_linux::child::{self, Child, Ended, ExecError, Stranger};
 use linerate_linux::monotonic_ns;
-use linerate_linux::signal::TERMINATE;
+use linerate_linux::signal::{Caught, TERMINATE};
 use linerate_record::Tier;
 use linerate_record::stat::{IntervalCounts, ThreadCounts};
 use std::time::Duration;
@@ -121,9 +121,12 @@ impl Runner<'_> {
     /// Passes a signal on, if there is one; whether counting shall end now.
     fn heed(&self, waited: &Waited) -> Option<bool> {
         let signal = self.watch.signals.take()?;
-        // The keys of a terminal have reached the command too.
-        let has_reached = signal.is_from_kernel && matches!(waited, Waited::Child(_));
-        Some(!has_reached && waited.tell_to_end(signal.number))
+        Some(!waited.has_got(signal) && waited.tell_to_end(signal.number))
+    }
+
+    /// As [`Runner::heed`] for what came before a command was let go and so has not reached it.
+    pub(super) fn heed_early(&self, early: Option<Caught>, waited: &Waited) -> bool {
+        early.is_some_and(|signal| waited.tell_to_end(signal.number))
     }
 
     /// Waits for the end of a command, and does nothing else. How it ended, and whether a signal
@@ -140,7 +143,7 @@ impl Runner<'_> {
             }
             let at_most = if is_told { GLANCE } else { GLANCE.min(Duration::from_nanos(left_ns)) };
             if let Woken::Ended(ended) = waited.wait(at_most) {
-                return (ended, is_interrupted);
+                return (ended, is_interrupted || self.watch.signals.take().is_some());
             }
             is_interrupted |= self.heed(waited).is_some();
         }
@@ -269,17 +272,21 @@ impl Counting<'_> {
         })?;
         self.began_ns = monotonic_ns();
         self.interval_began_ns = self.began_ns;
-        let command = match let_go() {
+        let early = self.runner.watch.signals.take();
+        let ended = match let_go() {
             Ok(mut waited) => {
+                self.is_interrupted = early.is_some();
+                let shall_end = self.runner.heed_early(early, &waited);
                 // Not before: to look for reasons takes longer than to open what is granted.
                 self.session.explain(self.runner.around);
-                self.follow(&mut waited, turn).map(Ok)
+                if shall_end { None } else { self.follow(&mut waited, turn) }
             }
             Err(error) => return Ok(Run::not_begun(error, self.tiers())),
         };
-        let elapsed_ns = monotonic_ns() - self.began_ns;
+        let end_ns = ended.map_or_else(monotonic_ns, |ended| ended.at_ns);
+        let elapsed_ns = end_ns.saturating_sub(self.began_ns);
         if self.runner.request.interval.is_some() {
-            self.end_interval(self.began_ns + elapsed_ns);
+            self.end_interval(end_ns);
         }
         let tallies = Tallies::counted(self.session.finish(), &self.places);
         let (refusals, tiers) = (self.refusals(), self.tiers());
@@ -296,7 +303,7 @@ impl Counting<'_> {
             refusals,
             tiers,
             elapsed_ns,
-            command,
+            command: ended.map(Ok),
             threads,
             tallies,
         })
@@ -333,6 +340,7 @@ impl Counting<'_> {
             let due_ns = turn_ns.min(interval_ns).min(threads_ns).min(end_ns);
             let at_most = Duration::from_nanos(due_ns.saturating_sub(now_ns)).min(GLANCE);
             if let Woken::Ended(ended) = waited.wait(at_most) {
+                self.is_interrupted |= self.runner.watch.signals.take().is_some();
                 return ended;
             }
             if let Some(shall_end) = self.runner.heed(waited) {
@@ -352,6 +360,8 @@ impl Counting<'_> {
 
     fn end_interval(&mut self, now_ns: u64) {
         let asked = self.runner.asked;
+        // The end of a command may be seen after that of the interval it fell into.
+        let now_ns = now_ns.max(self.interval_began_ns);
         let tallies = Tallies::counted(self.session.lap(), &self.places);
         let seconds = |ns: u64| (ns - self.began_ns) as f64 / 1e9;
         let counts = IntervalCounts {
@@ -404,6 +414,12 @@ impl Waited {
                 Woken::Not
             }
         }
+    }
+
+    /// Whether a signal has reached a command already: keys of the terminal have, if they are one
+    /// group there; timeout(1) and setsid(1) make their own.
+    fn has_got(&self, signal: Caught) -> bool {
+        matches!(self, Self::Child(child) if signal.is_key() && child.is_in_own_group())
     }
 
     /// Passes a wish to end on to a command; whether there is none, and counting ends by itself.

@@ -7,6 +7,7 @@ use super::tallies::Tallies;
 use super::{StatError, What};
 use crate::refusal::Refusal;
 use crate::sim::{Geometry, Remark, Sim, SimError, native};
+use crate::surroundings::Surroundings;
 use linerate_linux::child::fork_held;
 use linerate_linux::monotonic_ns;
 use linerate_record::{Tier, Warning};
@@ -21,11 +22,11 @@ pub(super) struct Simulator {
 
 impl Simulator {
     /// Finds the simulator and reads which caches were asked for.
-    pub(super) fn of(caches: Option<&str>) -> Result<Self, StatError> {
+    pub(super) fn of(caches: Option<&str>, around: &Surroundings) -> Result<Self, StatError> {
         let geometry = caches.map_or_else(Geometry::this_machine, Geometry::parse);
         let geometry =
             geometry.map_err(|error| StatError::BadRequest { reason: error.to_string() })?;
-        let sim = Sim::find().map_err(|refusal| StatError::NoSimulator {
+        let sim = Sim::find(around).map_err(|refusal| StatError::NoSimulator {
             reason: super::line("--tier sim", &refusal),
         })?;
         Ok(Self { sim, geometry })
@@ -71,9 +72,13 @@ impl Simulator {
         let (program, arguments) = simulation.command();
         let held = fork_held(program, arguments).map_err(SimError::System)?;
         let began_ns = monotonic_ns();
+        let early = runner.watch.signals.take();
         let child = held.release().map_err(SimError::Command)?;
         let pid = child.pid();
-        let (ended, is_interrupted) = runner.wait_for(&mut Waited::Child(child));
+        let mut waited = Waited::Child(child);
+        runner.heed_early(early, &waited);
+        let (ended, is_interrupted) = runner.wait_for(&mut waited);
+        let is_interrupted = is_interrupted || early.is_some();
         let elapsed_ns = monotonic_ns() - began_ns;
         let counts = simulation.collect(pid)?;
         let (mut exact, mut refusals) = (Vec::new(), Vec::new());

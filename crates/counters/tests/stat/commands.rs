@@ -2,8 +2,8 @@
 //! However a command ends, or begins: there is a report, and the status is that of env(1).
 
 use crate::rig::{command, event, events, figure, number, run, shell, watch};
-use linerate_counters::stat::{Outcome, Request};
-use linerate_linux::signal::{Caught, INTERRUPT, Pending, TERMINATE};
+use linerate_counters::stat::{Outcome, Progress, Request, Watch};
+use linerate_linux::signal::{Caught, HANG_UP, INTERRUPT, Pending, TERMINATE};
 use linerate_record::stat::ExitStatus;
 use std::time::Duration;
 
@@ -125,6 +125,64 @@ fn repetition_ends_with_a_signal() {
     let request = Request { repeat: 1000, ..command(&["sleep", "60"]) };
     let outcome = request.run(&watch(&pending)).unwrap();
     assert_eq!((outcome.status, outcome.report.repetitions), (128 + TERMINATE, 1));
+}
+
+/// It came before there was a command to get it, whoever sent it.
+#[test]
+fn a_key_pressed_too_early_ends_the_command_all_the_same() {
+    let pending = Pending::new();
+    pending.put(Caught { number: INTERRUPT, is_from_kernel: true });
+    let outcome = command(&["sleep", "60"]).run(&watch(&pending)).unwrap();
+    assert_eq!((outcome.status, outcome.report.is_interrupted), (128 + INTERRUPT, true));
+}
+
+#[test]
+fn keys_are_passed_on_to_a_group_of_its_own() {
+    let signal = Caught { number: INTERRUPT, is_from_kernel: true };
+    let outcome = signalled("BEGUN; exec timeout 60 sleep 50", signal);
+    // timeout(1) ends by itself, or dies of the signal if it had not come to catching it.
+    assert!(outcome.status != 0 && outcome.report.is_interrupted, "{}", outcome.status);
+    assert!(number(figure(&outcome, "elapsed_s")) < 40.0);
+}
+
+/// The terminal tells the first process of a session alone that it is gone.
+#[test]
+fn a_lost_terminal_is_passed_on() {
+    let signal = Caught { number: HANG_UP, is_from_kernel: true };
+    let outcome = signalled("BEGUN; exec sleep 60", signal);
+    assert_eq!((outcome.status, outcome.report.is_interrupted), (128 + HANG_UP, true));
+}
+
+/// A run that a signal cut short says nothing of a whole one.
+#[test]
+fn the_run_that_was_interrupted_is_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let counter = folder.path().join("runs");
+    let script =
+        format!("echo >> {0}; [ $(wc -l < {0}) -lt 4 ] || exec sleep 60", counter.display());
+    let pending = Pending::new();
+    let put = |progress: Progress<'_>| {
+        if matches!(progress, Progress::Run { done: 3, .. }) {
+            pending.put(Caught { number: TERMINATE, is_from_kernel: false });
+        }
+    };
+    let request = Request { repeat: 1000, ..shell(&script) };
+    let outcome = request.run(&Watch { signals: &pending, tell: &put }).unwrap();
+    let report = &outcome.report;
+    assert_eq!((report.repetitions, report.is_interrupted), (3, true));
+    assert_eq!(outcome.status, 128 + TERMINATE);
+    assert_eq!(figure(&outcome, "task_clock_ns").n, 3);
+}
+
+#[test]
+fn a_run_that_failed_among_others_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let counter = folder.path().join("runs");
+    let script = format!("echo >> {0}; [ $(wc -l < {0}) -ne 2 ] || exit 3", counter.display());
+    let outcome = run(&Request { repeat: 4, ..shell(&script) });
+    let ended = Some(ExitStatus { status: Some(3), signal: None });
+    assert_eq!((outcome.status, outcome.report.ended), (3, ended));
+    assert_eq!(outcome.report.repetitions, 4);
 }
 
 #[test]

@@ -112,7 +112,8 @@ pub(crate) fn stat() -> Record {
     let names = vec!["elapsed_s".to_owned()];
     let warnings = vec![
         Warning::NoVerdictWithoutInterval { names: names.clone() },
-        Warning::NoVerdictOnOtherGrounds { names },
+        Warning::NoVerdictOnOtherGrounds { names: names.clone() },
+        Warning::NoVerdictWithoutCount { names },
     ];
     let body = Body::Stat(Box::new(stat_report()));
     Record { figures, warnings, ..example::record(body) }
