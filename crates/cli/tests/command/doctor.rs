@@ -70,11 +70,11 @@ fn people_read_the_same() {
         assert!(text.lines().any(|line| line == head), "{head}: {text}");
     }
     // Measured each time anew.
-    let moves = ["core_clock", "load", "steal", "huge_pages"];
+    let moves = ["core_clock", "load", "steal", "huge_pages", "irq_affinity"];
     for observation in report.observations.iter().filter(|o| !moves.contains(&o.name.as_str())) {
         assert!(text.contains(&observation.name), "{observation:?}: {text}");
         if let Some(fix) = &observation.fix {
-            assert!(text.lines().any(|line| line == fix), "{fix}: {text}");
+            assert_eq!(text.lines().filter(|line| line == fix).count(), 1, "{fix}: {text}");
         }
     }
 }
@@ -103,6 +103,17 @@ fn a_missing_valgrind_is_told() {
     let valgrind = report.observations.iter().find(|o| o.name == "valgrind").expect("looked for");
     assert_eq!((valgrind.verdict, valgrind.value.as_deref()), (Verdict::Missing, Some("none")));
     assert!(valgrind.fix.as_ref().is_some_and(|fix| fix.ends_with(" valgrind")), "{valgrind:?}");
+}
+
+#[test]
+fn every_fix_is_a_line_for_a_shell() {
+    let (_, report) = examined();
+    let of_tiers = report.tiers.into_iter().filter_map(|state| state.fix);
+    for fix in of_tiers.chain(report.observations.into_iter().filter_map(|o| o.fix)) {
+        let checked = std::process::Command::new("sh").args(["-n", "-c", &fix]).status();
+        assert!(checked.expect("there is a shell").success(), "{fix}");
+        assert!(!fix.starts_with(['#', '(']) && !fix.starts_with("on "), "{fix}");
+    }
 }
 
 #[test]

@@ -208,8 +208,9 @@ impl Probe<'_> {
         }
     }
 
-    /// How many events the kernel takes in one group: cycles, for which some processors have a
-    /// counter of their own, and then as many of this one as there is room for.
+    /// How many events count in one group: cycles, for which some processors have a counter of their
+    /// own, and then as many of this one as there is room for. The kernel takes as many as the
+    /// processor has counters for, also where its watchdog holds one, so the group has to count.
     fn count_at_once(&self, request: &Request) -> usize {
         let cycles = Request { selector: Selector::new(HARDWARE, 0), ..*request };
         let leader = self.opener.open(&cycles, Target::CurrentThread, None);
@@ -220,6 +221,9 @@ impl Probe<'_> {
                 Ok(event) => group.push(event),
                 Err(_) => break,
             }
+        }
+        while group.first().is_some_and(|leader| !gets_counters(leader)) {
+            group.pop();
         }
         group.len()
     }
@@ -232,6 +236,11 @@ impl Probe<'_> {
         };
         event.map().is_ok_and(|page| page.fields().can_read_counter)
     }
+}
+
+/// Whether a group was on the counters while it should have been.
+fn gets_counters(leader: &perf::Event) -> bool {
+    counted(leader).is_ok_and(|reading| reading.running_ns > 0)
 }
 
 fn counted(event: &perf::Event) -> std::io::Result<Reading> {

@@ -85,8 +85,9 @@ fn seccomp() -> Refusal {
     Refusal::new(
         Cause::Seccomp,
         "a seccomp filter forbids perf_event_open(2), as the default one of containers does",
-        "docker run --cap-add PERFMON IMAGE  # on the host; before Docker 23, and with podman, also \
-         --security-opt seccomp=unconfined; of a systemd service: SystemCallFilter=perf_event_open",
+        "docker run --cap-add PERFMON IMAGE  # on the host; before Docker 23, and with podman, \
+         also --security-opt seccomp=unconfined; for a service of systemd: \
+         SystemCallFilter=perf_event_open",
     )
 }
 
@@ -237,7 +238,7 @@ fn not_of_unit(attempt: &Attempt<'_>) -> Refusal {
     let (sentence, fix) = match is_cpu {
         true => (
             format!("the unit that was asked for `{name}` does not count it on this CPU"),
-            "cat /sys/bus/event_source/devices/*/cpumask  # the CPUs to name with --cpu, unit by unit",
+            "cat /sys/bus/event_source/devices/*/cpumask  # the CPUs to name with --cpu, by unit",
         ),
         false => (
             format!("`{name}` belongs to a unit outside the cores, which counts for no process"),

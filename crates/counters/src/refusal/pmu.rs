@@ -40,9 +40,9 @@ fn without_node(what: &str, wanted: &str) -> Refusal {
         Cause::DeviceTreeWithoutPmu,
         format!("{what}: the kernel does not look for counters"),
         format!(
-            "dtc -I fs -O dts -o board.dts /proc/device-tree && ${{EDITOR:-vi}} board.dts && dtc -O \
-             dtb -o board.dtb board.dts  # put there pmu {{ compatible = \"{wanted}\"; interrupts = \
-             <the counters' line>; }}; and boot with board.dtb"
+            "dtc -I fs -O dts -o board.dts /proc/device-tree && ${{EDITOR:-vi}} board.dts && dtc \
+             -O dtb -o board.dtb board.dts  # put there pmu {{ compatible = \"{wanted}\"; \
+             interrupts = <the counters' line>; }}; and boot with board.dtb"
         ),
     )
 }

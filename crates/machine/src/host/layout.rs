@@ -51,20 +51,23 @@ fn group_cpus(host: &Host) -> Option<Vec<u32>> {
 fn cores(host: &Host) -> Observation {
     let cores: BTreeSet<Vec<u32>> =
         host.online.iter().filter_map(|cpu| host.siblings(*cpu)).collect();
+    // -1 where the firmware numbers none.
     let package = |cpu: &u32| {
         let file = format!("sys/devices/system/cpu/cpu{cpu}/topology/physical_package_id");
-        host.root.text(&file)
+        host.root.number::<u32>(&file)
     };
-    let packages: BTreeSet<String> = host.online.iter().filter_map(package).collect();
+    let packages: BTreeSet<u32> = host.online.iter().filter_map(package).collect();
     if cores.is_empty() {
         return TOPOLOGY.unknown("cores", "the kernel does not tell which CPUs share a core");
     }
     let plural = |n: usize, one: &str| format!("{n} {one}{}", if n == 1 { "" } else { "s" });
-    let value =
-        format!("{} in {}", plural(cores.len(), "core"), plural(packages.len().max(1), "package"));
+    let value = match packages.len() {
+        0 => plural(cores.len(), "core"),
+        packages => format!("{} in {}", plural(cores.len(), "core"), plural(packages, "package")),
+    };
     let sentence = match host.platform.hypervisor {
         Some(_) => "as the hypervisor tells: two \"cores\" may be two threads of one",
-        None => "one strand on each does not slow the others' cores",
+        None => "strands on different ones share caches and memory, and nothing else",
     };
     TOPOLOGY.fact("cores", value, sentence)
 }

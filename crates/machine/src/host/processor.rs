@@ -44,7 +44,7 @@ fn platform(host: &Host) -> Observation {
         (Some(name), None) => {
             (name.as_str(), "a virtual machine, or an emulator: then times mean nothing")
         }
-        (None, Some(_)) => ("hardware", "no hypervisor below this kernel"),
+        (None, Some(_)) => ("hardware", "the processor announces no hypervisor"),
         (None, None) => {
             let sentence = "nothing tells of a hypervisor, and this architecture need not tell";
             return PROCESSOR.unknown("platform", sentence);

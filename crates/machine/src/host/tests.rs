@@ -469,6 +469,14 @@ fn boards_of_other_makers() {
     pi.is_silent_about("timestamp_counter");
     let g4 = Machine::new(&[("proc/cpuinfo", crate::cpuinfo::samples::POWER_MAC_G4)]);
     g4.says("isa", Verdict::Fact, "altivec", "");
+    let at = "sys/devices/system/cpu/cpu0/topology";
+    let unnumbered = Machine::new(&[
+        ("sys/devices/system/cpu/online", "0-7"),
+        (&format!("{at}/thread_siblings_list"), "0-7"),
+        (&format!("{at}/physical_package_id"), "-1"),
+    ]);
+    unnumbered.says("cores", Verdict::Fact, "1 core", "");
+    unnumbered.says("isolated_cpus", Verdict::Fact, "none", "");
 }
 
 /// An emulated board with a Cortex-A57: caches without sizes, huge pages of 64 KiB beside the
