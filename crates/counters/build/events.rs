@@ -133,8 +133,20 @@ fn place(table: &str) -> String {
 }
 
 fn check_processors(table: &str, file: &TableFile) -> Result<(), String> {
+    let place = place(table);
+    for processor in &file.processor {
+        let Processor::X86 { models, .. } = processor else { continue };
+        for models in models {
+            match *models {
+                Models::Range(first, last) if first > last => {
+                    return Err(format!("{place}: models: [{first:#x}, {last:#x}] is no range"));
+                }
+                _ => {}
+            }
+        }
+    }
     match file.processor.is_empty() {
-        true => Err(format!("{}: no `[[processor]]` has this table", place(table))),
+        true => Err(format!("{place}: no `[[processor]]` has this table")),
         false => Ok(()),
     }
 }

@@ -72,6 +72,7 @@ fn wrong_tables_are_named_with_the_key() {
     );
     events("arm1176", "[[processor]]\nimplementer = 0x41\nparts = [0xb76]", "", &["[[processor]]"]);
     events("arm1176", "parts = [0xb76]", "part = [0xb76]", &["line"]);
+    events("amd_zen1", "[0x00, 0x2f]", "[0x2f, 0x00]", &["models", "[0x2f, 0x0]"]);
 }
 
 #[test]

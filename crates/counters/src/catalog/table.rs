@@ -143,3 +143,32 @@ impl Table {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first table that fits is taken, so two that fit would make the order of files decide.
+    #[test]
+    fn no_processor_has_two_tables() {
+        let only_one = |identity: Identity| {
+            let fitting = PROCESSORS.iter().filter(|table| table.fits(&identity));
+            let names: Vec<_> = fitting.map(|table| table.name).collect();
+            assert!(names.len() <= 1, "{identity:?}: {names:?}");
+            names.len()
+        };
+        let mut known = 0;
+        for vendor in ["AuthenticAMD", "GenuineIntel", "HygonGenuine"] {
+            for (family, model) in (0..0x20).flat_map(|f| (0..=0xff).map(move |m| (f, m))) {
+                known += only_one(Identity::X86 { vendor: vendor.to_owned(), family, model });
+            }
+        }
+        for part in 0..=0xfff {
+            known += only_one(Identity::Arm { cores: vec![ArmCore { implementer: 0x41, part }] });
+        }
+        for version in 0..=0xffff_u32 {
+            known += only_one(Identity::Power { name: String::new(), pvr: version << 16 });
+        }
+        assert!(known > PROCESSORS.len());
+    }
+}
