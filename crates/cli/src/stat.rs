@@ -18,6 +18,7 @@ use linerate_record::{Body, Figure, Provenance, Record};
 use linerate_report::{Style, rpistat};
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
@@ -35,7 +36,7 @@ pub(crate) fn stat(args: &StatArgs) -> Result<Answer, Failure> {
         .map_err(|error| Failure::new(format!("cannot listen to signals: {error}")))?;
     let tell = |progress: Progress<'_>| {
         if !args.quiet {
-            eprint!("{}", said(progress));
+            say(&said(progress));
         }
     };
     let outcome = request.run(&Watch { signals, tell: &tell }).map_err(Failure::new)?;
@@ -78,6 +79,11 @@ fn read_record(file: &Path) -> Result<Record, Failure> {
     Record::from_json(&json).map_err(|error| Failure::new(format!("baseline {name}: {error}")))
 }
 
+/// Puts a text on stderr. Where nobody reads that any more, counting goes on.
+fn say(text: &str) {
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
 /// What is worth knowing before the end, for stderr.
 fn said(progress: Progress<'_>) -> String {
     match progress {
@@ -110,14 +116,14 @@ fn show(args: &StatArgs, outcome: Outcome) -> Result<Answer, Failure> {
     };
     if !args.quiet {
         let style = Style { color: false, ..emit::style(emit::NARROW) };
-        eprint!("{}", linerate_report::warnings(&warnings, &style));
+        say(&linerate_report::warnings(&warnings, &style));
     }
     // Why there is nothing to see is said below; a table of nothing says no more.
     if args.json || !never_began {
         put(args, &text)?;
     }
     if let Some(failure) = failure {
-        eprintln!("linerate: {failure}");
+        say(&format!("linerate: {failure}\n"));
     }
     Ok(Answer::Status(u8::try_from(status).unwrap_or(125)))
 }

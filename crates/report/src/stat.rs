@@ -94,8 +94,15 @@ fn end(report: &StatReport) -> String {
         }
         _ => {}
     }
+    if report.repetitions > 1 {
+        texts.iter_mut().for_each(|text| *text += ", in one run at least");
+    }
     if report.is_interrupted {
-        texts.push("interrupted: the counts are those until then".to_owned());
+        let counted = match report.repetitions {
+            0 | 1 => "the counts are those until then",
+            _ => "the counts are those of the runs before",
+        };
+        texts.push(format!("interrupted: {counted}"));
     }
     texts.join("; ")
 }
@@ -172,7 +179,11 @@ fn shape(cache: CacheShape) -> String {
 fn elapsed(report: &StatReport, figures: &BTreeMap<String, Figure>) -> String {
     let figure = |name: &str| figures.get(name).and_then(Figure::as_number);
     let time = |seconds: f64| Nanos(seconds * 1e9).to_string();
-    let mut text = time(report.elapsed_s);
+    let each = figure("elapsed_s").filter(|_| report.repetitions > 1);
+    let mut text = match each {
+        Some(seconds) => format!("{} a run", time(seconds)),
+        None => time(report.elapsed_s),
+    };
     for (name, what) in [("user_s", "user"), ("system_s", "system")] {
         if let Some(seconds) = figure(name) {
             text += &format!(", {} {what}", time(seconds));
@@ -180,6 +191,9 @@ fn elapsed(report: &StatReport, figures: &BTreeMap<String, Figure>) -> String {
     }
     if let Some(cpus) = figure("cpus_used") {
         text += &format!("; {} processors used", significant(cpus));
+    }
+    if each.is_some() {
+        text += &format!("; {} in all", time(report.elapsed_s));
     }
     if let Some(reason) = figures.get("elapsed_s").and_then(|figure| figure.reason.as_deref()) {
         text += &format!("; {reason}");

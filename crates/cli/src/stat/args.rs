@@ -22,6 +22,10 @@ clocks), sim (Valgrind: instructions, cache and branch misses of simulated cache
 slower). Without --tier, the best of the first three that works here; linerate doctor tells why the
 others do not.
 
+Caches of --tier sim: this (this machine's), arm1176, cortex_a7, cortex_a53, cortex_a72, g4,
+ultrasparc_t1, ultrasparc_t2, or any, as size/ways/octets of a line:
+i1=32K/8/64,d1=32K/8/64,ll=8M/16/64.
+
 Where there are more events than counters, they take turns in random order. What the whole time
 would have counted then stands in [brackets], with the error that it has.
 
@@ -33,8 +37,8 @@ would have counted then stands in [brackets], with the error that it has.
   linerate stat --tier sim -m cache --baseline before.json -- ./router --packets 1000
 
 The command keeps its standard input, output and error; the result follows on stdout when it has
-ended, or goes to the file of --output. Exit status: the command's own, or 128 + n when signal n
-killed it; 127 not found, 126 not executable, 125 stat itself failed; 1 the command ended well and
+ended, or goes to the file of --output. Exit status: the command's own (with --repeat the first
+that is not 0), or 128 + n when signal n killed it; 127 not found, 126 not executable, 125 stat itself failed; 1 the command ended well and
 there is a regression against --baseline.";
 
 /// `linerate stat`.
@@ -65,7 +69,7 @@ pub(crate) struct StatArgs {
     /// What hardware events shall rest on: hw, user, sw, sim (default: the best that works)
     #[arg(long, value_parser = tier)]
     pub(crate) tier: Option<Tier>,
-    /// Whose caches are simulated with --tier sim (default: this machine's)
+    /// Which caches are simulated with --tier sim (default: this machine's); names are below
     #[arg(long, value_name = "NAME")]
     pub(crate) caches: Option<String>,
     /// Give every count per this event, or divided by this number of units of work
@@ -237,6 +241,7 @@ mod tests {
     use super::*;
     use crate::args::{Cli, Command};
     use clap::Parser;
+    use linerate_counters::sim::Geometry;
     use linerate_counters::stat::DEFAULT_SLICE;
 
     fn parsed(words: &[&str]) -> Result<StatArgs, String> {
@@ -306,9 +311,16 @@ mod tests {
     }
 
     #[test]
-    fn the_help_tells_the_defaults() {
+    fn the_help_tells_the_defaults_and_the_caches() {
         let help = Cli::try_parse_from(["linerate", "stat", "--help"]).unwrap_err().to_string();
         assert!(help.contains(&format!("(default: {DEFAULT_SLICE:?})")), "{help}");
+        let caches = help.split("Caches of --tier sim: ").nth(1).unwrap();
+        let caches: String = caches.split_inclusive("\n\n").next().unwrap().replace('\n', " ");
+        for (name, _) in Geometry::names() {
+            assert!(caches.contains(&format!(" {name}, ")), "{name}: {caches}");
+        }
+        let listed = caches.trim().rsplit(' ').next().unwrap().trim_end_matches('.');
+        assert!(Geometry::parse(listed).is_ok(), "{listed}");
     }
 
     #[test]

@@ -167,8 +167,37 @@ pub(super) struct Missing<'a> {
     pub(super) why: &'a str,
     /// What they are called in the report.
     pub(super) labels: Vec<&'a str>,
-    /// What would have them counted, each once.
-    pub(super) fixes: Vec<&'a str>,
+    fixes: Vec<Fix<'a>>,
+}
+
+/// What would have events counted: one command for all that it differs for in their names only.
+struct Fix<'a> {
+    before: &'a str,
+    /// What `-e` names; empty where nothing is named.
+    names: Vec<&'a str>,
+    after: &'a str,
+}
+
+impl<'a> Fix<'a> {
+    /// The option that names events.
+    const OPTION: &'static str = "-e ";
+
+    /// The command `fix` for the event `name`.
+    fn of(fix: &'a str, name: &'a str) -> Self {
+        let whole = Self { before: fix, names: Vec::new(), after: "" };
+        let Some(at) = fix.find(Self::OPTION) else { return whole };
+        let (before, rest) = fix.split_at(at + Self::OPTION.len());
+        match rest.strip_prefix(name) {
+            Some(after) if after.is_empty() || after.starts_with(' ') => {
+                Self { before, names: vec![name], after }
+            }
+            _ => whole,
+        }
+    }
+
+    fn text(&self) -> String {
+        format!("{}{}{}", self.before, self.names.join(","), self.after)
+    }
 }
 
 impl<'a> Missing<'a> {
@@ -183,15 +212,25 @@ impl<'a> Missing<'a> {
             });
             let group = &mut groups[place];
             group.labels.push(label);
-            let fix = event.fix.as_deref().filter(|fix| !group.fixes.contains(fix));
-            group.fixes.extend(fix);
+            let Some(fix) = event.fix.as_deref() else { continue };
+            let fix = Fix::of(fix, &event.name);
+            let same = |f: &&mut Fix<'_>| (f.before, f.after) == (fix.before, fix.after);
+            match group.fixes.iter_mut().find(same) {
+                Some(known) => known.names.extend(fix.names),
+                None => group.fixes.push(fix),
+            }
         }
         groups
     }
 
+    /// What would have them counted, each command once.
+    pub(super) fn fixes(&self) -> impl Iterator<Item = String> {
+        self.fixes.iter().map(Fix::text)
+    }
+
     fn text(&self, style: &Style) -> String {
         let line = |label: &str, text: &str| labelled(label, Paint::Warning, &clean(text), style);
-        let fixes = self.fixes.iter().map(|fix| line("", &format!("to change that: {fix}")));
+        let fixes = self.fixes().map(|fix| line("", &format!("to change that: {fix}")));
         line("not counted", &format!("{}: {}", self.labels.join(", "), self.why))
             + &fixes.collect::<String>()
     }

@@ -139,8 +139,8 @@ fn missing(report: &StatReport) -> String {
         let (labels, why) = (group.labels.join(", "), clean(group.why));
         // Writing to a String cannot fail.
         let _ = write!(text, "\n  - = not counted: {labels}\n      {why}\n");
-        for fix in group.fixes {
-            let _ = writeln!(text, "      to change that: {}", clean(fix));
+        for fix in group.fixes() {
+            let _ = writeln!(text, "      to change that: {}", clean(&fix));
         }
     }
     text

@@ -6,7 +6,8 @@ mod common;
 mod example;
 
 use common::{PLAIN, assert_golden, assert_same};
-use linerate_record::stat::{StatReport, StatTarget};
+use linerate_record::stat::{ExitStatus, StatReport, StatTarget};
+use linerate_record::{Figure, Tier};
 use linerate_report::{Style, rpistat, stat};
 
 fn table(report: &StatReport, style: &Style) -> String {
@@ -70,6 +71,42 @@ fn control_characters_of_a_record_do_not_reach_the_terminal() {
     let text = stat(&report, &example::figures(), true, &PLAIN)
         + &rpistat(&report, &example::provenance());
     assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
+}
+
+/// One command has them all, for `-e` takes a list; commands that differ otherwise stand apart.
+#[test]
+fn a_fix_that_differs_in_the_event_alone_is_told_once() {
+    let mut report = example::simulated();
+    for (name, fix) in [
+        ("l2_misses", "linerate stat -e l2_misses -- COMMAND"),
+        ("l2_hits", "linerate stat -e l2_hits -- COMMAND"),
+        ("dtlb_misses", "linerate stat -e dtlb_misses_of_another -- COMMAND"),
+    ] {
+        let event = report.events.iter_mut().find(|event| event.name == name).unwrap();
+        event.fix = Some(fix.to_owned());
+    }
+    let text = table(&report, &PLAIN);
+    assert_eq!(text.matches("to change that").count(), 2, "{text}");
+    assert!(text.contains("stat -e l2_misses,l2_hits -- COMMAND"), "{text}");
+    assert!(text.contains("stat -e dtlb_misses_of_another -- COMMAND"), "{text}");
+}
+
+#[test]
+fn of_several_runs_it_is_told_how_one_ended_and_what_was_left_out() {
+    let mut report = StatReport { is_interrupted: true, ..example::repeated() };
+    report.ended = Some(ExitStatus { status: Some(3), signal: None });
+    let mut figures = example::figures();
+    let each = Figure::exact("s", 1.41, Tier::Sw, "median of 12 runs");
+    figures.insert("elapsed_s".to_owned(), each);
+    let text = stat(&report, &figures, false, &PLAIN);
+    for wanted in [
+        "ended       with status 3, in one run at least; interrupted: the counts are those of the \
+         runs before\n",
+        "elapsed     1.41 s a run, 16.5 s user, ",
+        "; 16.9 s in all\n",
+    ] {
+        assert!(text.contains(wanted), "{wanted}: {text}");
+    }
 }
 
 #[test]
