@@ -264,6 +264,41 @@ fn forks_daemons_and_closed_descriptors_leave_a_report() {
     assert!(faults(&forks) > 4.0 * faults(&one), "children are counted: {forks:?} {one:?}");
 }
 
+/// Whoever started this program may have left SIGCHLD ignored: then the kernel forgets children.
+#[test]
+fn a_command_is_waited_for_where_the_end_of_children_is_ignored() {
+    for (program, status) in [("true", 0), ("no-such-command-anywhere", 127)] {
+        let stat = command(&["stat", "-q", "--", program]);
+        let ignoring = Command::new("env")
+            .arg("--ignore-signal=CHLD")
+            .arg(stat.get_program())
+            .args(stat.get_args())
+            .output()
+            .expect("env");
+        let said = String::from_utf8_lossy(&ignoring.stderr);
+        if said.contains("unrecognized option") || said.contains("unknown option") {
+            println!("SKIP: this env(1) has no --ignore-signal");
+            return;
+        }
+        assert_eq!(ignoring.status.code(), Some(status), "{said}");
+    }
+}
+
+#[test]
+fn who_reads_no_progress_gets_the_report_all_the_same() {
+    let _share = a_share_of_the_processors();
+    let mut child = command(&["stat", "-i", "20ms", "--", "sh", "-c", "sleep 0.2; exit 4"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    drop(child.stderr.take());
+    let done = child.wait_with_output().expect("it ends");
+    let text = String::from_utf8_lossy(&done.stdout);
+    assert_eq!(done.status.code(), Some(4), "{text}");
+    assert!(text.contains("task_clock_ns"), "{text}");
+}
+
 /// A command that says `ready` and then waits, under `linerate stat`.
 struct Waiting<'a> {
     child: Child,
