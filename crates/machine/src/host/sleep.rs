@@ -69,7 +69,7 @@ fn mitigations(host: &Host) -> Option<Observation> {
         states.len() - count("Not affected"),
         count("Vulnerable")
     );
-    let sentence = "these make system calls, interrupts and indirect calls slower: compare \
+    let sentence = "they make system calls, interrupts and indirect calls slower: compare only \
                     machines that have the same";
     Some(DATA_PLANE.fact("mitigations", value, sentence))
 }
