@@ -5,7 +5,7 @@ use super::asked::Asked;
 use super::run::{Run, Runner, Waited};
 use super::tallies::Tallies;
 use super::{StatError, What};
-use crate::refusal::Refusal;
+use crate::refusal::{Cause, Refusal};
 use crate::sim::{Geometry, Remark, Sim, SimError, native};
 use crate::surroundings::Surroundings;
 use linerate_linux::child::fork_held;
@@ -80,10 +80,17 @@ impl Simulator {
         let (ended, is_interrupted) = runner.wait_for(&mut waited);
         let is_interrupted = is_interrupted || early.is_some();
         let elapsed_ns = monotonic_ns() - began_ns;
-        let counts = simulation.collect(pid)?;
+        let is_killed = ended.is_some_and(|ended| ended.signal.is_some());
+        let counts = match simulation.collect(pid) {
+            Err(SimError::NoCounts { .. }) if is_killed => None,
+            counts => Some(counts?),
+        };
         let (mut exact, mut refusals) = (Vec::new(), Vec::new());
         for asked in &runner.asked.events {
-            let count = counts.get(&asked.name);
+            let count = match &counts {
+                Some(counts) => counts.get(&asked.name),
+                None => native(&asked.name, &self.geometry).and_then(|_| Err(killed())),
+            };
             exact.push(count.as_ref().ok().copied());
             refusals.push(count.err());
         }
@@ -95,8 +102,15 @@ impl Simulator {
             is_interrupted,
             ..Run::of(Tallies::exact(exact), refusals, tiers)
         };
-        Ok((run, counts.remarks.into_iter().map(warning).collect()))
+        let remarks = counts.map_or_else(Vec::new, |counts| counts.remarks);
+        Ok((run, remarks.into_iter().map(warning).collect()))
     }
+}
+
+/// Why there is no count though the command ran.
+fn killed() -> Refusal {
+    let sentence = "the simulator was killed before it wrote what it had counted".to_owned();
+    Refusal { cause: Cause::TargetGone, sentence, fix: None }
 }
 
 /// What the simulator has to say about its counts.

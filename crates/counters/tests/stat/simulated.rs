@@ -3,7 +3,7 @@
 
 use crate::rig::{command, event, events, figure, number, shell, watch};
 use linerate_counters::stat::{Outcome, Request, StatError};
-use linerate_linux::signal::Pending;
+use linerate_linux::signal::{Caught, Pending};
 use linerate_record::{Body, Provenance, Record, Tier, Warning};
 
 /// `None` where there is no simulator.
@@ -67,6 +67,25 @@ fn a_tenth_of_a_percent_more_is_a_regression_and_less_is_not() {
     assert!(change.change.unwrap() >= 0.001, "{change:?}");
     assert_eq!(same.report.baseline[0].change, Some(0.0));
     assert!(same.warnings.is_empty(), "{:?}", same.warnings);
+}
+
+/// As the kernel does for want of memory.
+#[test]
+fn a_simulator_that_was_killed_leaves_a_report() {
+    const KILL: i32 = 9;
+    let pending = Pending::new();
+    pending.put(Caught { number: KILL, is_from_kernel: false });
+    let tier = Some(Tier::Sim);
+    let request =
+        Request { tier, ..events(command(&["sleep", "60"]), &["instructions", "cycles"]) };
+    let outcome = match request.run(&watch(&pending)) {
+        Err(StatError::NoSimulator { .. }) => return,
+        outcome => outcome.unwrap(),
+    };
+    assert_eq!((outcome.status, outcome.failure.as_deref()), (128 + KILL, None));
+    let reason = |name| event(&outcome, name).count.reason.clone().unwrap();
+    assert!(reason("instructions").contains("killed"), "{}", reason("instructions"));
+    assert!(reason("cycles").contains("no clock"), "{}", reason("cycles"));
 }
 
 #[test]
