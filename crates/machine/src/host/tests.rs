@@ -50,6 +50,23 @@ impl Machine {
     }
 }
 
+/// What cores do when idle, and their flaws.
+const SLEEP_AND_FLAWS: &[(&str, &str)] = &[
+    ("sys/devices/system/cpu/cpu0/cpuidle/state0/name", "POLL"),
+    ("sys/devices/system/cpu/cpu0/cpuidle/state0/latency", "0"),
+    ("sys/devices/system/cpu/cpu0/cpuidle/state0/disable", "0"),
+    ("sys/devices/system/cpu/cpu0/cpuidle/state1/name", "C1E"),
+    ("sys/devices/system/cpu/cpu0/cpuidle/state1/latency", "10"),
+    ("sys/devices/system/cpu/cpu0/cpuidle/state1/disable", "0"),
+    ("sys/devices/system/cpu/cpu0/cpuidle/state2/name", "C6"),
+    ("sys/devices/system/cpu/cpu0/cpuidle/state2/latency", "133"),
+    ("sys/devices/system/cpu/cpu0/cpuidle/state2/disable", "0"),
+    ("sys/devices/system/cpu/vulnerabilities/meltdown", "Mitigation: PTI"),
+    ("sys/devices/system/cpu/vulnerabilities/itlb_multihit", "KVM: Mitigation: Split huge pages"),
+    ("sys/devices/system/cpu/vulnerabilities/mds", "Vulnerable: Clear CPU buffers attempted"),
+    ("sys/devices/system/cpu/vulnerabilities/retbleed", "Not affected"),
+];
+
 /// A server with two packages of two cores of two threads, as it comes out of the box.
 fn server() -> Machine {
     let flags = "flags\t: fpu tsc constant_tsc nonstop_tsc sse2 avx avx2 bmi2 avx512bw fsrm";
@@ -95,22 +112,6 @@ fn server() -> Machine {
         ("proc/irq/default_smp_affinity", "ff"),
         ("proc/meminfo", "MemTotal: 65536000 kB\nMemAvailable: 60000000 kB\nHugepagesize: 2048 kB"),
         ("sys/devices/system/cpu/nohz_full", "(null)"),
-        ("sys/devices/system/cpu/cpu0/cpuidle/state0/name", "POLL"),
-        ("sys/devices/system/cpu/cpu0/cpuidle/state0/latency", "0"),
-        ("sys/devices/system/cpu/cpu0/cpuidle/state0/disable", "0"),
-        ("sys/devices/system/cpu/cpu0/cpuidle/state1/name", "C1E"),
-        ("sys/devices/system/cpu/cpu0/cpuidle/state1/latency", "10"),
-        ("sys/devices/system/cpu/cpu0/cpuidle/state1/disable", "0"),
-        ("sys/devices/system/cpu/cpu0/cpuidle/state2/name", "C6"),
-        ("sys/devices/system/cpu/cpu0/cpuidle/state2/latency", "133"),
-        ("sys/devices/system/cpu/cpu0/cpuidle/state2/disable", "0"),
-        ("sys/devices/system/cpu/vulnerabilities/meltdown", "Mitigation: PTI"),
-        (
-            "sys/devices/system/cpu/vulnerabilities/itlb_multihit",
-            "KVM: Mitigation: Split huge pages",
-        ),
-        ("sys/devices/system/cpu/vulnerabilities/mds", "Vulnerable: Clear CPU buffers attempted"),
-        ("sys/devices/system/cpu/vulnerabilities/retbleed", "Not affected"),
         ("sys/bus/pci/devices/0000:01:00.0/vendor", "0x8086"),
         ("usr/sbin/update-grub", ""),
         ("etc/default/grub.d/README", ""),
@@ -133,7 +134,7 @@ fn server() -> Machine {
         }
     }
     let files: Vec<(&str, &str)> = files.iter().map(|(p, t)| (p.as_str(), t.as_str())).collect();
-    machine.with(&files)
+    machine.with(&files).with(SLEEP_AND_FLAWS)
 }
 
 /// The command that gives the kernel `words` on Debian.
