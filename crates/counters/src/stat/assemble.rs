@@ -93,10 +93,12 @@ impl Runs<'_> {
         ended.iter().find(|ended| ended.status != Some(0)).or(ended.last()).copied()
     }
 
-    fn method(&self) -> String {
+    /// How a value of `counted` runs was obtained.
+    fn method(&self, counted: usize) -> String {
         match self.runs.len() {
             1 => COUNTED.to_owned(),
-            runs => format!("median of {runs} runs"),
+            runs if runs == counted => format!("median of {runs} runs"),
+            runs => format!("median of {counted} of {runs} runs, in which it was counted"),
         }
     }
 
@@ -150,17 +152,23 @@ impl Runs<'_> {
             [_] if self.from_usage.contains(&place) => {
                 Figure::exact(unit, tallies[0].estimate.value, tier, usage::METHOD)
             }
-            [only] => counted(unit, only, tier),
+            [only] if self.runs.len() == 1 => counted(unit, only, tier),
             _ => {
                 let estimates: Vec<Estimate> = tallies.iter().map(|tally| tally.estimate).collect();
-                estimated(unit, self.over_runs(&estimates, tier), tier, &self.method())
+                let method = self.method(estimates.len());
+                estimated(unit, self.over_runs(&estimates, tier), tier, &method)
             }
         }
     }
 
-    /// Why an event was not counted.
+    /// Whether an event was counted in every run.
+    fn is_whole(&self, place: usize) -> bool {
+        self.runs.iter().all(|run| run.tallies.tally(place).is_some())
+    }
+
+    /// Why an event was not counted, the last time that it was not.
     fn reason(&self, place: usize) -> &str {
-        let refusal = self.last().refusals[place].as_ref();
+        let refusal = self.runs.iter().rev().find_map(|run| run.refusals[place].as_ref());
         refusal.map_or("it was never on a counter", |refusal| refusal.sentence.as_str())
     }
 
@@ -175,7 +183,7 @@ impl Runs<'_> {
         let estimates: Vec<Estimate> = estimates.collect::<Option<_>>()?;
         let method = match self.runs.len() {
             1 => "computed from counts".to_owned(),
-            _ => self.method(),
+            runs => self.method(runs),
         };
         Some(estimated(unit, self.over_runs(&estimates, tier), tier, &method))
     }
@@ -214,10 +222,9 @@ impl Runs<'_> {
             (_, None) => (tiers[place], None),
         };
         figure.unwrap_or_else(|| {
-            let has = |place: usize| self.last().tallies.tally(place).is_some();
             let reason = match self.asked.unit {
-                _ if !has(place) => self.reason(place).to_owned(),
-                Some(work) if !has(work) => {
+                _ if !self.is_whole(place) => self.reason(place).to_owned(),
+                Some(work) if !self.is_whole(work) => {
                     format!("the unit of work was not counted: {}", self.reason(work))
                 }
                 _ => "there was no unit of work".to_owned(),
@@ -244,8 +251,7 @@ impl Runs<'_> {
             })
         });
         let absent = || {
-            let is_missing = |place: usize| self.last().tallies.tally(place).is_none();
-            let missing = places.iter().flatten().find(|place| is_missing(**place));
+            let missing = places.iter().flatten().find(|place| !self.is_whole(**place));
             let reason = match missing {
                 Some(&place) => {
                     format!("needs {}: {}", self.asked.events[place].name, self.reason(place))
@@ -313,7 +319,7 @@ impl Runs<'_> {
         match values {
             [only] => Figure::exact(unit, *only, Tier::Sw, method),
             _ => {
-                let method = format!("{method}, {}", self.method());
+                let method = format!("{method}, {}", self.method(values.len()));
                 Figure::number(unit, median_interval(values, CONFIDENCE), Tier::Sw, &method)
             }
         }

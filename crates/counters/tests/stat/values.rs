@@ -5,10 +5,12 @@ use crate::rig::{
     Pretending, Refusing, command, error, event, events, figure, number, run, run_watched,
     run_with, shell, watch,
 };
+use linerate_counters::opener::Opener;
 use linerate_counters::stat::{Outcome, Per, Progress, Request, StatError, Watch};
+use linerate_linux::perf::{self, OpenError, Target};
 use linerate_linux::signal::Pending;
 use linerate_record::{Figure, Scalar, Tier};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
 const EACCES: i32 = 13;
@@ -163,6 +165,43 @@ fn several_runs_give_a_median_with_its_interval() {
     // The median of an odd number of exact counts is one of them.
     let faults = event(&outcome, "page_faults");
     assert_eq!(faults.raw.unwrap() as f64, number(&faults.count));
+}
+
+/// Has a counter until it is taken away.
+struct Losing<'a>(&'a Cell<bool>);
+
+impl Opener for Losing<'_> {
+    fn open(
+        &self,
+        request: &perf::Request,
+        target: Target,
+        leader: Option<&perf::Event>,
+    ) -> Result<perf::Event, OpenError> {
+        match self.0.get() {
+            true => Pretending { counters: 0 }.open(request, target, leader),
+            false => Pretending { counters: 4 }.open(request, target, leader),
+        }
+    }
+}
+
+#[test]
+fn a_count_of_some_runs_says_of_how_many() {
+    let is_lost = Cell::new(false);
+    let after_two = |progress: Progress<'_>| {
+        if matches!(progress, Progress::Run { done: 2, .. }) {
+            is_lost.set(true);
+        }
+    };
+    let request = events(command(&["true"]), &["cycles", "page_faults"]);
+    let request = Request { repeat: 3, per: Some(Per::Units(2.0)), ..request };
+    let watch = Watch { signals: &Pending::new(), tell: &after_two };
+    let outcome = run_watched(&request, &Losing(&is_lost), &watch).unwrap();
+    let method = |name| (figure(&outcome, name).n, figure(&outcome, name).method.as_str());
+    assert_eq!(method("cycles"), (2, "median of 2 of 3 runs, in which it was counted"));
+    assert_eq!(method("page_faults"), (3, "median of 3 runs"));
+    let per_unit = figure(&outcome, "cycles_per_unit");
+    check_absent(per_unit);
+    assert!(!per_unit.reason.as_ref().unwrap().contains("unit of work"), "{per_unit:?}");
 }
 
 #[test]
