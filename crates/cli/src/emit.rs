@@ -31,6 +31,12 @@ pub(crate) fn print(text: &str) -> Result<Answer, Failure> {
     }
 }
 
+/// Puts a text on stderr. A reader that has gone away, or a terminal, ends nothing: what was
+/// measured is still there.
+pub(crate) fn say(text: &str) {
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
 /// The narrowest lines for tables that are broken into several: a name and two numbers.
 pub(crate) const NARROW: usize = 40;
 
@@ -110,10 +116,8 @@ pub(crate) fn emit<'a>(
             .map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))?;
     }
     if !forms.quiet && !record.warnings.is_empty() {
-        eprint!(
-            "{}",
-            linerate_report::warnings(&record.warnings, &Style { color: false, ..style(NARROW) })
-        );
+        let style = Style { color: false, ..style(NARROW) };
+        say(&linerate_report::warnings(&record.warnings, &style));
     }
     print(if forms.json { &json } else { text })
 }

@@ -37,7 +37,7 @@ fn main() -> ExitCode {
         Ok(Answer::No) => ExitCode::from(1),
         Ok(Answer::Status(status)) => ExitCode::from(status),
         Err(failure) => {
-            eprintln!("linerate: {failure}");
+            emit::say(&format!("linerate: {failure}\n"));
             ExitCode::from(cli.command.status_of_failure())
         }
     }

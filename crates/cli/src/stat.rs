@@ -18,7 +18,6 @@ use linerate_record::{Body, Figure, Provenance, Record};
 use linerate_report::{Style, rpistat};
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
@@ -36,7 +35,7 @@ pub(crate) fn stat(args: &StatArgs) -> Result<Answer, Failure> {
         .map_err(|error| Failure::new(format!("cannot listen to signals: {error}")))?;
     let tell = |progress: Progress<'_>| {
         if !args.quiet {
-            say(&said(progress));
+            emit::say(&said(progress));
         }
     };
     let outcome = request.run(&Watch { signals, tell: &tell }).map_err(Failure::new)?;
@@ -79,11 +78,6 @@ fn read_record(file: &Path) -> Result<Record, Failure> {
     Record::from_json(&json).map_err(|error| Failure::new(format!("baseline {name}: {error}")))
 }
 
-/// Puts a text on stderr. Where nobody reads that any more, counting goes on.
-fn say(text: &str) {
-    let _ = std::io::stderr().write_all(text.as_bytes());
-}
-
 /// What is worth knowing before the end, for stderr.
 fn said(progress: Progress<'_>) -> String {
     match progress {
@@ -116,14 +110,14 @@ fn show(args: &StatArgs, outcome: Outcome) -> Result<Answer, Failure> {
     };
     if !args.quiet {
         let style = Style { color: false, ..emit::style(emit::NARROW) };
-        say(&linerate_report::warnings(&warnings, &style));
+        emit::say(&linerate_report::warnings(&warnings, &style));
     }
     // Why there is nothing to see is said below; a table of nothing says no more.
     if args.json || !never_began {
         put(args, &text)?;
     }
     if let Some(failure) = failure {
-        say(&format!("linerate: {failure}\n"));
+        emit::say(&format!("linerate: {failure}\n"));
     }
     Ok(Answer::Status(u8::try_from(status).unwrap_or(125)))
 }
