@@ -17,6 +17,7 @@ use linerate_counters::event::Event;
 use linerate_counters::opener::{Kernel, Opener};
 use linerate_counters::surroundings::Surroundings;
 use linerate_counters::thread_group::{Counts, EVENTS_MAX, Machine, ThreadGroup};
+use linerate_machine::ticks::ticks;
 use linerate_record::Tier;
 use linerate_record::run::CountedEvent;
 
@@ -85,6 +86,8 @@ pub(crate) struct TurnCounter {
     group: ThreadGroup,
     /// What one read adds to the counts.
     own: Counts,
+    /// How long one takes.
+    read_ticks: u64,
     one_turn_in: u32,
     marks: [Counts; MAX_PARTS + 1],
     parts: usize,
@@ -95,6 +98,8 @@ pub(crate) struct TurnCounter {
     skipped: u64,
     /// A read of this turn failed.
     is_broken: bool,
+    /// Turns in which one did.
+    broken: u64,
 }
 
 /// One turn in so many is counted where a read takes no system call. As for times, a multiple of
@@ -127,8 +132,10 @@ impl TurnCounter {
             return (None, told);
         }
         let is_by_call = group.reading() == "read(2)";
+        let (own, read_ticks) = own_cost(&group);
         let counter = Self {
-            own: own_counts(&group),
+            own,
+            read_ticks,
             one_turn_in: if is_by_call { ONE_TURN_IN_BY_CALL } else { ONE_TURN_IN_BY_USER_READ },
             marks: [[0; EVENTS_MAX]; MAX_PARTS + 1],
             parts,
@@ -136,6 +143,7 @@ impl TurnCounter {
             stride: 1,
             skipped: 0,
             is_broken: false,
+            broken: 0,
             group,
         };
         (Some(counter), told)
@@ -147,6 +155,11 @@ impl TurnCounter {
         random % self.one_turn_in == COUNTED
     }
 
+    /// How long the reads of a counted turn take: one at its start and one after each part.
+    pub(crate) fn turn_ticks(&self) -> u64 {
+        self.read_ticks * (self.parts as u64 + 1)
+    }
+
     /// Mark 0 is the start of the turn, mark `n` the end of part `n - 1`.
     #[inline(never)]
     pub(crate) fn mark(&mut self, mark: usize) {
@@ -155,8 +168,12 @@ impl TurnCounter {
 
     /// Keeps the turn that has just ended, in which each part was given so many packets.
     pub(crate) fn keep(&mut self, given: &[u64]) {
+        if self.is_broken {
+            self.broken += 1;
+            return;
+        }
         self.skipped += 1;
-        if self.is_broken || self.skipped < self.stride {
+        if self.skipped < self.stride {
             return;
         }
         self.skipped = 0;
@@ -198,24 +215,32 @@ impl TurnCounter {
             own: self.own,
             parts: self.parts,
             width: self.width(),
+            broken: self.broken,
             turns: self.turns,
         }
     }
 }
 
-/// The median of what two reads that follow each other tell apart.
-fn own_counts(group: &ThreadGroup) -> Counts {
+/// What a read adds to the counts, and how many ticks it takes: medians of what two reads that follow
+/// each other tell apart.
+fn own_cost(group: &ThreadGroup) -> (Counts, u64) {
     let mut pairs: Vec<[Counts; 2]> = vec![[[0; EVENTS_MAX]; 2]; PAIRS];
+    let mut read_ticks = Vec::with_capacity(PAIRS);
     for [first, second] in &mut pairs {
         group.read(first);
+        let before = ticks();
         group.read(second);
+        read_ticks.push(ticks().saturating_sub(before));
     }
-    std::array::from_fn(|event| {
-        let mut own: Vec<u64> =
-            pairs.iter().map(|[a, b]| b[event].saturating_sub(a[event])).collect();
-        own.sort_unstable();
-        own[PAIRS / 2]
-    })
+    let own = std::array::from_fn(|event| {
+        median(pairs.iter().map(|[a, b]| b[event].saturating_sub(a[event])).collect())
+    });
+    (own, median(read_ticks))
+}
+
+fn median(mut values: Vec<u64>) -> u64 {
+    values.sort_unstable();
+    values[values.len() / 2]
 }
 
 /// What the counters of a strand showed.
@@ -228,6 +253,8 @@ pub(crate) struct CountedTurns {
     own: Counts,
     parts: usize,
     width: usize,
+    /// Turns left out because somebody else had the counters.
+    pub(crate) broken: u64,
     turns: Vec<u64>,
 }
 
@@ -237,15 +264,34 @@ impl CountedTurns {
         self.cells(part).map(|cell| cell[0] as f64).collect()
     }
 
-    /// Counts of an event in a part, in the same turns.
+    /// Counts of an event in a part, in the same turns. Where a part adds next to nothing, less than
+    /// reads usually do is as likely as more, so some are negative: cut off at 0, their sum would be
+    /// too high.
     pub(crate) fn counts(&self, part: usize, event: usize) -> Vec<f64> {
-        let own = self.own[event];
-        self.cells(part).map(|cell| cell[1 + event].saturating_sub(own) as f64).collect()
+        let own = self.own[event] as f64;
+        self.cells(part).map(|cell| cell[1 + event] as f64 - own).collect()
     }
 
     fn cells(&self, part: usize) -> impl Iterator<Item = &[u64]> {
         let rows = self.turns.chunks_exact(self.parts * self.width);
         let cells = rows.map(move |row| &row[part * self.width..][..self.width]);
         cells.filter(|cell| cell[0] > 0)
+    }
+
+    /// Turns of one part, each with its packets and the count of one event.
+    #[cfg(test)]
+    pub(crate) fn made_up(rows: Vec<[u64; 2]>, own: u64) -> Self {
+        let mut counts = [0; EVENTS_MAX];
+        counts[0] = own;
+        Self {
+            reading: "read(2)",
+            one_turn_in: 1_024,
+            tiers: vec![Some(Tier::Hw)],
+            own: counts,
+            parts: 1,
+            width: 2,
+            broken: 0,
+            turns: rows.into_iter().flatten().collect(),
+        }
     }
 }

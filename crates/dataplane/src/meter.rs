@@ -369,14 +369,15 @@ impl<const ON: bool> Meter<ON> {
     }
 
     /// Divides a turn with packets into busy and lost. A turn is interrupted when it takes longer
-    /// than [`AWAY_NS`] beyond [`AWAY_FACTOR`] times the usual; then it counts as the usual, and
+    /// than [`AWAY_NS`] beyond [`AWAY_FACTOR`] times the usual and reads of counters; then it counts as the usual, and
     /// the rest as lost.
     #[inline]
     fn account_busy(&mut self, now: u64, packets: u64) {
         let waited = std::mem::take(&mut self.waited_in_turn);
         let elapsed = now.saturating_sub(self.last).saturating_sub(waited);
         let usual = self.usual_x16 * packets / 16;
-        let interrupted = self.usual_x16 != 0 && elapsed > AWAY_FACTOR * usual + self.away_ticks;
+        let longest = AWAY_FACTOR * usual + self.away_ticks + self.counting_ticks();
+        let interrupted = self.usual_x16 != 0 && elapsed > longest;
         if interrupted {
             self.sampling = false;
             self.counting = false;
@@ -400,6 +401,15 @@ impl<const ON: bool> Meter<ON> {
             if self.counting && waited == 0 {
                 self.keep_counts();
             }
+        }
+    }
+
+    /// What of a counted turn were reads of the counters, not work.
+    #[inline]
+    fn counting_ticks(&self) -> u64 {
+        match &self.counter {
+            Some(counter) if self.counting => counter.turn_ticks(),
+            _ => 0,
         }
     }
 

@@ -5,14 +5,18 @@ use super::{CONFIDENCE, SEED, WINDOWS_MIN};
 use crate::counting::CountedTurns;
 use crate::runner::Ended;
 use linerate_record::run::CountedEvents;
-use linerate_record::stats::block_bootstrap_ratio;
+use linerate_record::stats::{Estimate, block_bootstrap_ratio};
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeMap;
 
 /// Which events were counted, and how; `None` where none were asked for. All strands of a run open
-/// the same events on the same machine: what the first one got stands for all.
+/// the same events on the same machine: what the first one that got any got stands for all.
 pub(super) fn counted(ended: &[Ended<'_, '_>]) -> Option<CountedEvents> {
-    let first = ended.first().filter(|strand| !strand.counted.is_empty())?;
+    let got_any = |strand: &&Ended<'_, '_>| strand.readings.counted.is_some();
+    let first = ended.iter().find(got_any).or(ended.first())?;
+    if first.counted.is_empty() {
+        return None;
+    }
     let turns = first.readings.counted.as_ref();
     Some(CountedEvents {
         reading: turns.map(|turns| turns.reading.to_owned()),
@@ -50,8 +54,76 @@ pub(super) fn of_part(ended: &Ended<'_, '_>, part: usize) -> Option<BTreeMap<Str
 fn ratio(above: &[f64], under: &[f64], unit: &str, tier: Tier, turns: &CountedTurns) -> Figure {
     let method = format!("one turn in {}, {}", turns.one_turn_in, turns.reading);
     if under.len() < WINDOWS_MIN {
-        let reason = format!("only {} turns were counted; run longer", under.len());
+        let reason = match turns.broken {
+            0 => format!("only {} turns were counted; run longer", under.len()),
+            lost => format!(
+                "only {} turns were counted: in {lost} somebody else had the counters",
+                under.len()
+            ),
+        };
         return Figure::absent(unit, tier, &method, &reason);
     }
-    Figure::number(unit, block_bootstrap_ratio(above, under, CONFIDENCE, SEED), tier, &method)
+    let base: f64 = under.iter().sum();
+    if base <= 0.0 {
+        let reason = "no more was counted than reads of the counters add; run longer";
+        return Figure::absent(unit, tier, &method, reason);
+    }
+    let ratio = block_bootstrap_ratio(above, under, CONFIDENCE, SEED);
+    Figure::number(unit, never_negative(ratio, base), tier, &method)
+}
+
+/// Counts less what reads add may be below 0 by chance. Of what was never seen there may be some all
+/// the same: not to see any has a probability of 2.5 % if there are 3.7 in as many packets.
+fn never_negative(ratio: Estimate, base: f64) -> Estimate {
+    // Not `f64::max`, which would make 0 of what is not a number.
+    let cut = |end: f64| if end < 0.0 { 0.0 } else { end };
+    let Estimate { value, low, high, .. } = ratio;
+    let none_seen = -((1.0 - CONFIDENCE) / 2.0).ln() / base;
+    let high = if high <= 0.0 { none_seen } else { high };
+    Estimate { value: cut(value), low: cut(low), high, ..ratio }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counting::CountedTurns;
+    use linerate_record::Scalar;
+
+    fn estimate(value: f64, low: f64, high: f64) -> Estimate {
+        Estimate { value, low, high, confidence: CONFIDENCE, n: 9 }
+    }
+
+    #[test]
+    fn nothing_seen_is_not_nothing_and_less_than_nothing_is_not_told() {
+        let none = never_negative(estimate(0.0, 0.0, 0.0), 1000.0);
+        assert_eq!((none.value, none.low), (0.0, 0.0));
+        // exp(-3.69) = 0.025
+        assert!((none.high - 0.003_69).abs() < 1e-5, "{none:?}");
+        let around = never_negative(estimate(-0.1, -0.4, 0.2), 1000.0);
+        assert_eq!((around.value, around.low, around.high), (0.0, 0.0, 0.2));
+        assert!(never_negative(estimate(f64::NAN, 0.0, 1.0), 1.0).value.is_nan());
+    }
+
+    /// A part that adds one count in two turns, in turns whose reads add 9 or 11.
+    #[test]
+    fn what_reads_add_is_taken_off_without_bias() {
+        let rows: Vec<[u64; 2]> =
+            (0..400).map(|i| [1, [9, 11][i % 2] + (i / 2 % 2) as u64]).collect();
+        let turns = CountedTurns::made_up(rows, 10);
+        let figure =
+            ratio(&turns.counts(0, 0), &turns.packets(0), "events/packet", Tier::Hw, &turns);
+        assert_eq!(figure.as_number(), Some(0.5));
+    }
+
+    #[test]
+    fn nothing_to_divide_by_and_lost_counters_are_told() {
+        let turns = CountedTurns::made_up(vec![[1, 10]; 40], 10);
+        let none = turns.counts(0, 0);
+        let figure = ratio(&turns.packets(0), &none, "cycles/instruction", Tier::Hw, &turns);
+        assert_eq!(figure.value, Scalar::Absent);
+        let mut lost = CountedTurns::made_up(vec![], 10);
+        lost.broken = 7;
+        let figure = ratio(&[], &[], "events/packet", Tier::Hw, &lost);
+        assert!(figure.reason.as_deref().is_some_and(|why| why.contains("in 7 ")), "{figure:?}");
+    }
 }
