@@ -259,7 +259,7 @@ fn baseline(report: &StatReport, style: &Style) -> String {
     let compared = report.baseline.len();
     let worse = report.baseline.iter().filter(|change| change.is_regression).count();
     let verdict = match worse {
-        0 => format!("no regression in {compared} figures"),
+        0 => format!("no regression found in {compared} figures"),
         worse => format!("{worse} of {compared} figures are worse by more than the threshold"),
     };
     grid.render(style) + &line("baseline", &verdict, style)
