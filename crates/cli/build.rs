@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Notes the commit and the compiler, for the provenance of records.
+//! Notes the commit and the compiler, for the provenance of records, and links the unwinder of gcc
+//! statically (docs/decisions/0109-starting-fast.md).
 
 use std::process::Command;
 
@@ -10,7 +11,24 @@ fn first_line(program: &str, arguments: &[&str]) -> Option<String> {
     (output.status.success() && !line.is_empty()).then_some(line)
 }
 
+/// Puts the unwinder into the program where the archive is there, as it is beside every gcc. Whole,
+/// so that no part of it is left to the shared one.
+fn link_unwinder() {
+    let variable = |name: &str| std::env::var(name).unwrap_or_default();
+    let is_ours =
+        variable("TARGET") == variable("HOST") && variable("CARGO_CFG_TARGET_ENV") == "gnu";
+    let is_static =
+        variable("CARGO_CFG_TARGET_FEATURE").split(',').any(|name| name == "crt-static");
+    let linker = std::env::var("RUSTC_LINKER").unwrap_or_else(|_| "cc".to_owned());
+    let archive = || first_line(&linker, &["-print-file-name=libgcc_eh.a"]);
+    // Where there is none, the name comes back without a folder.
+    if is_ours && !is_static && archive().is_some_and(|path| path.contains('/')) {
+        println!("cargo::rustc-link-lib=static:+whole-archive,-bundle=gcc_eh");
+    }
+}
+
 fn main() {
+    link_unwinder();
     println!("cargo::rerun-if-changed=../../.git/HEAD");
     println!("cargo::rerun-if-changed=../../.git/logs/HEAD");
     if let Some(commit) = first_line("git", &["describe", "--always", "--dirty", "--abbrev=12"]) {

@@ -59,6 +59,8 @@ fn main() {
     let linerate = env!("CARGO_BIN_EXE_linerate");
     let mut contenders = vec![
         Contender::new("fork and exec", &[NOTHING]),
+        // A small program that starts another and waits for it: less than this cannot be added.
+        Contender::new("timeout", &["timeout", "60", NOTHING]),
         Contender::new("linerate --version", &[linerate, "--version"]),
         Contender::new(
             "linerate stat, one event",

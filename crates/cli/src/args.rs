@@ -24,7 +24,12 @@ Results go to stdout, everything else to stderr. Exit status: 0 done, 1 the answ
 (--goal missed), 2 could not do it. Commands that start another one have its status.";
 
 /// What to do.
+///
+/// The arguments of a command are built when it is the one that was asked for, since those of all
+/// take as long as starting a short program. Their structs have no doc comments: these would replace
+/// the help of the command.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum Command {
     /// Measure a packet path, name its bottleneck, try better mappings, keep the best
     Tune(TuneArgs),
@@ -60,7 +65,7 @@ impl Command {
     }
 }
 
-/// What `tune` and `run` share.
+// What `tune` and `run` share.
 #[derive(Debug, Args)]
 pub(crate) struct Common {
     /// The packet path, as TOML
@@ -92,7 +97,6 @@ pub(crate) struct Common {
     pub(crate) quiet: bool,
 }
 
-/// `linerate tune`.
 #[derive(Debug, Args)]
 pub(crate) struct TuneArgs {
     /// What `tune` and `run` share.
@@ -103,7 +107,6 @@ pub(crate) struct TuneArgs {
     pub(crate) out: Option<PathBuf>,
 }
 
-/// `linerate run`.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     /// What `tune` and `run` share.
@@ -133,7 +136,6 @@ Examples:
 
 Exit status 1: a routine is wrong and was not timed.";
 
-/// `linerate kernels`.
 #[derive(Debug, Args)]
 #[command(after_help = KERNELS_AFTER)]
 pub(crate) struct KernelsArgs {
@@ -179,7 +181,6 @@ pub(crate) struct KernelsArgs {
     pub(crate) quiet: bool,
 }
 
-/// `linerate stages`.
 #[derive(Debug, Args)]
 pub(crate) struct StagesArgs {
     /// Only this kind
@@ -189,7 +190,6 @@ pub(crate) struct StagesArgs {
     pub(crate) json: bool,
 }
 
-/// `linerate schema`.
 #[derive(Debug, Args)]
 pub(crate) struct SchemaArgs {
     /// Which format
@@ -289,6 +289,18 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_help_of_a_command_begins_as_the_list_of_commands_says() {
+        let mut built = Cli::command();
+        built.build();
+        for listed in Cli::command().get_subcommands() {
+            let command = built.find_subcommand(listed.get_name()).expect("it is listed");
+            let about = |command: &clap::Command| command.get_about().map(ToString::to_string);
+            assert!(about(listed).is_some_and(|text| text.len() > 20), "{}", listed.get_name());
+            assert_eq!(about(command), about(listed));
+        }
     }
 
     #[test]

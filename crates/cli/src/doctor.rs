@@ -21,7 +21,6 @@ Examples:
 
 Exit status 0, whatever is found.";
 
-/// `linerate doctor`.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct DoctorArgs {

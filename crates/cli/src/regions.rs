@@ -15,7 +15,6 @@ where:
   LINERATE_REGIONS=regions.json LINERATE_REGIONS_EVENTS=instructions,cycles ./program
   linerate regions regions.json";
 
-/// `linerate regions`.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct RegionsArgs {

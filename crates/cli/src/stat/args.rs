@@ -41,7 +41,6 @@ ended, or goes to the file of --output. Exit status: the command's own (with --r
 that is not 0), or 128 + n when signal n killed it; 127 not found, 126 not executable, 125 stat itself failed; 1 the command ended well and
 there is a regression against --baseline.";
 
-/// `linerate stat`.
 #[derive(Debug, Args)]
 #[command(
     after_help = AFTER,
