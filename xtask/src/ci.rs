@@ -258,6 +258,7 @@ fn oldest_compiler_of_base_crates() -> Outcome {
         ["-p", "linerate-linux"],
         ["-p", "linerate-machine"],
         ["-p", "linerate-counters"],
+        ["-p", "linerate-regions"],
     ];
     match lab::compiler::installed() {
         Some(compiler) => {

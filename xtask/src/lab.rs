@@ -12,7 +12,8 @@ mod packages;
 use crate::ci::Outcome;
 use crate::command::{root, say};
 use crate::fetch::{TAG, write};
-use guest::{Guest, Question};
+use guest::Guest;
+pub(crate) use guest::{Answer, Question};
 use packages::{Package, Packages};
 use std::path::PathBuf;
 
@@ -172,12 +173,28 @@ impl Ready {
     }
 }
 
-/// Runs the checks in the guest of this name, or `command` alone where there is one.
-pub(crate) fn run(name: &str, command: Option<&str>) -> Result<(), String> {
-    let guest = GUESTS.iter().find(|guest| guest.name == name).ok_or_else(|| {
+/// The guest of this name.
+fn called(name: &str) -> Result<&'static Guest, String> {
+    GUESTS.iter().find(|guest| guest.name == name).ok_or_else(|| {
         let names = GUESTS.map(|guest| guest.name);
         format!("there is no `{name}`; the lab has {}", names.join(", "))
-    })?;
+    })
+}
+
+/// Asks the guest of this name, where it has been fetched before.
+pub(crate) fn ask(name: &str, plan: &[Question]) -> Result<Vec<Answer>, Obstacle> {
+    let guest = called(name)?;
+    if !cache().join(guest.name).exists() {
+        let why = format!("lab/cache has no {name}; fetch it: cargo xtask lab {name}");
+        return Err(Obstacle::Missing(why));
+    }
+    let ready = Ready::new(guest)?;
+    guest.ask(&ready.prefix, &ready.programs, plan)
+}
+
+/// Runs the checks in the guest of this name, or `command` alone where there is one.
+pub(crate) fn run(name: &str, command: Option<&str>) -> Result<(), String> {
+    let guest = called(name)?;
     let result = Ready::new(guest).and_then(|ready| match command {
         Some(command) => match ready.command(command)? {
             0 => Ok(()),

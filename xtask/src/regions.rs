@@ -2,7 +2,9 @@
 //! What regions cost and how well they agree with counting from outside, written to `docs/results`
 //! by the runs themselves.
 //!
-//! Takes a minute and wants an idle machine: it is not part of CI.
+//! Takes some minutes and wants an idle machine: it is not part of CI.
+
+mod guest;
 
 use crate::command::{cargo, output, program, root};
 use crate::evidence::{bench, build, machine, section};
@@ -31,6 +33,7 @@ pub(crate) fn write() -> Result<(), String> {
     let binary = build()?;
     let example = build_example(&binary)?;
     let edge = bench("linerate-regions", "edge")?;
+    let guest = guest::section()?;
     let mut text = "# A program that measures itself, beside `linerate stat`\n\n\
         Written by `cargo xtask evidence regions`; the method is in [method.md](../method.md).\n\n"
         .to_owned();
@@ -47,6 +50,8 @@ pub(crate) fn write() -> Result<(), String> {
     text += EXPLANATION;
     text += &sections;
     text += &section("cargo bench -p linerate-regions --bench edge", &edge);
+    text += &guest;
+    let text = text.trim_end().to_owned() + "\n";
     fs::write(root().join(RESULT), text).map_err(|error| format!("{RESULT}: {error}"))?;
     println!("{RESULT}");
     Ok(())
@@ -89,11 +94,14 @@ impl Run {
         command.args(workload);
         command.env("LINERATE_REGIONS", &inside).env("LINERATE_REGIONS_EVENTS", EVENTS.join(","));
         output(command)?;
-        let record = read(&outside)?;
+        Self::of(read(&outside)?, read(&inside)?)
+    }
+
+    /// From the records of both sides.
+    fn of(record: Record, inside: Record) -> Result<Self, String> {
         let Body::Stat(outside) = record.body.clone() else {
-            return Err("linerate stat wrote another record".to_owned());
+            return Err("stat wrote another record".to_owned());
         };
-        let inside = read(&inside)?;
         let ticks_per_second = inside.provenance.ticks_per_second;
         match inside.body {
             Body::Regions(inside) => {

@@ -150,11 +150,12 @@ impl Thread {
             self.log.lose_counters();
         }
         let Ok(mut open) = self.open.try_borrow_mut() else { return };
-        if !open.frames.iter().rev().any(|frame| frame.serial == serial) {
+        let Open { places, frames, .. } = &mut *open;
+        let Some(outermost) = frames.iter().rposition(|frame| frame.serial == serial) else {
             return;
-        }
-        while let Some(frame) = open.frames.pop_if(|frame| frame.serial >= serial) {
-            let node = &open.places[frame.place].node;
+        };
+        for frame in frames.drain(outermost..) {
+            let node = &places[frame.place].node;
             let events = self.counters.outcomes().len();
             let differences = counts.iter().zip(&frame.counts).take(events);
             // Unserialised reads on two processors may be out by some ticks.

@@ -34,7 +34,7 @@ const COMPILER: [Package; 4] = [
 ];
 
 /// Programs in the probe's workspace: those that run in guests.
-const PROGRAMS: [&str; 2] = ["linerate-probe", "known"];
+const PROGRAMS: [&str; 3] = ["linerate-probe", "known", "self_measurement"];
 
 /// The compiler as a command that cargo can call, where it has been unpacked.
 pub(crate) fn installed() -> Option<PathBuf> {

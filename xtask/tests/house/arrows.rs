@@ -45,7 +45,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("xtask", &["record"]),
     ("probe", &["record", "linux", "machine", "counters"]),
-    ("lab/known", &["linux", "counters"]),
+    ("lab/known", &["linux", "counters", "regions"]),
 ];
 
 /// The package in a folder.
