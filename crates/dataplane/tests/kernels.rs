@@ -2,9 +2,11 @@
 //! The share of the kernels in a stage against what is known: how often they are called, with how
 //! many octets, and what a stage that calls more often takes longer.
 //!
-//! These measure; see `time.rs` for how that is made reliable.
+//! These measure; see `common/tries.rs` for how that is made reliable.
 
 mod common;
+#[path = "common/tries.rs"]
+mod tries;
 
 use common::{OPTIONS, kinds, mapping, path, run_on_one, traffic};
 use linerate_dataplane::{Job, Watch, run};
@@ -13,13 +15,8 @@ use linerate_path::model::{RunLength, RunOptions, Sink, StageUse, Value};
 use linerate_record::Figure;
 use linerate_record::kernels::Kernel;
 use linerate_record::run::{KernelUse, RunReport, StageReport};
-use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
-
-const TRIES: usize = 8;
-
-/// All tests here want processor 0: one at a time.
-static PROCESSOR: Mutex<()> = Mutex::new(());
+use tries::{PROCESSOR, some_try};
 
 /// A stage that sums `octets` octets `calls` times per packet and copies them once.
 fn call(name: &str, calls: i64, octets: i64) -> StageUse {
@@ -65,19 +62,6 @@ fn number(figure: &Figure) -> Result<f64, String> {
 
 fn ends(figure: &Figure) -> Result<[f64; 2], String> {
     figure.low.zip(figure.high).map(|(low, high)| [low, high]).ok_or("no interval".to_owned())
-}
-
-/// Holds `check` of some try; otherwise fails with what it said of each.
-fn some_try(check: impl Fn() -> Result<(), String>) {
-    let _processor = PROCESSOR.lock();
-    let mut said = Vec::new();
-    for _ in 0..TRIES {
-        match check() {
-            Ok(()) => return,
-            Err(why) => said.push(why),
-        }
-    }
-    panic!("{}", said.join("\n"));
 }
 
 fn holds(condition: bool, what: impl Fn() -> String) -> Result<(), String> {

@@ -2,40 +2,23 @@
 //! The profile of time against what is known: the wall clock, the scheduler, a given rate, work of
 //! a given size.
 //!
-//! These measure, so they need a processor for themselves for a moment. Each is tried several times
-//! and must hold once; a machine so busy that it never does fails them, rightly.
+//! These measure, so they need a processor for themselves for a moment: see `common/tries.rs`.
 
 mod common;
+#[path = "common/tries.rs"]
+mod tries;
 
 use common::{OPTIONS, mapping, path, run_on_one, stage};
 use linerate_path::model::{Rate, RunLength, RunOptions, Sink};
 use linerate_record::run::{RunReport, StrandReport};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-const TRIES: usize = 8;
-
-/// All tests here want processor 0: one at a time.
-static PROCESSOR: Mutex<()> = Mutex::new(());
+use tries::some_try;
 
 fn timed(seconds: f64, rate: Rate, turns: i64) -> RunReport {
     let mut path = path(vec![stage("spin", "turns", turns)]);
     path.sink = Sink::Null;
     let options = RunOptions { length: RunLength::Seconds(seconds), rate, ..OPTIONS };
     run_on_one(&path, &mapping(&[(1, 1)]), options).expect("runs").report
-}
-
-/// Holds `check` of some try; otherwise fails with what it said of each.
-fn some_try(check: impl Fn() -> Result<(), String>) {
-    let _processor = PROCESSOR.lock();
-    let mut said = Vec::new();
-    for _ in 0..TRIES {
-        match check() {
-            Ok(()) => return,
-            Err(why) => said.push(why),
-        }
-    }
-    panic!("{}", said.join("\n"));
 }
 
 fn within(what: &str, value: f64, expected: f64, tolerance: f64) -> Result<(), String> {
