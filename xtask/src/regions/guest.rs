@@ -92,10 +92,10 @@ by the guest's older compiler; their counts are not those of the program above.
 what `stat` counts before the region is entered and after it is left: the kernel starting the
 program, the program opening its counters and measuring what measuring costs, and writing its
 record. `nothing 0` does all of that and no work, so the last two columns take what `stat` counts
-of it from what it counts of the workload: what then remains differs by what the first visits of
-code and memory cost, and by interrupts of the kernel's clock. The smaller is the cost of entering
-and leaving, which the region subtracts from its own counts and `stat` cannot know: two reads per
-visit, of two visits.
+of it from what it counts of the workload. What then remains is not told apart further: a record of
+one region more, interrupts of the kernel's clock. The smaller is the cost of entering and leaving,
+which the region subtracts from its own counts and `stat` cannot know: two reads per visit, of two
+visits. Context switches are so few that one more makes a large share.
 
 ";
 
