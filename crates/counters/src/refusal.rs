@@ -123,7 +123,22 @@ impl Cause {
     }
 }
 
+/// Begins a fix that takes hardware counters.
+pub(crate) const BY_HARDWARE: &str = "linerate stat --tier hw";
+
 impl Refusal {
+    /// The same, with a fix that takes hardware counters meant for another machine if this one has
+    /// none.
+    pub(crate) fn elsewhere(mut self, facts: &Facts) -> Self {
+        let is_missing = facts.core_units.is_empty();
+        if let Some(fix) = self.fix.as_mut().filter(|fix| fix.starts_with(BY_HARDWARE)) {
+            if is_missing {
+                *fix = format!("# on a machine with counters: {fix}");
+            }
+        }
+        self
+    }
+
     fn new(cause: Cause, sentence: impl Into<String>, fix: impl Into<String>) -> Self {
         Self { cause, sentence: sentence.into(), fix: Some(fix.into()) }
     }
@@ -202,15 +217,6 @@ pub fn no_valgrind(facts: &Facts) -> Option<Refusal> {
     };
     let sentence = "there is no Valgrind in PATH, which simulates instructions and caches";
     Some(Refusal::new(Cause::NoValgrind, sentence, fix))
-}
-
-/// Why the simulator does not count `event`, in `reason`'s words.
-pub fn not_simulated(event: &str, reason: &str) -> Refusal {
-    Refusal::new(
-        Cause::NotSimulated,
-        format!("Valgrind does not simulate `{event}`: {reason}"),
-        format!("linerate stat --tier hw -e {event} -- COMMAND  # on a machine with counters"),
-    )
 }
 
 /// Why the table of this processor has no `event`, in `reason`'s words.

@@ -5,6 +5,7 @@
 //! Left out: judging it ([`refusal`](crate::refusal), [`doctor`](crate::doctor)), and anything that
 //! takes trying ([`Opener`](crate::opener::Opener)).
 
+use linerate_linux::perf::{HARDWARE, HW_CACHE, RAW};
 use linerate_machine::{Platform, Root, platform};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -41,6 +42,50 @@ impl Surroundings {
     /// What was found. The first call takes some 0.3 ms.
     pub fn facts(&self) -> &Facts {
         self.facts.get_or_init(|| Facts::read(&self.root))
+    }
+
+    /// Who runs the process or thread `id` and who runs this one, where they are not the same;
+    /// `None` also where the kernel does not tell. Read at every call.
+    pub(crate) fn stranger(&self, id: u32) -> Option<Stranger> {
+        let files = Root::new(&self.root);
+        let runs = |who: &str| Credentials::read(&files.text(&format!("proc/{who}/status"))?);
+        let (theirs, own) = (runs(&id.to_string())?, runs("self")?);
+        // ptrace(2), "Ptrace access mode checking", with PTRACE_MODE_REALCREDS: the real numbers of
+        // the caller are to be all those of the target.
+        let differs = |kind, theirs: [u32; 3], [own, ..]: [u32; 3]| {
+            let theirs = theirs.into_iter().find(|id| *id != own)?;
+            Some(Stranger { kind, theirs, own })
+        };
+        differs("user", theirs.users, own.users)
+            .or_else(|| differs("group", theirs.groups, own.groups))
+    }
+}
+
+/// Whose a process is that is not ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stranger {
+    /// What differs: `user` or `group`.
+    pub(crate) kind: &'static str,
+    /// Its number for the process.
+    pub(crate) theirs: u32,
+    /// Its number for us.
+    pub(crate) own: u32,
+}
+
+/// The real, effective and saved numbers of a process, as its file `status` tells them.
+struct Credentials {
+    users: [u32; 3],
+    groups: [u32; 3],
+}
+
+impl Credentials {
+    fn read(status: &str) -> Option<Self> {
+        let numbers = |key: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(key))?;
+            let mut numbers = line.split_ascii_whitespace().map_while(|id| id.parse().ok());
+            Some([numbers.next()?, numbers.next()?, numbers.next()?])
+        };
+        Some(Self { users: numbers("Uid:")?, groups: numbers("Gid:")? })
     }
 }
 
@@ -155,17 +200,27 @@ impl Facts {
 
     /// Whether a capability allows to look into processes of others.
     pub fn may_trace_others(&self) -> bool {
-        !self.is_in_user_namespace && (self.has(CAP_SYS_PTRACE) || self.may_count_everything())
+        !self.is_in_user_namespace && self.may_trace_in_namespace()
+    }
+
+    /// The same for processes of this user namespace.
+    pub(crate) fn may_trace_in_namespace(&self) -> bool {
+        self.has(CAP_SYS_PTRACE) || self.may_count_everything()
     }
 
     fn has(&self, capability: u32) -> bool {
         self.capabilities.is_some_and(|set| set >> capability & 1 == 1)
     }
 
-    /// The unit with this number, if it is one of several: then its events happen on some CPUs
-    /// only.
+    /// The unit that counts selectors of this kind, if it is one of several: then their events
+    /// happen on some CPUs only.
+    ///
+    /// Generalised events go to the unit of raw ones, where there is one (`perf_init_event` in
+    /// kernel/events/core.c): `cpu_core` on hybrid x86. On ARM no unit has that number, and the
+    /// kernel takes the first that accepts, which is not known here.
     pub fn hybrid_unit(&self, kind: u32) -> Option<&CoreUnit> {
         let is_hybrid = self.core_units.len() > 1;
+        let kind = if matches!(kind, HARDWARE | HW_CACHE) { RAW } else { kind };
         self.core_units.iter().find(|unit| is_hybrid && unit.kind == kind)
     }
 
@@ -356,8 +411,46 @@ mod tests {
         assert_eq!(facts.core_units[0].cpus, None);
         assert_eq!(facts.hybrid_unit(9).unwrap().cpus, Some(vec![4, 5]));
         assert_eq!(facts.hybrid_unit(1), None);
+        // Which of them takes a generalised event, nobody says.
+        assert_eq!(facts.hybrid_unit(HARDWARE), None);
         let setting = "kernel.perf_user_access".to_owned();
         assert_eq!(facts.user_access, Some(UserAccess { is_on: false, setting }));
+    }
+
+    #[test]
+    fn generalised_events_of_hybrid_x86_belong_to_the_unit_of_raw_ones() {
+        let root = Root::new(&[
+            ("sys/bus/event_source/devices/cpu_core/type", "4\n"),
+            ("sys/bus/event_source/devices/cpu_core/cpus", "0-7\n"),
+            ("sys/bus/event_source/devices/cpu_atom/type", "10\n"),
+            ("sys/bus/event_source/devices/cpu_atom/cpus", "8-15\n"),
+        ]);
+        let facts = root.facts();
+        for kind in [HARDWARE, HW_CACHE, RAW] {
+            assert_eq!(facts.hybrid_unit(kind).unwrap().name, "cpu_core");
+        }
+        assert_eq!(facts.hybrid_unit(10).unwrap().name, "cpu_atom");
+    }
+
+    #[test]
+    fn a_stranger_runs_as_another_user_or_group() {
+        let status =
+            |users: &str, groups: &str| format!("Name:\tx\nUid:\t{users}\nGid:\t{groups}\n");
+        let (nobody, own) = ("65534\t65534\t65534\t65534", status("65534 0 0 0", "65534 1 1 1"));
+        let root = Root::new(&[
+            ("proc/self/status", &own),
+            ("proc/1/status", &status("0\t0\t0\t0", "0\t0\t0\t0")),
+            ("proc/2/status", &status(nobody, nobody)),
+            // Set on execution: ssh-agent is so.
+            ("proc/3/status", &status(nobody, "65534 101 101 101")),
+            ("proc/4/status", &status("65534 65534", "x")),
+        ]);
+        let around = Surroundings::from(root.0.path());
+        let of_root = Stranger { kind: "user", theirs: 0, own: 65534 };
+        assert_eq!(around.stranger(1), Some(of_root));
+        assert_eq!(around.stranger(2), None);
+        assert_eq!(around.stranger(3), Some(Stranger { kind: "group", theirs: 101, own: 65534 }));
+        assert_eq!((around.stranger(4), around.stranger(5)), (None, None));
     }
 
     #[test]
@@ -369,6 +462,7 @@ mod tests {
         let facts = root.facts();
         assert!(facts.is_in_user_namespace && facts.has_seccomp_filter == Some(true));
         assert!(!facts.may_count_everything() && !facts.may_trace_others());
+        assert!(facts.may_trace_in_namespace());
     }
 
     fn tree(files: &[(&str, &str)]) -> DeviceTree {

@@ -6,9 +6,10 @@
 //!
 //! ```text
 //! ENOSYS                 a filter that pretends, or no perf events
-//! EPERM, EACCES          a filter (EPERM); the paranoid level, where it forbids this; a process of
-//!                        somebody else's (EACCES); else a security module. But where no unit
-//!                        counts for the cores, that: rights would not help
+//! EPERM, EACCES          a filter (EPERM); a process that runs as somebody else (EACCES); the
+//!                        paranoid level, where it forbids this; a process that is closed to us
+//!                        for other reasons; else a security module. But where no unit counts
+//!                        for the cores, that: rights would not help
 //! ESRCH                  no such process         EMFILE, ENFILE   no descriptors
 //! EBUSY                  held by somebody alone
 //! EINVAL, E2BIG, ENOSPC  in a group: it is full
@@ -19,7 +20,7 @@
 
 use super::{Cause, Refusal, lower_paranoid, pmu};
 use crate::event::{Class, Event};
-use crate::surroundings::{CoreUnit, Facts, Surroundings};
+use crate::surroundings::{CoreUnit, Facts, Stranger, Surroundings};
 use linerate_linux::errno;
 use linerate_linux::perf::{OpenError, RAW, Request, Target};
 use linerate_machine::{format_cpu_list, name_cpus};
@@ -51,7 +52,7 @@ pub fn explain(error: OpenError, attempt: &Attempt<'_>, around: &Surroundings) -
     }
     match error.errno {
         errno::ENOSYS => no_such_call(facts),
-        errno::EPERM | errno::EACCES => forbidden(error, attempt, facts),
+        errno::EPERM | errno::EACCES => forbidden(error, attempt, around),
         errno::ESRCH => target_gone(attempt.target),
         errno::EMFILE | errno::ENFILE => no_descriptors(error),
         errno::EBUSY => Refusal::new(
@@ -91,12 +92,17 @@ fn seccomp() -> Refusal {
     )
 }
 
-fn forbidden(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> Refusal {
+fn forbidden(error: OpenError, attempt: &Attempt<'_>, around: &Surroundings) -> Refusal {
+    let facts = around.facts();
     let has_filter = facts.has_seccomp_filter == Some(true);
     // The kernel's own answer to a level that is too high is EACCES (perf_allow_kernel and its like
     // in include/linux/perf_event.h), and lowering it does not help against a filter.
     if has_filter && error.errno == errno::EPERM {
         return seccomp();
+    }
+    // Before the level: the kernel looks at that first, but lowering it opens no such process.
+    if let Some(refusal) = of_somebody_else(attempt.target, around) {
+        return refusal;
     }
     if let Some(limit) = paranoid_limit(attempt, facts) {
         return paranoid(limit, attempt, facts);
@@ -105,7 +111,7 @@ fn forbidden(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> Refusal 
         Target::Thread(id) if !facts.may_trace_others() => Refusal::new(
             Cause::MissingCapability,
             format!("process {id} is not ours to look into, and CAP_SYS_PTRACE is missing"),
-            "sudo setcap cap_perfmon,cap_sys_ptrace=ep \"$(command -v linerate)\"",
+            TRACE,
         ),
         _ if !facts.may_count_everything() && facts.capabilities.is_some() => Refusal::new(
             Cause::MissingCapability,
@@ -115,6 +121,29 @@ fn forbidden(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> Refusal 
         _ if has_filter => seccomp(),
         _ => other(error, attempt),
     }
+}
+
+/// What lifts all limits to counting processes.
+const TRACE: &str = "sudo setcap cap_perfmon,cap_sys_ptrace=ep \"$(command -v linerate)\"";
+
+/// Why not, if the target runs as somebody else and no right goes beyond that.
+fn of_somebody_else(target: Target, around: &Surroundings) -> Option<Refusal> {
+    let Target::Thread(id) = target else { return None };
+    if around.facts().may_trace_in_namespace() {
+        return None;
+    }
+    let Stranger { kind, theirs, own } = around.stranger(id)?;
+    let sentence = format!(
+        "process {id} runs as {kind} {theirs} and this one as {own}, and CAP_SYS_PTRACE, which \
+         allows to look into it, is missing"
+    );
+    let fix = match kind {
+        "user" => {
+            format!("{TRACE}  # or as its user: sudo -u '#{theirs}' linerate stat --pid {id}")
+        }
+        _ => TRACE.to_owned(),
+    };
+    Some(Refusal::new(Cause::MissingCapability, sentence, fix))
 }
 
 /// The highest level of `kernel.perf_event_paranoid` that allows this attempt, if the level is

@@ -4,12 +4,16 @@
 use super::*;
 use crate::event::Class;
 use crate::opener::Opener;
+use crate::sim::{Geometry, native};
 use crate::surroundings::{CoreUnit, DeviceTree, Installer, UserAccess};
 use linerate_linux::errno::*;
-use linerate_linux::perf::{self, HARDWARE, OpenError, RAW, Request, SOFTWARE, Selector, Target};
+use linerate_linux::perf::{
+    self, HARDWARE, HW_CACHE, OpenError, RAW, Request, SOFTWARE, Selector, Target,
+};
 use linerate_machine::Platform;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
+use tempfile::TempDir;
 
 /// A kernel that refuses everything with one number.
 struct Refusing(i32);
@@ -110,6 +114,10 @@ impl Case {
 
     /// What is said when the kernel answers `errno`.
     fn refused(&self, errno: i32, facts: Facts) -> Refusal {
+        self.refused_in(errno, &Surroundings::of(facts))
+    }
+
+    fn refused_in(&self, errno: i32, around: &Surroundings) -> Refusal {
         let error = Refusing(errno).open(&self.request, self.target, None).unwrap_err();
         let attempt = Attempt {
             event: &self.event,
@@ -118,8 +126,35 @@ impl Case {
             group_len: self.group_len,
             is_known_processor: self.is_known,
         };
-        explain(error, &attempt, &Surroundings::of(facts))
+        explain(error, &attempt, around)
     }
+}
+
+/// A machine with counters, at the usual level, where this process is of user `own` and process 7
+/// of user `theirs`, told by files.
+fn beside_process_7(own: &str, theirs: &str, capabilities: &str) -> TempDir {
+    let status = |id: &str| format!("Uid:\t{id}\t{id}\t{id}\t{id}\nGid:\t5\t5\t5\t5\n");
+    let own = format!("{}CapEff:\t{capabilities}\nSeccomp:\t0\n", status(own));
+    let root = tempfile::tempdir().unwrap();
+    for (file, text) in [
+        ("proc/sys/kernel/perf_event_paranoid", "2\n"),
+        ("proc/self/status", &own),
+        ("proc/self/uid_map", "         0          0 4294967295\n"),
+        ("proc/7/status", &status(theirs)),
+        ("sys/bus/event_source/devices/cpu/type", "4\n"),
+    ] {
+        let file = root.path().join(file);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    }
+    root
+}
+
+/// What is said of the CPU time of process 7.
+fn process_7(own: &str, theirs: &str, capabilities: &str) -> Refusal {
+    let root = beside_process_7(own, theirs, capabilities);
+    let case = Case::of(task_clock()).on(Target::Thread(7));
+    case.refused_in(EACCES, &Surroundings::from(root.path()))
 }
 
 /// The tree of a QEMU board with a Cortex-A7: a node without content.
@@ -165,8 +200,15 @@ fn of_rights() -> Vec<(Cause, Refusal)> {
         (Cause::Seccomp, cycles().refused(ENOSYS, filtered())),
         (Cause::MissingCapability, cycles().on(Target::Thread(77)).refused(EACCES, open())),
         (Cause::MissingCapability, cycles().refused(EPERM, open())),
+        (Cause::MissingCapability, process_7("1000", "0", "0")),
         (Cause::Other, cycles().refused(EACCES, root())),
     ]
+}
+
+/// What the simulator says of an event it has not.
+fn not_simulated(facts: Facts) -> Refusal {
+    let geometry = Geometry::parse("cortex_a7").unwrap();
+    native("dtlb_misses", &geometry).unwrap_err().elsewhere(&facts)
 }
 
 /// Refusals of one event among others that may be counted.
@@ -193,7 +235,8 @@ fn of_events() -> Vec<(Cause, Refusal)> {
         (Cause::NeverScheduled, never(root())),
         (Cause::WatchdogHoldsCounter, never(Facts { is_watchdog_on: true, ..root() })),
         (Cause::NotInTable, not_in_table("branch_misses", "arm1176", "it has no such event")),
-        (Cause::NotSimulated, not_simulated("dtlb_misses", "it has no TLB")),
+        (Cause::NotSimulated, not_simulated(root())),
+        (Cause::NotSimulated, not_simulated(guest("KVM"))),
     ]
 }
 
@@ -271,12 +314,39 @@ fn every_fix_is_a_line_for_a_shell() {
         assert!(checked.status.success(), "{fix}: {checked:?}");
         let command = fix.split("  # ").next().unwrap();
         let ends = command.replace("; ", "\n").replace(" | ", "\n").replace(" && ", "\n");
-        for part in ends.lines() {
+        for part in ends.lines().filter(|part| !part.starts_with('#')) {
             let first = part.split_whitespace().next().unwrap();
             let others = ["tail", "tee", "${EDITOR:-vi}"];
             assert!(PROGRAMS.contains(&first) || others.contains(&first), "{first}: {fix}");
         }
     }
+}
+
+/// The kernel says EACCES to both, and lowering the level would not open a stranger's process.
+#[test]
+fn a_process_of_somebody_else_is_no_matter_of_the_level() {
+    let refusal = process_7("1000", "0", "0");
+    assert_eq!(refusal.cause, Cause::MissingCapability);
+    assert!(refusal.sentence.starts_with("process 7 runs as user 0 and this one as 1000"));
+    let fix = refusal.fix.unwrap();
+    assert!(fix.starts_with("sudo setcap cap_perfmon,cap_sys_ptrace=ep "), "{fix}");
+    assert!(fix.ends_with("sudo -u '#0' linerate stat --pid 7"), "{fix}");
+    assert_eq!(process_7("1000", "1000", "0").cause, Cause::Paranoid);
+    const SYS_PTRACE: &str = "80000";
+    assert_eq!(process_7("1000", "0", SYS_PTRACE).cause, Cause::Paranoid);
+}
+
+#[test]
+fn generalised_events_of_hybrid_cores_are_told_from_missing_ones() {
+    let l1d = event("l1d_misses", Class::Hardware, Selector::new(HW_CACHE, 0x1_0000));
+    for event in [cycles(), l1d] {
+        let name = event.name.clone();
+        let refusal = Case::of(event).on(Target::Cpu(9)).refused(ENOENT, hybrid());
+        assert_eq!(refusal.cause, Cause::HybridCores, "{refusal:?}");
+        assert_eq!(refusal.fix.unwrap(), format!("linerate stat --cpu 0-7 -e {name}"));
+    }
+    let refusal = never_scheduled(&cycles(), &Surroundings::of(hybrid()));
+    assert_eq!(refusal.cause, Cause::HybridCores);
 }
 
 #[test]
@@ -295,6 +365,18 @@ fn a_level_is_lowered_no_further_than_needed() {
     let fix = both.refused(EACCES, container).fix.unwrap();
     let on_host = "sudo sysctl kernel.perf_event_paranoid=1";
     assert_eq!(fix, format!("{SIMULATE}  # or on the host: {on_host}"));
+}
+
+#[test]
+fn counters_that_are_not_here_are_looked_for_elsewhere() {
+    let command = "linerate stat --tier hw -e dtlb_misses -- COMMAND";
+    assert_eq!(not_simulated(root()).fix.unwrap(), command);
+    let there = not_simulated(guest("KVM")).fix.unwrap();
+    assert_eq!(there, format!("# on a machine with counters: {command}"));
+    // What the simulator itself does instead, it does here.
+    let geometry = Geometry::parse("cortex_a7").unwrap();
+    let fetches = native("l1i_accesses", &geometry).unwrap_err();
+    assert_eq!(fetches.clone().elsewhere(&guest("KVM")), fetches);
 }
 
 #[test]

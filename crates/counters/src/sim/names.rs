@@ -2,7 +2,7 @@
 //! Portable names of events in terms of what the simulator counts.
 
 use super::geometry::{Geometry, LastLevel};
-use crate::refusal::{Cause, Refusal};
+use crate::refusal::{BY_HARDWARE, Cause, Refusal};
 
 /// What callgrind counts with caches and branches simulated. Reads (`r`) and writes (`w`) of data
 /// (`D`) and instructions (`I`), misses (`m`) of the first (`1`) and last (`L`) level; branches
@@ -38,7 +38,7 @@ pub fn native(name: &str, geometry: &Geometry) -> Result<&'static str, Refusal> 
 
 fn refusal(name: &str, last_level: LastLevel) -> Refusal {
     let of = |part: &str| name.contains(part);
-    let by_hardware = Some(format!("linerate stat --tier hw -e {name} -- COMMAND"));
+    let by_hardware = Some(format!("{BY_HARDWARE} -e {name} -- COMMAND"));
     let (why, fix) = match name {
         "ll_accesses" | "ll_misses" => ("these caches have no last level beyond the first", None),
         "l2_accesses" | "l2_misses" if last_level == LastLevel::None => {

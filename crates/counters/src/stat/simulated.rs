@@ -14,22 +14,23 @@ use linerate_record::{Tier, Warning};
 use std::ffi::OsString;
 
 /// The simulator, with the caches that were asked for.
-pub(super) struct Simulator {
+pub(super) struct Simulator<'a> {
     sim: Sim,
+    around: &'a Surroundings,
     /// The caches.
     pub(super) geometry: Geometry,
 }
 
-impl Simulator {
+impl<'a> Simulator<'a> {
     /// Finds the simulator and reads which caches were asked for.
-    pub(super) fn of(caches: Option<&str>, around: &Surroundings) -> Result<Self, StatError> {
+    pub(super) fn of(caches: Option<&str>, around: &'a Surroundings) -> Result<Self, StatError> {
         let geometry = caches.map_or_else(Geometry::this_machine, Geometry::parse);
         let geometry =
             geometry.map_err(|error| StatError::BadRequest { reason: error.to_string() })?;
         let sim = Sim::find(around).map_err(|refusal| StatError::NoSimulator {
             reason: super::line("--tier sim", &refusal),
         })?;
-        Ok(Self { sim, geometry })
+        Ok(Self { sim, around, geometry })
     }
 
     /// What was asked for, with the simulator's names.
@@ -43,7 +44,13 @@ impl Simulator {
 
     /// For each event, why the simulator has none.
     pub(super) fn refusals(&self, asked: &Asked) -> Vec<Option<Refusal>> {
-        asked.events.iter().map(|event| native(&event.name, &self.geometry).err()).collect()
+        let refusal = |name: &str| native(name, &self.geometry).err();
+        asked.events.iter().map(|event| Some(self.located(refusal(&event.name)?))).collect()
+    }
+
+    /// With a fix for where there are counters.
+    fn located(&self, refusal: Refusal) -> Refusal {
+        refusal.elsewhere(self.around.facts())
     }
 
     /// Simulates the command once.
@@ -92,7 +99,7 @@ impl Simulator {
                 None => native(&asked.name, &self.geometry).and_then(|_| Err(killed())),
             };
             exact.push(count.as_ref().ok().copied());
-            refusals.push(count.err());
+            refusals.push(count.err().map(|refusal| self.located(refusal)));
         }
         let tiers = vec![Tier::Sim; exact.len()];
         let run = Run {
