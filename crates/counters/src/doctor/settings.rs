@@ -117,10 +117,19 @@ fn filter(facts: &Facts) -> Observation {
 }
 
 fn software(trial: &Trial) -> Observation {
-    match &trial.software {
-        Ok(()) => COUNTERS.good("software_events", "counted", "the kernel counts its own events"),
-        Err(refusal) => {
-            COUNTERS.missing("software_events", "refused", &refusal.sentence, refusal.fix.clone())
+    const NAME: &str = "software_events";
+    match (&trial.software, &trial.software_both) {
+        (Ok(()), Ok(())) => COUNTERS.good(NAME, "counted", "the kernel counts its own events"),
+        (Ok(()), Err(refusal)) => {
+            let sentence = format!(
+                "clocks and page faults are counted; what happens in the kernel alone, as \
+                 migrations and tracepoints do, is not: {}",
+                refusal.sentence
+            );
+            COUNTERS.advice(NAME, "in part", &sentence, refusal.fix.clone())
+        }
+        (Err(refusal), _) => {
+            COUNTERS.missing(NAME, "refused", &refusal.sentence, refusal.fix.clone())
         }
     }
 }

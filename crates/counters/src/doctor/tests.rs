@@ -11,6 +11,7 @@ use linerate_machine::Platform;
 use linerate_record::Scalar;
 use linerate_record::doctor::{Observation, TierState};
 use std::collections::BTreeSet;
+use tiers::count_at_once;
 
 const TASK_CLOCK: Selector = Selector::new(SOFTWARE, 1);
 /// Counts nothing on processors that do all instructions themselves.
@@ -94,6 +95,40 @@ fn a_machine_with_counters_has_all_tiers_but_the_simulator() {
     assert_eq!(tier(&report, Tier::Sim).cause.as_deref(), Some("no_valgrind"));
     // Software events have no counter to read.
     assert_eq!(about(&report, "user_access").value.as_deref(), Some("no"));
+}
+
+/// The kernel opens groups that want the counter of its watchdog, too; they never count.
+#[test]
+fn a_counter_that_the_watchdog_holds_is_not_there() {
+    let Some(_) = found(&Made::with(1, |_| None), usual()) else { return };
+    for (counters, held) in [(6, 0), (6, 1), (1, 1)] {
+        let tried = std::cell::RefCell::new(Vec::new());
+        let counts = |group: &[perf::Event]| {
+            tried.borrow_mut().push(group.len());
+            group.len() <= counters - held
+        };
+        let instructions = Request::new(Selector::new(HARDWARE, 1));
+        let at_once = count_at_once(&Made::with(counters, |_| None), &instructions, counts);
+        assert_eq!(at_once, counters - held);
+        // From all that open down to what counts, and no further.
+        let expected: Vec<usize> = (at_once.max(1)..=counters).rev().collect();
+        assert_eq!(tried.into_inner(), expected);
+    }
+}
+
+/// The level forbids kernel mode to software events as to others.
+#[test]
+fn software_events_of_user_mode_alone_are_said_to_be_part() {
+    let refuses = |request: &Request| (!request.exclude_kernel).then_some(EACCES);
+    let Some(report) = found(&Made::with(4, refuses), usual()) else { return };
+    let software = about(&report, "software_events");
+    assert_eq!((software.value.as_deref(), software.verdict), (Some("in part"), Verdict::Advice));
+    assert!(software.sentence.contains("migrations"), "{software:?}");
+    assert_eq!(software.fix.as_deref(), Some("sudo sysctl kernel.perf_event_paranoid=1"));
+    let sw = tier(&report, Tier::Sw);
+    assert!(sw.works && sw.sentence.starts_with("clocks and faults of user mode"), "{sw:?}");
+    let Some(report) = found(&Made::with(4, |_| None), usual()) else { return };
+    assert_eq!(about(&report, "software_events").value.as_deref(), Some("counted"));
 }
 
 #[test]

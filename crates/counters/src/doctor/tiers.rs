@@ -21,6 +21,8 @@ pub(super) struct Trial {
     pub(super) user: Result<(), Refusal>,
     /// CPU time by the kernel's own count.
     pub(super) software: Result<(), Refusal>,
+    /// The same with kernel mode, which events that happen in the kernel alone take.
+    pub(super) software_both: Result<(), Refusal>,
     /// The version of Valgrind.
     pub(super) valgrind: Result<String, Refusal>,
     /// How many hardware events count at once; `None` if none does.
@@ -50,12 +52,14 @@ impl Trial {
             (_, Ok(())) => Some(user_only),
             _ => None,
         };
+        let (software, software_both) = probe.count_software();
         Self {
             both,
             user,
-            software: probe.count_software(),
+            software,
+            software_both,
             valgrind: valgrind.answer(),
-            at_once: granted.map(|request| probe.count_at_once(&request)),
+            at_once: granted.map(|request| count_at_once(opener, &request, gets_counters)),
             reads_counters: granted.map(|request| probe.reads_counters(&request)),
         }
     }
@@ -82,12 +86,17 @@ impl Trial {
 
     /// The timestamp counter is always there, so the tier works in part even without events.
     fn software_state(&self) -> TierState {
-        match &self.software {
-            Ok(()) => works(
+        match (&self.software, &self.software_both) {
+            (Ok(()), Ok(())) => works(
                 Tier::Sw,
                 "events the kernel counts itself, tracepoints, the timestamp counter",
             ),
-            Err(refusal) => {
+            (Ok(()), Err(refusal)) => {
+                let sentence = "clocks and faults of user mode by the kernel, the timestamp \
+                                counter";
+                TierState { fix: refusal.fix.clone(), ..works(Tier::Sw, sentence) }
+            }
+            (Err(refusal), _) => {
                 let sentence = format!("the timestamp counter alone: {}", refusal.sentence);
                 TierState { fix: refusal.fix.clone(), ..works(Tier::Sw, &sentence) }
             }
@@ -187,12 +196,13 @@ impl Probe<'_> {
         if count < LEAST { Err(self.counts_too_little(event, count)) } else { Ok(()) }
     }
 
-    /// CPU time, of both modes or of one: the limits to kernel mode hold for it too.
-    fn count_software(&self) -> Result<(), Refusal> {
+    /// CPU time, of both modes or of one, and of both: the limits to kernel mode hold for it too.
+    fn count_software(&self) -> (Result<(), Refusal>, Result<(), Refusal>) {
         let task_clock = event("task_clock_ns", Class::Software, SOFTWARE, 1);
         let both = Request::new(task_clock.selector);
         let user_only = Request { exclude_kernel: true, ..both };
-        self.count(&task_clock, &both).or_else(|_| self.count(&task_clock, &user_only))
+        let tried = self.count(&task_clock, &both);
+        (tried.clone().or_else(|_| self.count(&task_clock, &user_only)), tried)
     }
 
     /// An event that opens and does not count: emulators do that, and drivers for other cores.
@@ -208,26 +218,6 @@ impl Probe<'_> {
         }
     }
 
-    /// How many events count in one group: cycles, for which some processors have a counter of their
-    /// own, and then as many of this one as there is room for. The kernel takes as many as the
-    /// processor has counters for, also where its watchdog holds one, so the group has to count.
-    fn count_at_once(&self, request: &Request) -> usize {
-        let cycles = Request { selector: Selector::new(HARDWARE, 0), ..*request };
-        let leader = self.opener.open(&cycles, Target::CurrentThread, None);
-        let mut group: Vec<perf::Event> = leader.into_iter().collect();
-        while group.len() < AT_ONCE_MAX {
-            let request = Request { disabled: group.is_empty(), ..*request };
-            match self.opener.open(&request, Target::CurrentThread, group.first()) {
-                Ok(event) => group.push(event),
-                Err(_) => break,
-            }
-        }
-        while group.first().is_some_and(|leader| !gets_counters(leader)) {
-            group.pop();
-        }
-        group.len()
-    }
-
     /// Whether the kernel lets this program read a running counter without a system call.
     fn reads_counters(&self, request: &Request) -> bool {
         let request = Request { disabled: false, ..*request };
@@ -238,9 +228,35 @@ impl Probe<'_> {
     }
 }
 
+/// How many events count in one group: cycles, for which some processors have a counter of their
+/// own, and then as many of this one as there is room for. The kernel takes as many as the
+/// processor has counters for, also where its watchdog holds one, so the group has to count, as
+/// `counts` tells.
+pub(super) fn count_at_once(
+    opener: &dyn Opener,
+    request: &Request,
+    counts: impl Fn(&[perf::Event]) -> bool,
+) -> usize {
+    let cycles = Request { selector: Selector::new(HARDWARE, 0), ..*request };
+    let leader = opener.open(&cycles, Target::CurrentThread, None);
+    let mut group: Vec<perf::Event> = leader.into_iter().collect();
+    while group.len() < AT_ONCE_MAX {
+        let request = Request { disabled: group.is_empty(), ..*request };
+        match opener.open(&request, Target::CurrentThread, group.first()) {
+            Ok(event) => group.push(event),
+            Err(_) => break,
+        }
+    }
+    while !group.is_empty() && !counts(&group) {
+        group.pop();
+    }
+    group.len()
+}
+
 /// Whether a group was on the counters while it should have been.
-fn gets_counters(leader: &perf::Event) -> bool {
-    counted(leader).is_ok_and(|reading| reading.running_ns > 0)
+fn gets_counters(group: &[perf::Event]) -> bool {
+    let reading = group.first().and_then(|leader| counted(leader).ok());
+    reading.is_some_and(|reading| reading.running_ns > 0)
 }
 
 fn counted(event: &perf::Event) -> std::io::Result<Reading> {
