@@ -26,8 +26,8 @@ Results go to stdout, everything else to stderr. Exit status: 0 done, 1 the answ
 /// What to do.
 ///
 /// The arguments of a command are built when it is the one that was asked for, since those of all
-/// take as long as starting a short program. Their structs have no doc comments: these would replace
-/// the help of the command.
+/// take as long as starting a short program. Their structs have no doc comments: these would
+/// replace the help of the command.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum Command {
@@ -145,8 +145,8 @@ pub(crate) struct KernelsArgs {
     /// Only these kernels, separated by commas: checksum, copy, copy_checksum, fill
     #[arg(long, value_name = "KERNELS", value_delimiter = ',', value_parser = kernel)]
     pub(crate) kernel: Vec<Kernel>,
-    /// Only these variants, separated by commas, and the bounds; --list has their names, "selected"
-    /// is what callers get who name none
+    /// Only these variants, separated by commas, and the bounds; --list has their names,
+    /// "selected" is what callers get who name none
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) variant: Vec<String>,
     /// Only these sizes in octets, separated by commas, 1 to 65536, and no mixes of sizes

@@ -65,8 +65,8 @@ impl Bench<'_> {
         Bench { kernels, ..*self }
     }
 
-    /// Runs `mapping` of the path for so many seconds, and tells the share of the kernels and what hardware
-    /// counters show.
+    /// Runs `mapping` of the path for so many seconds, and tells the share of the kernels and what
+    /// hardware counters show.
     pub(crate) fn profile(
         &self,
         mapping: &Mapping,

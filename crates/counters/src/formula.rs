@@ -55,8 +55,8 @@ impl std::error::Error for FormulaError {}
 
 impl Formula {
     /// Reads a formula: `sum = product {(+|-) product}`, `product = factor {(*|/) factor}`,
-    /// `factor = number | name | ( sum )`. Names begin with a letter and go on with letters, digits,
-    /// `_` and `.`; numbers are decimal, without sign or exponent.
+    /// `factor = number | name | ( sum )`. Names begin with a letter and go on with letters,
+    /// digits, `_` and `.`; numbers are decimal, without sign or exponent.
     ///
     /// # Errors
     /// [`FormulaError`] with the place.
@@ -81,8 +81,8 @@ impl Formula {
         names
     }
 
-    /// Its value with the counts that `count` knows. `None` when one is missing, or the result is no
-    /// finite number, as after a division by 0.
+    /// Its value with the counts that `count` knows. `None` when one is missing, or the result is
+    /// no finite number, as after a division by 0.
     pub fn value(&self, count: impl Fn(&str) -> Option<f64>) -> Option<f64> {
         let mut stack = Vec::with_capacity(self.steps.len());
         for step in &self.steps {

@@ -21,9 +21,9 @@
 //! The base is time on the processor, or an event that is always counted. The latter is better if
 //! the event in question comes with it: misses with packets, say.
 //!
-//! **The interval.** The error is that of the sum of `e = y - x * sum(y) / sum(x)`, two of which are
-//! drawn from the `2 K` of each round, without replacement and independently of other rounds. Let
-//! `d` be the difference of the two. That of any two slices of the round has the mean square
+//! **The interval.** The error is that of the sum of `e = y - x * sum(y) / sum(x)`, two of which
+//! are drawn from the `2 K` of each round, without replacement and independently of other rounds.
+//! Let `d` be the difference of the two. That of any two slices of the round has the mean square
 //! `2 S^2`, `S^2` being the variance of its slices, and two of `2 K` add up to something with the
 //! variance `2 (1 - 1/K) S^2` (Cochran, Sampling Techniques, 1977, 2.6). Hence, without bias,
 //!
@@ -33,7 +33,8 @@
 //!
 //! What changes between rounds does not enter: a load with phases gets the narrow interval it
 //! deserves, and one that alternates within a round the wide one. `1/K` is the share of slices that
-//! were seen; what is used is the share of time, which is less if somebody else takes counters away.
+//! were seen; what is used is the share of time, which is less if somebody else takes counters
+//! away.
 //!
 //! With one slice per round, rounds would have to be compared with each other, and what changes
 //! between them would widen the interval. The price is that rounds are twice as long.
@@ -86,7 +87,8 @@ impl Plan {
         self.sets.len() > 1
     }
 
-    /// How long a run must be for scaled counts to get a useful interval; zero where none is scaled.
+    /// How long a run must be for scaled counts to get a useful interval; zero where none is
+    /// scaled.
     pub fn shortest_run(&self) -> Duration {
         if !self.is_rotating() {
             return Duration::ZERO;
@@ -120,8 +122,8 @@ pub struct Slice<'a> {
 /// What was counted from the start to the end of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Whole<'a> {
-    /// The events that are always counted, in the order of [`Plan::always`]; `None` where one could
-    /// not be read.
+    /// The events that are always counted, in the order of [`Plan::always`]; `None` where one
+    /// could not be read.
     pub always: &'a [Option<AlwaysCount>],
     /// All of what counts are scaled by.
     pub base: f64,

@@ -325,10 +325,10 @@ impl Session {
 
     /// How long the target ran, given what all groups show.
     ///
-    /// Two times tell, and neither is ever too long. That of the groups without turns has the moments
-    /// in which no set is on, but the kernel starts the clocks of software events after those of
-    /// hardware events, at every switch to the target. Those of the sets, which are on one after the
-    /// other, lack these moments, and nothing else unless one could not be read.
+    /// Two times tell, and neither is ever too long. That of the groups without turns has the
+    /// moments in which no set is on, but the kernel starts the clocks of software events after
+    /// those of hardware events, at every switch to the target. Those of the sets, which are on
+    /// one after the other, lack these moments, and nothing else unless one could not be read.
     fn enabled_ns(&self, readings: &[Option<Sums>]) -> u64 {
         let of_sets = self.shown.iter().map(|sums| sums.enabled_ns).sum();
         if self.turns.is_none() && !self.is_behind {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The counters of one thread, opened as one group and read as cheaply as this machine allows.
 //!
-//! The group is pinned: it is on the counters whenever its thread runs, or the kernel refuses it. So
-//! counts between two reads are whole, and nothing is scaled. Left out: event sets that take turns
-//! ([`session`](crate::session) has them).
+//! The group is pinned: it is on the counters whenever its thread runs, or the kernel refuses it.
+//! So counts between two reads are whole, and nothing is scaled. Left out: event sets that take
+//! turns ([`session`](crate::session) has them).
 
 use crate::catalog::is_kernel_only;
 use crate::event::{Class, Event};
@@ -313,8 +313,8 @@ mod tests {
         group.outcomes().iter().map(word).collect()
     }
 
-    /// A page that is new to the process, and with it a fault: so much memory at once comes from the
-    /// kernel every time (glibc's mallopt(3) keeps at most 32 MiB for later).
+    /// A page that is new to the process, and with it a fault: so much memory at once comes from
+    /// the kernel every time (glibc's mallopt(3) keeps at most 32 MiB for later).
     fn fault() -> Vec<u8> {
         let mut memory = Vec::with_capacity(40 << 20);
         memory.spare_capacity_mut()[20 << 20].write(1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Scaled counts of loads whose truth is known: intervals hold it as often as they say, and errors
-//! per unit of work stay small. Few runs of each load, so bounds are wide for one load and narrow for
-//! all of them; the example `rotation_coverage` has many runs.
+//! per unit of work stay small. Few runs of each load, so bounds are wide for one load and narrow
+//! for all of them; the example `rotation_coverage` has many runs.
 
 #[path = "../examples/rotation_coverage/simulation.rs"]
 mod simulation;

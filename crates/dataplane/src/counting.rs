@@ -2,9 +2,9 @@
 //! Hardware events of the parts of a strand, counted in some of its turns.
 //!
 //! In a counted turn, picked at random, the strand's counters are read before its first part and
-//! after each. What lies between two reads is one part's, less what a read adds to the counts, which
-//! is measured before the run. So polls that find nothing are never in these counts. A turn that was
-//! interrupted, or that had to wait for room, is left out.
+//! after each. What lies between two reads is one part's, less what a read adds to the counts,
+//! which is measured before the run. So polls that find nothing are never in these counts. A turn
+//! that was interrupted, or that had to wait for room, is left out.
 //!
 //! How often turns are counted depends on what a read costs: see [`TurnCounter::new`].
 //!
@@ -77,8 +77,8 @@ impl std::fmt::Debug for Counting {
 /// Counted turns kept; beyond that every other one is let go, and so on.
 const KEPT: usize = 2_048;
 
-/// Pairs of reads by which the counts of one read are told: their median does not mind a tick of the
-/// kernel's clock.
+/// Pairs of reads by which the counts of one read are told: their median does not mind a tick of
+/// the kernel's clock.
 const PAIRS: usize = 63;
 
 /// The counters of one strand, and what they showed.
@@ -221,8 +221,8 @@ impl TurnCounter {
     }
 }
 
-/// What a read adds to the counts, and how many ticks it takes: medians of what two reads that follow
-/// each other tell apart.
+/// What a read adds to the counts, and how many ticks it takes: medians of what two reads that
+/// follow each other tell apart.
 fn own_cost(group: &ThreadGroup) -> (Counts, u64) {
     let mut pairs: Vec<[Counts; 2]> = vec![[[0; EVENTS_MAX]; 2]; PAIRS];
     let mut read_ticks = Vec::with_capacity(PAIRS);
@@ -264,9 +264,9 @@ impl CountedTurns {
         self.cells(part).map(|cell| cell[0] as f64).collect()
     }
 
-    /// Counts of an event in a part, in the same turns. Where a part adds next to nothing, less than
-    /// reads usually do is as likely as more, so some are negative: cut off at 0, their sum would be
-    /// too high.
+    /// Counts of an event in a part, in the same turns. Where a part adds next to nothing, less
+    /// than reads usually do is as likely as more, so some are negative: cut off at 0, their
+    /// sum would be too high.
     pub(crate) fn counts(&self, part: usize, event: usize) -> Vec<f64> {
         let own = self.own[event] as f64;
         self.cells(part).map(|cell| cell[1 + event] as f64 - own).collect()

@@ -369,8 +369,8 @@ impl<const ON: bool> Meter<ON> {
     }
 
     /// Divides a turn with packets into busy and lost. A turn is interrupted when it takes longer
-    /// than [`AWAY_NS`] beyond [`AWAY_FACTOR`] times the usual and reads of counters; then it counts as the usual, and
-    /// the rest as lost.
+    /// than [`AWAY_NS`] beyond [`AWAY_FACTOR`] times the usual and reads of counters; then it
+    /// counts as the usual, and the rest as lost.
     #[inline]
     fn account_busy(&mut self, now: u64, packets: u64) {
         let waited = std::mem::take(&mut self.waited_in_turn);

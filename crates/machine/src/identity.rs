@@ -51,8 +51,8 @@ pub fn identity() -> Identity {
 }
 
 impl Identity {
-    /// The processor that a /proc/cpuinfo, of whatever machine, is about; `None` where it is none of
-    /// x86, ARM and Power, or does not tell.
+    /// The processor that a /proc/cpuinfo, of whatever machine, is about; `None` where it is none
+    /// of x86, ARM and Power, or does not tell.
     pub fn from_cpuinfo(cpuinfo: &str) -> Option<Self> {
         let cores = arm_cores(cpuinfo);
         if !cores.is_empty() {

@@ -26,7 +26,8 @@ pub struct TierState {
     pub works: bool,
     /// What it gives here, or why it does not work, in a sentence.
     pub sentence: String,
-    /// What keeps it from working, as a word for scripts: `no_virtual_pmu`, ...; `null` if it works.
+    /// What keeps it from working, as a word for scripts: `no_virtual_pmu`, ...; `null` if it
+    /// works.
     pub cause: Option<String>,
     /// The command that would change it; `null` when it works, or nothing would.
     pub fix: Option<String>,

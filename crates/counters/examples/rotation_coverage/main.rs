@@ -6,7 +6,8 @@
 //! cargo run --release -p linerate-counters --example rotation_coverage [RUNS] > docs/results/rotation.md
 //! ```
 //!
-//! Ends with 1 if the intervals of any load hold the truth in less than 90 or more than 99 % of runs.
+//! Ends with 1 if the intervals of any load hold the truth in less than 90 or more than 99 % of
+//! runs.
 
 mod simulation;
 mod tally;

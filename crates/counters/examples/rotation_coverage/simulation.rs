@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Synthetic loads with known totals, counted in turns.
 //!
-//! A load is a sequence of steps of 0.1 ms with packets, instructions and misses. Misses come mostly
-//! with packets, instructions also with idle polling. Everything is drawn from a seed.
+//! A load is a sequence of steps of 0.1 ms with packets, instructions and misses. Misses come
+//! mostly with packets, instructions also with idle polling. Everything is drawn from a seed.
 
 use linerate_counters::rotation::{Counts, Plan, Slice, Slices, Turns, Whole};
 use std::f64::consts::TAU;
@@ -61,8 +61,8 @@ impl Draw<'_> {
         at as f64 / STEPS_PER_MS as f64
     }
 
-    /// About normal: mean 0, standard deviation 1. The sum of four numbers that are even over 0 to 1
-    /// (12 would be the usual way), all out of one draw.
+    /// About normal: mean 0, standard deviation 1. The sum of four numbers that are even over 0 to
+    /// 1 (12 would be the usual way), all out of one draw.
     fn noise(&mut self) -> f64 {
         let bits = self.random.u64(..);
         let sum: u64 = (0..4).map(|i| bits >> (16 * i) & 0xffff).sum();
@@ -101,7 +101,8 @@ impl Draw<'_> {
         self.by_time(|ms| if (ms / period + phase).fract() < share { WORK } else { IDLE });
     }
 
-    /// Work and idle polling in turns, each as long as exponentially distributed about a mean in ms.
+    /// Work and idle polling in turns, each as long as exponentially distributed about a mean in
+    /// ms.
     fn bursts(&mut self, work_ms: f64, idle_ms: f64) {
         let mut works = self.chance(work_ms / (work_ms + idle_ms));
         for _ in 0..self.steps {

@@ -124,9 +124,10 @@ impl Counts {
     }
 
     /// A value computed from the events, with its 95 % interval. `formula` gets one value per event
-    /// asked for, not a number for those that were not counted; it has no side effects and is called
-    /// some times. Both ends of the interval are the value itself where nothing was scaled, and
-    /// infinite where too little was seen. `None` if the formula gives none, or nothing finite.
+    /// asked for, not a number for those that were not counted; it has no side effects and is
+    /// called some times. Both ends of the interval are the value itself where nothing was
+    /// scaled, and infinite where too little was seen. `None` if the formula gives none, or
+    /// nothing finite.
     pub fn derive(&self, formula: impl Fn(&[f64]) -> Option<f64>) -> Option<Estimate> {
         let at = |values: &[f64]| formula(values).filter(|value| value.is_finite());
         let value = at(&self.values)?;

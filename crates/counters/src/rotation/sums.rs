@@ -96,9 +96,9 @@ impl SetSums {
         left
     }
 
-    /// The variance of the sum over all slices of a combination of counts and base, of which a share
-    /// of `duty` was seen: see [`super`]. Slices of rounds that have but one are taken to vary as
-    /// the others do. `None` before a round has both.
+    /// The variance of the sum over all slices of a combination of counts and base, of which a
+    /// share of `duty` was seen: see [`super`]. Slices of rounds that have but one are taken to
+    /// vary as the others do. `None` before a round has both.
     ///
     /// Degrees of freedom: Satterthwaite (1946), from the spread of the groups. There are many only
     /// if all groups say the same; a count that rests on a few slices gets the few that are behind

@@ -125,8 +125,9 @@ impl Groups {
         self.lanes.iter().try_for_each(|lane| lane.groups[group].leader.disable())
     }
 
-    /// Reads a group on all targets. Its counts never fall: while a process that inherited them ends,
-    /// the kernel takes its events apart one by one, and a part of them is nowhere for a moment.
+    /// Reads a group on all targets. Its counts never fall: while a process that inherited them
+    /// ends, the kernel takes its events apart one by one, and a part of them is nowhere for a
+    /// moment.
     pub(super) fn read(&mut self, group: usize) -> io::Result<Sums> {
         let sums = self.add_up(group)?;
         self.most[group].raise(&sums);

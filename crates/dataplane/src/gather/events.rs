@@ -72,8 +72,8 @@ fn ratio(above: &[f64], under: &[f64], unit: &str, tier: Tier, turns: &CountedTu
     Figure::number(unit, never_negative(ratio, base), tier, &method)
 }
 
-/// Counts less what reads add may be below 0 by chance. Of what was never seen there may be some all
-/// the same: not to see any has a probability of 2.5 % if there are 3.7 in as many packets.
+/// Counts less what reads add may be below 0 by chance. Of what was never seen there may be some
+/// all the same: not to see any has a probability of 2.5 % if there are 3.7 in as many packets.
 fn never_negative(ratio: Estimate, base: f64) -> Estimate {
     // Not `f64::max`, which would make 0 of what is not a number.
     let cut = |end: f64| if end < 0.0 { 0.0 } else { end };

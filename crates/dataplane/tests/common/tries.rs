@@ -10,8 +10,8 @@ use std::sync::Mutex;
 
 const TRIES: usize = 8;
 
-/// Others that take more than this share of a processor disturb. The clock of the account has 10 ms,
-/// which is 3 % of the shortest try.
+/// Others that take more than this share of a processor disturb. The clock of the account has 10
+/// ms, which is 3 % of the shortest try.
 const OTHERS_MAX: f64 = 0.1;
 
 /// The tests of a program want processor 0: one at a time.
