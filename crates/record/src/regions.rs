@@ -30,14 +30,14 @@ pub struct RegionReport {
     pub visits: u64,
     /// Units of work that were reported in it; 0 if none were.
     pub units: u64,
-    /// Ticks in it, inner regions included, own cost subtracted.
+    /// Ticks in it, inner regions included, own cost subtracted. Wall time.
     pub ticks: Figure,
     /// The same, without those of inner regions.
     pub own_ticks: Figure,
     /// The counts in it, by the name of the event; own cost subtracted.
     pub events: Vec<RegionEvent>,
     /// What can be said of it; or why nothing can, which is so for regions of less than ten times
-    /// the cost of measuring them.
+    /// the cost of measuring them and what is inside them, and where the thread was away.
     pub verdict: String,
 }
 

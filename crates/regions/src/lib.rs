@@ -30,13 +30,19 @@
 //!
 //! Left out: what a region means, printing (`linerate-report`), starting programs.
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod cost;
 mod ffi;
 mod figures;
 mod regions;
 mod sampler;
+mod stay;
 mod thread;
 mod tree;
+mod verdict;
 
 pub use linerate_counters::thread_group::EVENTS_MAX;
 pub use regions::{DEFAULT_EVENTS, Options, Region, Regions, WriteError};

@@ -2,6 +2,7 @@
 //! The regions of a program: their names, their threads, and the record of them.
 
 use crate::figures;
+use crate::stay::Stay;
 use crate::thread::Thread;
 use crate::tree::Log;
 use linerate_counters::catalog::Catalog;
@@ -10,6 +11,7 @@ use linerate_counters::opener::Kernel;
 use linerate_counters::surroundings::Surroundings;
 use linerate_counters::thread_group::{Machine, ThreadGroup};
 use linerate_machine::provenance::{command_line, provenance};
+use linerate_machine::ticks::ticks_per_second;
 use linerate_record::regions::{RegionReport, RegionsReport};
 use linerate_record::{Body, Record};
 use std::fmt;
@@ -195,17 +197,19 @@ impl Regions {
     }
 
     /// What was found up to now. Threads may be running: see each number of theirs as at most one
-    /// visit out.
+    /// visit out. Takes 20 ms the first time, to learn the rate of the ticks.
     pub fn report(&self) -> RegionsReport {
         let names = lock(&self.shared.names).clone();
         let logs = lock(&self.shared.logs).clone();
         let asked = &self.shared.options.events;
-        let mut report = figures::report(&logs, &names, asked, self.events());
+        let ticks_per_ns = ticks_per_second() / 1e9;
+        let stays: Vec<_> = logs.iter().map(|log| Stay::of(log, ticks_per_ns)).collect();
+        let mut report = figures::report(&logs, &stays, ticks_per_ns, &names, asked, self.events());
         report.regions.extend(lock(&self.shared.sampled).iter().cloned());
         report
     }
 
-    /// The same as a record. Takes 20 ms the first time, to learn the rate of the ticks.
+    /// The same as a record.
     pub fn record(&self) -> Record {
         let report = self.report();
         let program = std::env::current_exe().ok();

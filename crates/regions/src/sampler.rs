@@ -89,6 +89,9 @@ struct Turn {
 }
 
 const METHOD: &str = "read every N packets, sets in random order; per packet times all packets";
+/// Of an event that one turn counted: why it has no interval.
+const ONE_TURN_METHOD: &str = "read every N packets; one turn counted it, so it has no interval";
+const TICKS_METHOD: &str = "between readings; all turns added up, so it has no interval";
 const CONFIDENCE: f64 = 0.95;
 
 impl Sampler {
@@ -209,8 +212,8 @@ impl Sampler {
         let events = self.sets.iter().enumerate().flat_map(|(set, events)| {
             (0..events.events.len()).map(move |place| self.event(set, place, packets))
         });
-        let ticks_figure =
-            Figure { n, ..Figure::exact("ticks", ticks as f64, Tier::Sw, "between readings") };
+        let exact = Figure::exact("ticks", ticks as f64, Tier::Sw, TICKS_METHOD);
+        let ticks_figure = Figure { n, ..exact };
         RegionReport {
             name: self.name.clone(),
             tid: thread_id(),
@@ -255,7 +258,11 @@ impl Sampler {
                     high: ratio.high * all,
                     ..ratio
                 };
-                Figure::number(event.unit, scaled, tier, METHOD)
+                let method = match counts.len() {
+                    1 => ONE_TURN_METHOD,
+                    _ => METHOD,
+                };
+                Figure::number(event.unit, scaled, tier, method)
             }
         };
         RegionEvent { name: event.name.clone(), count }

@@ -3,6 +3,7 @@
 
 use crate::cost;
 use crate::regions::Region;
+use crate::stay::Account;
 use crate::tree::{Log, Node};
 use linerate_counters::thread_group::{Counts, EVENTS_MAX, ThreadGroup};
 use linerate_linux::thread_id;
@@ -92,6 +93,9 @@ impl Thread {
         let Some(node) = self.calibration_node() else { return };
         let cost = cost::measure(&self.counters, &node, pair);
         self.log.cost.get_or_init(|| cost);
+        if let Some(now) = Account::of(self.log.tid) {
+            self.log.began.get_or_init(|| now);
+        }
     }
 
     fn calibration_node(&self) -> Option<Arc<Node>> {
@@ -176,6 +180,14 @@ impl Thread {
         };
         self.end(serial.unwrap_or(NOT_KEPT));
         serial.is_some()
+    }
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        if let Some(now) = Account::of(self.log.tid) {
+            self.log.ended.get_or_init(|| now);
+        }
     }
 }
 

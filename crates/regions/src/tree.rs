@@ -7,6 +7,7 @@
 
 use crate::cost::Cost;
 use crate::regions::Region;
+use crate::stay::Account;
 use linerate_counters::thread_group::{Counts, EVENTS_MAX, Outcome};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -102,6 +103,10 @@ pub(crate) struct Log {
     pub(crate) reading: &'static str,
     /// What measuring costs, once it is known.
     pub(crate) cost: OnceLock<Cost>,
+    /// When its first region could begin.
+    pub(crate) began: OnceLock<Account>,
+    /// When its last region had ended; nothing while the thread counts.
+    pub(crate) ended: OnceLock<Account>,
     nodes: Mutex<Vec<Arc<Node>>>,
     has_lost_counters: AtomicBool,
 }
@@ -116,6 +121,8 @@ impl Log {
             outcomes: outcomes.to_vec(),
             reading,
             cost: OnceLock::new(),
+            began: OnceLock::new(),
+            ended: OnceLock::new(),
             nodes: Mutex::new(Vec::new()),
             has_lost_counters: AtomicBool::new(false),
         }

@@ -95,6 +95,26 @@ fn a_program_with_threads_writes_its_regions() {
     }
 }
 
+/// The text between the first two fences of a language.
+fn fenced(language: &str) -> &'static str {
+    let text = include_str!("../README.md");
+    let (_, from) = text.split_once(&format!("\n```{language}\n")).expect("it has such a block");
+    from.split_once("\n```\n").expect("the block ends").0
+}
+
+#[test]
+fn the_example_of_the_readme_works() {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, program) = (folder.path().join("readme.c"), folder.path().join("readme"));
+    std::fs::write(&source, fenced("c")).unwrap();
+    if compile(&source, &library(".so"), &program, &[]).is_none() {
+        return;
+    }
+    let report = record_of(&program, "");
+    let found: Vec<_> = report.regions.iter().map(|r| (&*r.name, r.visits, r.units)).collect();
+    assert_eq!(found, [("parse", 100, 3200)]);
+}
+
 #[test]
 fn what_is_not_there_is_said_and_the_rest_is_counted() {
     let folder = tempfile::tempdir().unwrap();

@@ -8,7 +8,12 @@
  *     lr_region_add_units(packets);          // what the visit did
  *     lr_region_leave(parse);
  *
- * Link with -llinerate_regions; the record appears when the process ends:
+ * Link with -llinerate_regions, the shared library, or with
+ *
+ *     liblinerate_regions.a -lpthread -ldl -lm -Wl,--gc-sections -s
+ *
+ * of which the last two leave out what is not used of the Rust runtime, and its debugging
+ * information. The record appears when the process ends:
  *
  *     LINERATE_REGIONS=FILE            where it goes; %p stands for the number of the process
  *     LINERATE_REGIONS_EVENTS=LIST     names of events, separated by commas; empty: ticks alone
@@ -16,8 +21,10 @@
  *
  * Every thread has its own counters, opened when it first enters a region, which takes up to 2 ms.
  * Regions nest, up to 64 deep. What measuring costs is measured in each thread and subtracted; a
- * region that takes less than ten times that cost gets no verdict. Where there are no counters, the
- * record has ticks of the timestamp counter, and says why there is no more.
+ * region that takes less than ten times that cost, the cost of regions inside it included, gets no
+ * verdict. Nor does one whose thread may have been away from its processor for more than 5 % of its
+ * ticks, unless task_clock_ns is counted: then processor time is used. Where there are no counters,
+ * the record has ticks of the timestamp counter, and says why there is no more.
  *
  * Every function may be called from every thread at any time, but not from a signal handler, and
  * does nothing in a child that was forked after its parent used one. With LINERATE_REGIONS_OFF

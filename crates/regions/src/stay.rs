@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whether a thread was on a processor while its regions ran: ticks are wall time, and say nothing
+//! of that.
+//!
+//! The kernel's account of the thread is taken when its regions begin, and when it ends or somebody
+//! asks: no edge pays for it. Left out: in which region the thread was away; for that
+//! `task_clock_ns` is counted.
+
+use crate::tree::Log;
+use linerate_machine::ticks::ticks;
+use std::fs::read_to_string;
+
+/// The kernel's account of a thread at a moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Account {
+    ticks: u64,
+    on_processor_ns: u64,
+    waited_ns: Option<u64>,
+    switches: Option<u64>,
+}
+
+/// Where a thread was between two accounts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Stay {
+    /// Ticks that went by.
+    pub(crate) wall: f64,
+    /// Ticks on a processor.
+    pub(crate) on_processor: f64,
+    /// Ticks it was ready and waited for a processor, if the kernel keeps that account.
+    pub(crate) waited: Option<f64>,
+    /// How often it was made to leave its processor.
+    pub(crate) switches: Option<u64>,
+}
+
+impl Account {
+    /// Of a thread of this process; `None` if it has ended, or the kernel refuses. Opens two files
+    /// of /proc: some tens of microseconds.
+    pub(crate) fn of(tid: u32) -> Option<Self> {
+        let file = |name| read_to_string(format!("/proc/self/task/{tid}/{name}")).ok();
+        Some(Self {
+            on_processor_ns: on_processor_ns(tid)?,
+            ticks: ticks(),
+            waited_ns: file("schedstat").as_deref().and_then(waited_ns),
+            switches: file("status").as_deref().and_then(switches),
+        })
+    }
+}
+
+impl Stay {
+    /// Of the thread of a log, until it ended or now.
+    pub(crate) fn of(log: &Log, ticks_per_ns: f64) -> Option<Self> {
+        let began = log.began.get()?;
+        let ended = log.ended.get().copied().or_else(|| Account::of(log.tid))?;
+        let both = |of: fn(&Account) -> Option<u64>| Some(of(&ended)?.saturating_sub(of(began)?));
+        let on_processor = ended.on_processor_ns.saturating_sub(began.on_processor_ns);
+        Some(Self {
+            wall: ended.ticks.saturating_sub(began.ticks) as f64,
+            on_processor: on_processor as f64 * ticks_per_ns,
+            waited: both(|account| account.waited_ns).map(|ns| ns as f64 * ticks_per_ns),
+            switches: both(|account| account.switches),
+        })
+    }
+}
+
+/// Nanoseconds that a thread of this process was on a processor, up to date even while it runs.
+fn on_processor_ns(tid: u32) -> Option<u64> {
+    // linux/posix-timers_types.h: the number of the thread inverted, above three bits; 4: of a
+    // thread, not of a process; 2: as the scheduler sees it.
+    let clock = ((!(tid as libc::clockid_t)) << 3) | 4 | 2;
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is ours and can be written during the call.
+    let status = unsafe { libc::clock_gettime(clock, &mut time) };
+    (status == 0).then_some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
+/// From `schedstat`: time on the processor, time ready but waiting, times put on a processor. All
+/// zero where the kernel keeps no account.
+fn waited_ns(text: &str) -> Option<u64> {
+    let numbers: Vec<u64> = text.split_ascii_whitespace().map_while(|n| n.parse().ok()).collect();
+    match numbers[..] {
+        [_, waited, times] if times > 0 => Some(waited),
+        _ => None,
+    }
+}
+
+/// From `status`: involuntary context switches.
+fn switches(text: &str) -> Option<u64> {
+    let count = text.lines().find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"))?;
+    count.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_linux::{thread_cpu_time_ns, thread_id};
+    use std::time::Duration;
+
+    #[test]
+    fn the_clock_of_a_thread_is_the_one_it_reads_itself() {
+        let before = thread_cpu_time_ns();
+        let seen = std::thread::scope(|scope| {
+            let tid = thread_id();
+            scope.spawn(move || on_processor_ns(tid)).join().unwrap()
+        });
+        let seen = seen.expect("the thread is alive");
+        assert!((before..=thread_cpu_time_ns()).contains(&seen), "{before} {seen}");
+        // More than the kernel's largest number, 2^22.
+        assert_eq!(on_processor_ns(u32::MAX >> 4), None);
+    }
+
+    #[test]
+    fn a_sleeping_thread_is_away_and_not_waiting() {
+        let log = Log::new(thread_id(), &[], "");
+        assert_eq!(Stay::of(&log, 1.0), None);
+        log.began.get_or_init(|| Account::of(thread_id()).unwrap());
+        std::thread::sleep(Duration::from_millis(20));
+        let rate = linerate_machine::ticks::ticks_per_second() / 1e9;
+        let stay = Stay::of(&log, rate).unwrap();
+        assert!(stay.wall > 20e6 * rate && stay.on_processor < stay.wall, "{stay:?}");
+        assert!(stay.on_processor + stay.waited.unwrap_or(0.0) < stay.wall, "{stay:?}");
+    }
+
+    #[test]
+    fn the_files_of_the_kernel_are_understood() {
+        assert_eq!(waited_ns("12 345 6\n"), Some(345));
+        assert_eq!((waited_ns("0 0 0\n"), waited_ns("1 2"), waited_ns("")), (None, None, None));
+        let status = "Name:\tx\nvoluntary_ctxt_switches:\t3\nnonvoluntary_ctxt_switches:\t14\n";
+        assert_eq!((switches(status), switches("Name:\tx\n")), (Some(14), None));
+    }
+}

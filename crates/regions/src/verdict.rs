@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What can be said of a region, and why nothing can.
+//!
+//! ```text
+//! busy = the processor time of the region, where task_clock_ns is counted; else its ticks
+//! cost = (visits of it + visits of regions inside it) * what a pair of edges costs
+//! busy < 10 * cost:                                nothing can be said
+//! task_clock_ns counted, busy < 95 % of the ticks: it is said, and processor time is used
+//! not counted, the thread was away for longer than 5 % of the ticks: nothing can be said
+//! ```
+//!
+//! Computes from what it is given; reads neither clock nor counter.
+
+use crate::figures::{Branch, ThreadReport};
+use linerate_record::regions::RegionReport;
+use linerate_record::units::three_digits;
+
+/// A region is judged if it takes at least this many times what measuring it costs.
+const TIMES_THE_COST: f64 = 10.0;
+
+/// A thread that was away for a smaller part of a region's ticks is not mentioned.
+const AWAY: f64 = 0.05;
+
+const TASK_CLOCK: &str = "task_clock_ns";
+
+/// What a region takes, by both clocks.
+struct Judged {
+    ticks: f64,
+    /// Processor time in ticks, where it is counted.
+    busy: Option<f64>,
+}
+
+impl Judged {
+    /// Which part of the ticks the thread was away, if that is worth a word.
+    fn away(&self) -> Option<f64> {
+        let away = 1.0 - self.busy?.max(0.0) / self.ticks;
+        (away > AWAY).then_some(away)
+    }
+}
+
+impl ThreadReport<'_> {
+    /// What can be said of a region: its share of what is around it, and cycles per instruction.
+    pub(crate) fn verdict(
+        &self,
+        report: &RegionReport,
+        branch: &Branch,
+        branches: &[Branch],
+    ) -> String {
+        let mut parts = Vec::new();
+        match self.judge(branch, branches) {
+            Err(reason) => parts.push(format!("cannot tell: {reason}")),
+            Ok(judged) => {
+                parts.push(self.share(&judged, branch, branches));
+                parts.extend(judged.away().map(|away| {
+                    format!(
+                        "the thread was away from its processor for {} % of the ticks in it, and \
+                         processor time is used here",
+                        three_digits(away * 100.0)
+                    )
+                }));
+                parts.extend(cycles_per_instruction(report));
+            }
+        }
+        if branch.totals.lost > 0 {
+            let lost = branch.totals.lost;
+            parts.push(format!(
+                "{lost} visits of regions inside were not kept: too deep or too many"
+            ));
+        }
+        parts.join("; ")
+    }
+
+    /// What a region takes; or why that cannot be told.
+    fn judge(&self, branch: &Branch, branches: &[Branch]) -> Result<Judged, String> {
+        if branch.totals.visits == 0 {
+            return Err("entered and not left yet".to_owned());
+        }
+        let edges = branch.totals.visits + branch.deep_visits;
+        let cost = edges as f64 * self.cost.pair.ticks.value;
+        let judged = Judged { ticks: self.ticks(branch).value, busy: self.busy(branch) };
+        let work = match judged.away() {
+            Some(_) => judged.busy.unwrap_or(judged.ticks),
+            None => judged.ticks,
+        };
+        if work <= 0.0 || work < TIMES_THE_COST * cost {
+            return Err(too_small(branch, work, cost));
+        }
+        match judged.busy.is_none().then(|| self.disturbed(judged.ticks, branches)).flatten() {
+            Some(reason) => Err(reason),
+            None => Ok(judged),
+        }
+    }
+
+    /// The processor time of a region in ticks, where it is counted.
+    fn busy(&self, branch: &Branch) -> Option<f64> {
+        let place = self.resolved.iter().flatten().position(|event| event.name == TASK_CLOCK)?;
+        let is_counted = self.log.outcomes[place].is_ok() && !self.log.has_lost_counters();
+        is_counted.then(|| self.corrected_count(branch, place).value * self.ticks_per_ns)
+    }
+
+    /// Why `ticks` in a region may not be those of the thread; by the kernel's account of the whole
+    /// thread, which knows no regions.
+    fn disturbed(&self, ticks: f64, branches: &[Branch]) -> Option<String> {
+        let stay = self.stay?;
+        let advice = "count task_clock_ns as well, or leave the thread a processor of its own";
+        let switches = match stay.switches {
+            Some(switches) => format!("{switches} involuntary switches"),
+            None => "how often is not known".to_owned(),
+        };
+        let is_outermost = |b: &&Branch| b.is_region() && b.node.parent == Some(0);
+        let all: f64 = branches.iter().filter(is_outermost).map(|b| b.totals.ticks as f64).sum();
+        let least = (all - stay.on_processor) / all;
+        if all > 0.0 && least > AWAY {
+            return Some(format!(
+                "the thread was away from its processor for {} % or more of the ticks in its \
+                 regions ({switches}); {advice}",
+                three_digits(least * 100.0)
+            ));
+        }
+        let away = (stay.wall - stay.on_processor).max(0.0);
+        let waited = match (stay.waited, stay.switches) {
+            (Some(waited), _) => waited.min(away),
+            (None, Some(0)) => 0.0,
+            (None, _) => away,
+        };
+        (waited > AWAY * ticks).then(|| {
+            format!(
+                "the thread waited for a processor for {} ticks since its regions began \
+                 ({switches}), and up to {} % of the ticks in this region may be of those; \
+                 {advice}",
+                three_digits(waited),
+                three_digits((waited / ticks).min(1.0) * 100.0)
+            )
+        })
+    }
+
+    /// The share of what is around it; of the outermost, and where that cannot be told, what a
+    /// visit takes.
+    fn share(&self, judged: &Judged, branch: &Branch, branches: &[Branch]) -> String {
+        let visit = || {
+            let work = judged.away().and(judged.busy).unwrap_or(judged.ticks);
+            format!("{} ticks a visit", three_digits(work / branch.totals.visits as f64))
+        };
+        let outer = branch.node.parent.map(|parent| &branches[parent]);
+        let outer = outer.filter(|outer| outer.is_region() && outer.totals.visits > 0);
+        let Some(outer) = outer else { return visit() };
+        let Ok(around) = self.judge(outer, branches) else {
+            return format!(
+                "{}; no share of {}, of which nothing can be told",
+                visit(),
+                outer.name
+            );
+        };
+        let is_away = judged.away().or(around.away()).is_some();
+        let (part, whole, unit) = match (judged.busy, around.busy) {
+            (Some(part), Some(whole)) if is_away => (part, whole, "processor time"),
+            _ => (judged.ticks, around.ticks, "ticks"),
+        };
+        format!("{} % of the {unit} of {}", three_digits(part / whole * 100.0), outer.name)
+    }
+}
+
+/// Says that a region shows too little beside what measuring it costs.
+fn too_small(branch: &Branch, work: f64, cost: f64) -> String {
+    let (visits, deep) = (branch.totals.visits as f64, branch.deep_visits);
+    let (what, advice) = match deep {
+        0 => ("it".to_owned(), "put the region around more work, or let a Sampler count"),
+        _ => (
+            format!("it and the {deep} visits of regions inside it"),
+            "measure without the small regions inside",
+        ),
+    };
+    if work <= 0.0 {
+        let shown = three_digits(branch.totals.ticks as f64);
+        return format!(
+            "it shows {shown} ticks in all, and measuring {what} costs {} by calibration: what \
+             is left is noise; {advice}",
+            three_digits(cost)
+        );
+    }
+    format!(
+        "beyond its own cost a visit takes {} ticks, less than ten times the {} ticks that \
+         measuring {what} costs; {advice}",
+        three_digits(work / visits),
+        three_digits(cost / visits)
+    )
+}
+
+fn cycles_per_instruction(report: &RegionReport) -> Option<String> {
+    let count = |name| {
+        let event = report.events.iter().find(|event| event.name == name)?;
+        event.count.as_number().filter(|count| *count > 0.0)
+    };
+    let ratio = count("cycles")? / count("instructions")?;
+    Some(format!("{} cycles per instruction", three_digits(ratio)))
+}
