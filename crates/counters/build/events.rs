@@ -264,8 +264,8 @@ impl Names {
         let processors: String = file.processor.iter().map(processor).collect();
         Ok(format!(
             "Table {{ name: {table:?}, title: {title:?}, manual: {manual:?}, units: &{units:?}, \
-             emulated: {emulated}, fallback: &{fallback:?}, processors: &[{processors}], absent: &{absent:?}, \
-             rows: &[\n{rows}] }}"
+             emulated: {emulated}, fallback: &{fallback:?}, processors: &[{processors}], \
+             absent: &{absent:?}, rows: &[\n{rows}] }}"
         ))
     }
 

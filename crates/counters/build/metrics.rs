@@ -116,6 +116,7 @@ fn set_source(
     }
     let prose = &set.prose;
     Ok(format!(
-        "MetricSet {{ name: {name:?}, prose: {prose:?}, events: &{events:?}, metrics: &[\n{metrics}] }},\n"
+        "MetricSet {{ name: {name:?}, prose: {prose:?}, events: &{events:?}, \
+         metrics: &[\n{metrics}] }},\n"
     ))
 }

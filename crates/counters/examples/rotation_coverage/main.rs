@@ -3,7 +3,8 @@
 //! and how often their 95 % intervals hold the truth: docs/results/rotation.md.
 //!
 //! ```text
-//! cargo run --release -p linerate-counters --example rotation_coverage [RUNS] > docs/results/rotation.md
+//! cargo run --release -p linerate-counters --example rotation_coverage [RUNS] \
+//!     > docs/results/rotation.md
 //! ```
 //!
 //! Ends with 1 if the intervals of any load hold the truth in less than 90 or more than 99 % of
@@ -28,7 +29,7 @@ the instructions, the others the misses. Slices are 2 ms (1 to 3), turned by som
 now and then, mostly when there is work. Intervals are meant to hold the truth in 95 % of runs.
 
 - *by time*: misses, scaled by the time on the processor.
-- *per packet*: misses, scaled by the packets, which are always counted. This is what `--per` prints.
+- *per packet*: misses, scaled by the packets, which are always counted: what `--per` prints.
 - *PTI*: misses per thousand instructions, counted by two different sets; scaled by time.
 - *rpistat*: misses, as rpistat counts them: 100 ms each, always in the same order, scaled by time.
   It prints no interval; the one judged here takes its slices for independent samples.
@@ -87,7 +88,8 @@ fn holds_what_it_promises(outcome: &Outcome) -> bool {
 fn print_table(setting: Setting) -> Vec<Outcome> {
     println!("## Runs of {} s, {} of each load\n", setting.run_ms as f64 / 1000.0, setting.runs);
     println!(
-        "| load | by time: off | holds | per packet: off | holds | PTI: off | holds | rpistat: off | holds |"
+        "| load | by time: off | holds | per packet: off | holds | PTI: off | holds \
+         | rpistat: off | holds |"
     );
     println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|");
     let outcomes: Vec<Outcome> = LOADS.iter().map(|load| outcome(load, setting)).collect();
