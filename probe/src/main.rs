@@ -6,6 +6,7 @@
 //! out: every other command, tables, colour, progress.
 #![forbid(unsafe_code)]
 
+mod advice;
 mod arguments;
 mod text;
 
@@ -14,6 +15,7 @@ use linerate_counters::doctor;
 use linerate_counters::opener::Kernel;
 use linerate_counters::stat::{Outcome, Request, Watch};
 use linerate_counters::surroundings::Surroundings;
+use linerate_record::stat::{StatReport, StatTarget};
 use linerate_record::{Body, Figure, Record, Warning};
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -38,7 +40,7 @@ fn main() -> ExitCode {
     match result {
         Ok(status) => ExitCode::from(status),
         Err(Fault { reason, status }) => {
-            eprintln!("linerate-probe: {reason}");
+            say(&reason);
             ExitCode::from(status)
         }
     }
@@ -49,24 +51,35 @@ fn stat(request: &Request, destination: &Destination) -> Result<u8, Fault> {
     let fault = |reason: &dyn Display| Fault { reason: reason.to_string(), status: STAT_FAILED };
     let signals = linerate_linux::signal::catch().map_err(|error| fault(&error))?;
     let outcome = request.run(&Watch { signals, tell: &|_| {} }).map_err(|error| fault(&error))?;
-    let Outcome { report, figures, warnings, status, failure } = outcome;
+    let Outcome { mut report, figures, warnings, status, failure } = outcome;
+    advice::of_stat(&mut report);
     for warning in &warnings {
-        eprintln!("linerate-probe: {warning}");
+        say(warning);
     }
+    let never_began = failure.is_some() && never_began(&report);
     let text = match destination.json {
         true => record(Body::Stat(Box::new(report)), figures, warnings),
         false => Ok(text::stat(&report)),
     };
-    put(destination, text).map_err(|reason| fault(&reason))?;
+    // Why there is nothing to see is said below; lines of nothing say no more.
+    if destination.json || !never_began {
+        put(destination, text).map_err(|reason| fault(&reason))?;
+    }
     if let Some(failure) = failure {
-        eprintln!("linerate-probe: {failure}");
+        say(&failure);
     }
     Ok(u8::try_from(status).unwrap_or(STAT_FAILED))
 }
 
+/// Whether there was a command that could not be started.
+fn never_began(report: &StatReport) -> bool {
+    matches!(report.target, StatTarget::Command { .. }) && report.ended.is_none()
+}
+
 /// Looks at the machine; the status to exit with.
 fn doctor(destination: &Destination) -> Result<u8, Fault> {
-    let report = doctor::examine(&Kernel, &Surroundings::gather());
+    let mut report = doctor::examine(&Kernel, &Surroundings::gather());
+    advice::of_doctor(&mut report);
     let text = match destination.json {
         true => {
             let figures = doctor::figures(&report);
@@ -101,6 +114,11 @@ fn put(destination: &Destination, text: Result<String, String>) -> Result<(), St
             .map_err(|error| format!("cannot write {}: {error}", file.display())),
         None => print(&text).map_err(|fault| fault.reason),
     }
+}
+
+/// Puts a line on standard error. That it is closed ends nothing: what was counted is still there.
+fn say(what: &dyn Display) {
+    let _ = io::stderr().write_all(format!("linerate-probe: {what}\n").as_bytes());
 }
 
 /// Prints to standard output; a reader that left early is no failure.

@@ -2,6 +2,7 @@
 //! Reports as plain lines. Left out: tables, which need a library that needs a newer compiler
 //! (docs/decisions/0106-probe-prints-lines.md).
 
+use linerate_record::Tier;
 use linerate_record::doctor::{DoctorReport, Observation, TierState};
 use linerate_record::figure::{Figure, Scalar};
 use linerate_record::stat::{EventCount, MetricValue, StatReport};
@@ -67,15 +68,21 @@ fn advised(sentence: &str, fix: Option<&str>) -> String {
     }
 }
 
-/// A line per tier, then one per thing that was looked at.
+/// What `linerate` alone can use, and the probe says nothing about.
+const SIMULATOR: &str = "valgrind";
+
+/// A line per tier that the probe has, then one per thing that was looked at.
 pub(crate) fn doctor(report: &DoctorReport) -> String {
     let mut text = String::new();
-    for TierState { tier, works, sentence, fix, .. } in &report.tiers {
+    let is_own = |state: &&TierState| !matches!(state.tier, Tier::Sim | Tier::Model);
+    for TierState { tier, works, sentence, fix, .. } in report.tiers.iter().filter(is_own) {
         let tier = format!("{tier:?}").to_lowercase();
         let works = if *works { "works" } else { "-" };
         let _ = writeln!(text, "{tier:6} {works:6} {}", advised(sentence, fix.as_deref()));
     }
-    for Observation { name, value, sentence, fix, .. } in &report.observations {
+    let is_own = |seen: &&Observation| seen.name != SIMULATOR;
+    for Observation { name, value, sentence, fix, .. } in report.observations.iter().filter(is_own)
+    {
         let value = value.as_deref().unwrap_or("-");
         let _ = writeln!(text, "{name}: {value}: {}", advised(sentence, fix.as_deref()));
     }

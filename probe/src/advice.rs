@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Advice in terms of this program. Fixes name commands of `linerate`, of which the probe has some
+//! under its own name; the others are left to `linerate`, and said to be.
+
+use linerate_record::doctor::DoctorReport;
+use linerate_record::stat::StatReport;
+
+/// What simulates, which the probe does not.
+const SIMULATES: &str = "linerate stat --tier sim";
+
+/// What else the probe has not.
+const LISTS: &str = "linerate stat --list";
+
+/// Of what was counted.
+pub(crate) fn of_stat(report: &mut StatReport) {
+    for fix in report.events.iter_mut().filter_map(|event| event.fix.as_mut()) {
+        *fix = own(fix);
+    }
+}
+
+/// Of the machine.
+pub(crate) fn of_doctor(report: &mut DoctorReport) {
+    let tiers = report.tiers.iter_mut().filter_map(|tier| tier.fix.as_mut());
+    let others = report.observations.iter_mut().filter_map(|seen| seen.fix.as_mut());
+    for fix in tiers.chain(others) {
+        *fix = own(fix);
+    }
+}
+
+/// A fix as it is meant here.
+fn own(fix: &str) -> String {
+    match fix.split_once("  # ") {
+        // What stands there would do without simulating.
+        Some((command, instead)) if command.contains(SIMULATES) => {
+            format!("# {}", instead.strip_prefix("or ").unwrap_or(instead))
+        }
+        _ if fix.contains(SIMULATES) || fix.contains(LISTS) => format!("# with linerate: {fix}"),
+        _ => fix
+            .replace("linerate stat", "linerate-probe stat")
+            .replace("linerate doctor", "linerate-probe doctor")
+            .replace("command -v linerate)", "command -v linerate-probe)"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::own;
+
+    #[test]
+    fn commands_are_those_of_the_probe_where_it_has_them() {
+        for (fix, expected) in [
+            ("taskset -c 4 linerate stat -e x -- C", "taskset -c 4 linerate-probe stat -e x -- C"),
+            (
+                "sudo setcap x \"$(command -v linerate)\"",
+                "sudo setcap x \"$(command -v linerate-probe)\"",
+            ),
+            ("taskset -c 1 linerate doctor", "taskset -c 1 linerate-probe doctor"),
+            ("sudo sysctl kernel.nmi_watchdog=0", "sudo sysctl kernel.nmi_watchdog=0"),
+        ] {
+            assert_eq!(own(fix), expected);
+        }
+    }
+
+    #[test]
+    fn what_the_probe_has_not_is_left_out_or_said_to_be_of_linerate() {
+        let simulate = "linerate stat --tier sim -- COMMAND";
+        let install = format!("sudo apt-get install valgrind && {simulate}");
+        for (fix, expected) in [
+            (simulate.to_owned(), format!("# with linerate: {simulate}")),
+            (install.clone(), format!("# with linerate: {install}")),
+            (
+                format!("{install}  # for counters, on the host: q"),
+                "# for counters, on the host: q".to_owned(),
+            ),
+            (format!("{simulate}  # or on the host: sudo y"), "# on the host: sudo y".to_owned()),
+            (
+                "linerate stat --list  # shows".to_owned(),
+                "# with linerate: linerate stat --list  # shows".to_owned(),
+            ),
+        ] {
+            assert_eq!(own(&fix), expected);
+        }
+    }
+}
