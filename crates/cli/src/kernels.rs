@@ -58,7 +58,7 @@ pub(crate) fn kernels(args: &KernelsArgs) -> Result<Answer, Failure> {
     if let Some(folder) = &args.svg {
         let plots = plot(&report, folder)?;
         if plots == 0 && !args.quiet {
-            eprintln!("warning:    {NO_PLOTS}");
+            emit::say(&format!("warning:    {NO_PLOTS}\n"));
         }
     }
     let warnings = others.into_iter().chain(warnings(&report, &provenance)).collect();

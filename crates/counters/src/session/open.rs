@@ -225,7 +225,10 @@ impl<'a> Opening<'a> {
         (*is_user_only && !self.has_user_part(event)).then(|| Refusal {
             cause: Cause::UnsupportedEvent,
             sentence: format!("`{name}` happens in the kernel only, never in user mode"),
-            fix: Some(format!("linerate stat -e {name} -- COMMAND, without `:u`")),
+            fix: Some(format!(
+                "linerate stat -e {} -- COMMAND  # without :u",
+                name.trim_end_matches(":u")
+            )),
         })
     }
 
