@@ -552,6 +552,7 @@ mod tests {
         node.add_visit(100_030, [20].into_iter());
         let verdict = &regions(log, &[event("task_clock_ns")]).regions[0].verdict;
         assert!(verdict.starts_with("cannot tell: beyond its own cost a visit takes 20 ticks"));
+        assert!(verdict.contains("away from its processor for 100 % of the ticks"), "{verdict}");
     }
 
     /// One visit of 10,000 ticks in a thread of which only the whole is known.

@@ -34,7 +34,12 @@ impl Judged {
     /// Which part of the ticks the thread was away, if that is worth a word.
     fn away(&self) -> Option<f64> {
         let away = 1.0 - self.busy?.max(0.0) / self.ticks;
-        (away > AWAY).then_some(away)
+        (self.ticks > 0.0 && away > AWAY).then_some(away)
+    }
+
+    /// Processor time where the thread was away; else the ticks, which are known better.
+    fn work(&self) -> f64 {
+        self.away().and(self.busy).unwrap_or(self.ticks)
     }
 }
 
@@ -51,13 +56,7 @@ impl ThreadReport<'_> {
             Err(reason) => parts.push(format!("cannot tell: {reason}")),
             Ok(judged) => {
                 parts.push(self.share(&judged, branch, branches));
-                parts.extend(judged.away().map(|away| {
-                    format!(
-                        "the thread was away from its processor for {} % of the ticks in it, and \
-                         processor time is used here",
-                        three_digits(away * 100.0)
-                    )
-                }));
+                parts.extend(judged.away().map(was_away));
                 parts.extend(cycles_per_instruction(report));
             }
         }
@@ -78,12 +77,13 @@ impl ThreadReport<'_> {
         let edges = branch.totals.visits + branch.deep_visits;
         let cost = edges as f64 * self.cost.pair.ticks.value;
         let judged = Judged { ticks: self.ticks(branch).value, busy: self.busy(branch) };
-        let work = match judged.away() {
-            Some(_) => judged.busy.unwrap_or(judged.ticks),
-            None => judged.ticks,
-        };
+        let work = judged.work();
         if work <= 0.0 || work < TIMES_THE_COST * cost {
-            return Err(too_small(branch, work, cost));
+            let reason = too_small(branch, work, cost);
+            return Err(match judged.away() {
+                Some(away) => format!("{reason}; {}", was_away(away)),
+                None => reason,
+            });
         }
         match judged.busy.is_none().then(|| self.disturbed(judged.ticks, branches)).flatten() {
             Some(reason) => Err(reason),
@@ -138,8 +138,7 @@ impl ThreadReport<'_> {
     /// visit takes.
     fn share(&self, judged: &Judged, branch: &Branch, branches: &[Branch]) -> String {
         let visit = || {
-            let work = judged.away().and(judged.busy).unwrap_or(judged.ticks);
-            format!("{} ticks a visit", three_digits(work / branch.totals.visits as f64))
+            format!("{} ticks a visit", three_digits(judged.work() / branch.totals.visits as f64))
         };
         let outer = branch.node.parent.map(|parent| &branches[parent]);
         let outer = outer.filter(|outer| outer.is_region() && outer.totals.visits > 0);
@@ -158,6 +157,14 @@ impl ThreadReport<'_> {
         };
         format!("{} % of the {unit} of {}", three_digits(part / whole * 100.0), outer.name)
     }
+}
+
+fn was_away(part: f64) -> String {
+    let percent = three_digits(part * 100.0);
+    format!(
+        "the thread was away from its processor for {percent} % of the ticks in it, and processor \
+         time is used here"
+    )
 }
 
 /// Says that a region shows too little beside what measuring it costs.
