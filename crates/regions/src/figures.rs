@@ -534,7 +534,7 @@ mod tests {
         };
         assert_eq!(verdicts(4000, 8000), ["8000 ticks a visit", "50 % of the ticks of a"]);
         let away = "the thread was away from its processor for";
-        let used = "% of the ticks in it, and processor time is used here";
+        let used = "% of the ticks in it (how often is not known), and processor time is used here";
         assert_eq!(
             verdicts(36_000, 40_000),
             [
@@ -571,9 +571,9 @@ mod tests {
         let slept = Stay { on_processor: 20_000.0, ..busy };
         assert_eq!(verdict(slept), told);
         let preempted = Stay { waited: Some(8000.0), ..slept };
-        assert!(
-            verdict(preempted).contains("(2 involuntary switches), and up to 80 % of the ticks")
-        );
+        assert!(verdict(preempted).contains(
+            "(2 involuntary switches of the thread in all), and up to 80 % of the ticks"
+        ));
         let unknown = Stay { waited: None, ..slept };
         assert!(verdict(unknown).contains("up to 100 % of the ticks"));
         assert_eq!(verdict(Stay { switches: Some(0), ..unknown }), told);

@@ -56,7 +56,7 @@ impl ThreadReport<'_> {
             Err(reason) => parts.push(format!("cannot tell: {reason}")),
             Ok(judged) => {
                 parts.push(self.share(&judged, branch, branches));
-                parts.extend(judged.away().map(was_away));
+                parts.extend(judged.away().map(|away| self.was_away(away)));
                 parts.extend(cycles_per_instruction(report));
             }
         }
@@ -81,7 +81,7 @@ impl ThreadReport<'_> {
         if work <= 0.0 || work < TIMES_THE_COST * cost {
             let reason = too_small(branch, work, cost);
             return Err(match judged.away() {
-                Some(away) => format!("{reason}; {}", was_away(away)),
+                Some(away) => format!("{reason}; {}", self.was_away(away)),
                 None => reason,
             });
         }
@@ -98,15 +98,29 @@ impl ThreadReport<'_> {
         is_counted.then(|| self.corrected_count(branch, place).value * self.ticks_per_ns)
     }
 
+    fn was_away(&self, part: f64) -> String {
+        format!(
+            "the thread was away from its processor for {} % of the ticks in it ({}), and \
+             processor time is used here",
+            three_digits(part * 100.0),
+            self.switches()
+        )
+    }
+
+    /// How often the thread was made to leave its processor, in its regions and outside.
+    fn switches(&self) -> String {
+        match self.stay.and_then(|stay| stay.switches) {
+            Some(switches) => format!("{switches} involuntary switches of the thread in all"),
+            None => "how often is not known".to_owned(),
+        }
+    }
+
     /// Why `ticks` in a region may not be those of the thread; by the kernel's account of the whole
     /// thread, which knows no regions.
     fn disturbed(&self, ticks: f64, branches: &[Branch]) -> Option<String> {
         let stay = self.stay?;
         let advice = "count task_clock_ns as well, or leave the thread a processor of its own";
-        let switches = match stay.switches {
-            Some(switches) => format!("{switches} involuntary switches"),
-            None => "how often is not known".to_owned(),
-        };
+        let switches = self.switches();
         let is_outermost = |b: &&Branch| b.is_region() && b.node.parent == Some(0);
         let all: f64 = branches.iter().filter(is_outermost).map(|b| b.totals.ticks as f64).sum();
         let least = (all - stay.on_processor) / all;
@@ -157,14 +171,6 @@ impl ThreadReport<'_> {
         };
         format!("{} % of the {unit} of {}", three_digits(part / whole * 100.0), outer.name)
     }
-}
-
-fn was_away(part: f64) -> String {
-    let percent = three_digits(part * 100.0);
-    format!(
-        "the thread was away from its processor for {percent} % of the ticks in it, and processor \
-         time is used here"
-    )
 }
 
 /// Says that a region shows too little beside what measuring it costs.
