@@ -38,7 +38,9 @@ pub(crate) fn stat(args: &StatArgs) -> Result<Answer, Failure> {
             emit::say(&said(progress));
         }
     };
-    let outcome = request.run(&Watch { signals, tell: &tell }).map_err(Failure::new)?;
+    let outcome = request
+        .run(&Watch { signals, tell: &tell })
+        .map_err(|error| Failure::new(lines(&error.to_string())))?;
     show(args, outcome)
 }
 
@@ -117,9 +119,14 @@ fn show(args: &StatArgs, outcome: Outcome) -> Result<Answer, Failure> {
         put(args, &text)?;
     }
     if let Some(failure) = failure {
-        emit::say(&format!("linerate: {failure}\n"));
+        emit::say(&format!("linerate: {}\n", lines(&failure)));
     }
     Ok(Answer::Status(u8::try_from(status).unwrap_or(125)))
+}
+
+/// A text of several lines for behind `linerate: `, which stands before each of them.
+fn lines(text: &str) -> String {
+    text.replace('\n', "\nlinerate: ")
 }
 
 /// Whether there was a command that could not be started.

@@ -41,6 +41,7 @@ pub struct Catalog {
     /// Units that show by files which events of the table they implement.
     units: Vec<String>,
     is_emulated: bool,
+    is_x86: bool,
     sysfs: PathBuf,
 }
 
@@ -85,6 +86,15 @@ pub enum NameError {
         /// What is wrong, and what would be right.
         reason: String,
     },
+    /// It is an event of a unit that this machine does not have.
+    NoUnit {
+        /// The name as given.
+        name: String,
+        /// Which unit, and which ones there are.
+        reason: String,
+        /// What may have been meant, best first.
+        nearest: Vec<String>,
+    },
     /// A tracepoint cannot be looked up.
     NoTracefs {
         /// The name as given.
@@ -109,6 +119,13 @@ impl fmt::Display for NameError {
                 write!(f, "`{name}` is not counted here (table {table}): {reason}")
             }
             Self::Malformed { name, reason } => write!(f, "event `{name}`: {reason}"),
+            Self::NoUnit { name, reason, nearest } if nearest.is_empty() => {
+                write!(f, "`{name}` is not counted here: {reason}")
+            }
+            Self::NoUnit { name, reason, nearest } => {
+                let nearest = nearest.join(" or ");
+                write!(f, "`{name}` is not counted here: {reason}; did you mean {nearest}?")
+            }
             Self::NoTracefs { name, reason, fix } => {
                 write!(f, "tracepoint `{name}` cannot be looked up: {reason}; try: {fix}")
             }
@@ -138,7 +155,8 @@ impl Catalog {
         };
         let (table, is_known) = table::table_of(identity, &names);
         let units = names.into_iter().filter(|name| table.has_unit(name)).collect();
-        Self { table, is_known, units, is_emulated: false, sysfs: sysfs.to_owned() }
+        let is_x86 = matches!(identity, Identity::X86 { .. });
+        Self { table, is_known, units, is_emulated: false, is_x86, sysfs: sysfs.to_owned() }
     }
 
     /// The same where instructions are emulated: without the events that the emulators of this
@@ -207,7 +225,9 @@ impl Catalog {
         });
         let others = self.table.rows.iter().filter(|row| self.portable_name(row).is_none());
         let others = others.map(|row| EventInfo { absent: self.lack(row), ..row.info(row.id) });
-        let software = table::software().rows.iter().map(|row| row.info(row.name()));
+        let software = table::software().rows.iter();
+        let software =
+            software.map(|row| EventInfo { absent: self.never(row), ..row.info(row.name()) });
         portable.chain(others).chain(software).collect()
     }
 
@@ -232,7 +252,10 @@ impl Catalog {
         }
         let mut software = table::software().rows.iter();
         if let Some(row) = software.find(|row| row.id == normal || row.names.contains(&normal)) {
-            return Ok(Some(row.event(row.name())));
+            return match self.never(row) {
+                Some(reason) => Err(refused(reason)),
+                None => Ok(Some(row.event(row.name()))),
+            };
         }
         let generic = table::generic().rows.iter().find(|row| row.id == normal);
         Ok(generic.map(|row| row.event(row.id)))
@@ -275,6 +298,17 @@ impl Catalog {
         })?;
         let native = row.native;
         Some(format!("the cores of unit {lacking} do not implement {native}, and would count 0"))
+    }
+
+    /// Why the kernel never counts an event of its own here. It opens these two on x86 as well, where
+    /// they stay at 0: its code for them is in other architectures' only (perf_sw_event with
+    /// PERF_COUNT_SW_ALIGNMENT_FAULTS or PERF_COUNT_SW_EMULATION_FAULTS under arch/).
+    fn never(&self, row: &Row) -> Option<String> {
+        let is_never = ["alignment_faults", "emulation_faults"].contains(&row.name());
+        (self.is_x86 && is_never).then(|| {
+            let native = row.native;
+            format!("the kernel counts no {native} on x86, where it would always be 0")
+        })
     }
 
     /// `r` and a code in hex.

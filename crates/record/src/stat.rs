@@ -2,7 +2,7 @@
 //! What `linerate stat` found: counts of events, raw and scaled, and what follows from them.
 
 use crate::figure::{Figure, Tier};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// Counters of a command, a process, its threads, or processors.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,6 +28,10 @@ pub struct StatReport {
     pub ended: Option<ExitStatus>,
     /// Whether the user ended the counting.
     pub is_interrupted: bool,
+    /// Whether the time that counting was given was up before the end of what was counted.
+    pub is_time_up: bool,
+    /// What the command found in its environment; `null` where there was no command.
+    pub environment: Option<Environment>,
     /// How often the command ran; runs that were interrupted after others are not counted.
     pub repetitions: u64,
     /// What `per_unit` divides by; `null` unless it was asked for.
@@ -44,6 +48,33 @@ pub struct StatReport {
     pub threads: Vec<ThreadCounts>,
     /// Differences from the record given with `--baseline`.
     pub baseline: Vec<BaselineChange>,
+    /// What that record is of; `null` without one.
+    pub baseline_of: Option<BaselineOf>,
+}
+
+/// How large the environment of a command was. The kernel puts it above the stack, so its size
+/// moves the addresses of what is on the stack, and with them some counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Environment {
+    /// Variables.
+    pub variables: u64,
+    /// Octets of all names and values, each with `=` and the NUL at its end.
+    pub octets: u64,
+}
+
+/// What an earlier record is of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct BaselineOf {
+    /// What was counted.
+    pub target: StatTarget,
+    /// What hardware events rested on.
+    pub tier: Tier,
+    /// The caches that were simulated; `null` unless the tier is `sim`.
+    pub caches: Option<SimulatedCaches>,
+    /// What the command found in its environment; `null` where nobody knows.
+    pub environment: Option<Environment>,
 }
 
 /// What was counted.
@@ -200,14 +231,49 @@ pub struct ThreadCounts {
 pub struct BaselineChange {
     /// The figure's name.
     pub name: String,
-    /// Its value in the baseline.
-    #[serde(serialize_with = "crate::finite")]
-    pub before: f64,
-    /// Its value now.
-    #[serde(serialize_with = "crate::finite")]
-    pub now: f64,
-    /// `now / before - 1`; `null` when `before` is 0.
+    /// Its value in the baseline; `null` where it has none.
+    #[serde(serialize_with = "finite_or_absent")]
+    pub before: Option<f64>,
+    /// Its value now; `null` where there is none.
+    #[serde(serialize_with = "finite_or_absent")]
+    pub now: Option<f64>,
+    /// `now / before - 1`; `null` when one of them is, or `before` is 0.
     pub change: Option<f64>,
-    /// Whether it is beyond the threshold, in the direction that costs.
+    /// Whether it is beyond the threshold, in the direction that costs: never unless it was judged.
     pub is_regression: bool,
+    /// Whether it was judged, or why not.
+    pub judged: Judged,
+}
+
+/// Whether a figure was judged against that of the baseline. More reasons why not may come with a
+/// minor version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Judged {
+    /// It was.
+    Yes,
+    /// No: more of it is not worse, or not for as much work.
+    NoCost,
+    /// No: nothing tells by how much it differs from one run to the next.
+    NoInterval,
+    /// No: it rests on another tier than that of the baseline.
+    OtherTier,
+    /// No: it was simulated with other caches than that of the baseline.
+    OtherCaches,
+    /// No: the baseline has no value.
+    NotCountedBefore,
+    /// No: it has no value now.
+    NotCountedNow,
+    /// Written by a newer version, for a reason that this one does not know.
+    #[serde(other)]
+    Unknown,
+}
+
+/// As [`crate::finite`], where there may be no number.
+fn finite_or_absent<S: Serializer>(value: &Option<f64>, to: S) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(value) => crate::finite(value, to),
+        None => to.serialize_none(),
+    }
 }

@@ -4,6 +4,7 @@
 //! What was scaled stands in brackets with its error, beside what was really counted. A count that
 //! is missing is `-`, and below the table stands why, and which command would have it.
 
+mod baseline;
 mod columns;
 mod events;
 mod metrics;
@@ -11,7 +12,7 @@ mod rows;
 mod rpistat;
 
 use crate::Style;
-use crate::layout::{Grid, Paint, labelled, stacked};
+use crate::layout::{Paint, labelled, stacked};
 use crate::value::{clean, significant};
 use linerate_record::stat::{CacheShape, ExitStatus, StatReport, StatTarget};
 use linerate_record::units::{Nanos, three_digits};
@@ -35,7 +36,7 @@ pub fn stat(
         if explain { metrics::explained(report, style) } else { String::new() },
         rows::intervals(report, style),
         rows::threads(report, style),
-        baseline(report, style),
+        baseline::block(report, style),
     ])
 }
 
@@ -66,15 +67,19 @@ fn note(text: &str, style: &Style) -> String {
     if text.is_empty() { String::new() } else { line("", text, style) }
 }
 
-fn target(report: &StatReport) -> String {
-    let mut text = match &report.target {
+fn target_of(target: &StatTarget) -> String {
+    match target {
         StatTarget::Command { argv } => format!("`{}`", command_line(argv)),
         StatTarget::Process { pid } => format!("process {pid}"),
         StatTarget::Cpus { cpus } => {
             let word = if cpus.len() == 1 { "processor" } else { "processors" };
             format!("everything on {word} {}", list(cpus))
         }
-    };
+    }
+}
+
+fn target(report: &StatReport) -> String {
+    let mut text = target_of(&report.target);
     if report.repetitions > 1 {
         text += &format!(", {} times: counts are medians of the runs", report.repetitions);
     }
@@ -96,6 +101,13 @@ fn end(report: &StatReport) -> String {
     }
     if report.repetitions > 1 {
         texts.iter_mut().for_each(|text| *text += ", in one run at least");
+    }
+    if report.is_time_up {
+        let counted = match report.tier {
+            Tier::Sim => "the command was told to end (SIGTERM), and is counted until it did",
+            _ => "counting stopped then",
+        };
+        texts.push(format!("the time given by --time was up: {counted}"));
     }
     if report.is_interrupted {
         let counted = match report.repetitions {
@@ -133,11 +145,24 @@ fn signal_name(signal: i32) -> Option<&'static str> {
 /// A command as a shell reads it back.
 fn command_line(argv: &[String]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=,:@%".contains(c);
-    let quoted = |word: &String| match !word.is_empty() && word.chars().all(plain) {
-        true => word.clone(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
+    let quoted = |word: &String| match word {
+        word if word.chars().any(char::is_control) => escaped(word),
+        word if !word.is_empty() && word.chars().all(plain) => word.clone(),
+        word => format!("'{}'", word.replace('\'', r"'\''")),
     };
     argv.iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+/// A word with control characters as bash(1), ksh(1) and zsh(1) read it back: `$'a\nb'`.
+fn escaped(word: &str) -> String {
+    let escape = |c: char| match c {
+        '\n' => r"\n".to_owned(),
+        '\t' => r"\t".to_owned(),
+        '\'' | '\\' => format!("\\{c}"),
+        c if c.is_control() => c.to_string().bytes().map(|b| format!("\\x{b:02x}")).collect(),
+        c => c.to_string(),
+    };
+    format!("$'{}'", word.chars().map(escape).collect::<String>())
 }
 
 fn tier(report: &StatReport) -> String {
@@ -241,36 +266,6 @@ fn significant_percent(share: f64) -> String {
     }
 }
 
-/// What differs from the baseline. Figures that are the same are not listed.
-fn baseline(report: &StatReport, style: &Style) -> String {
-    if report.baseline.is_empty() {
-        return String::new();
-    }
-    let mut grid = Grid::new(&["against the baseline", ">before", ">now", ">change %", ""]);
-    for change in report.baseline.iter().filter(|change| change.before != change.now) {
-        grid.row(vec![
-            change.name.clone(),
-            significant(change.before),
-            significant(change.now),
-            change.change.map_or_else(|| "-".to_owned(), signed_percent),
-            if change.is_regression { "regression" } else { "" }.to_owned(),
-        ]);
-    }
-    let compared = report.baseline.len();
-    let worse = report.baseline.iter().filter(|change| change.is_regression).count();
-    let verdict = match worse {
-        0 => format!("no regression found in {compared} figures"),
-        worse => format!("{worse} of {compared} figures are worse by more than the threshold"),
-    };
-    grid.render(style) + &line("baseline", &verdict, style)
-}
-
-/// A change in per cent with its sign, small ones with as many decimals as they need.
-fn signed_percent(change: f64) -> String {
-    let sign = if change > 0.0 { "+" } else { "" };
-    format!("{sign}{}", significant(change * 100.0))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -294,10 +289,10 @@ mod tests {
     }
 
     #[test]
-    fn small_changes_keep_their_digits() {
-        assert_eq!(signed_percent(0.001), "+0.1");
-        assert_eq!(signed_percent(0.000_012_3), "+0.00123");
-        assert_eq!(signed_percent(-0.25), "-25");
+    fn a_command_is_told_as_a_shell_reads_it_back() {
+        let told = |word: &str| command_line(&[word.to_owned()]);
+        assert_eq!(told("a'b c"), r"'a'\''b c'");
+        assert_eq!(told("a\nb\t'\\\x1b[\u{85}"), r"$'a\nb\t\'\\\x1b[\xc2\x85'");
     }
 
     #[test]

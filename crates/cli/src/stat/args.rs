@@ -36,10 +36,18 @@ would have counted then stands in [brackets], with the error that it has.
   linerate stat --cpu 2-3 --interval 1s --time 10s -e task_clock_ns,net:netif_rx
   linerate stat --tier sim -m cache --baseline before.json -- ./router --packets 1000
 
+Against --baseline, a cost (an event, the time) is judged where both records have it on the same
+tier, with an interval (--repeat 6 or more) or simulated with the same caches; the report says of
+each whether it was. A program finds its environment on its stack, and its size moves some counts:
+make both records under env -i. Both sizes are in the record, and the report says if they differ.
+
 The command keeps its standard input, output and error; the result follows on stdout when it has
-ended, or goes to the file of --output. Exit status: the command's own (with --repeat the first
-that is not 0), or 128 + n when signal n killed it; 127 not found, 126 not executable, 125 stat itself failed; 1 the command ended well and
-there is a regression against --baseline.";
+ended, or goes to the file of --output. When the time of --time is up, counting stops and a command
+is told to end by SIGTERM; what it does until it has ended is not counted, but with --tier sim.
+
+Exit status: the command's own (with --repeat the first that is not 0), or 128 + n when signal n
+killed it; 127 not found, 126 not executable, 125 stat itself failed, or no figure could be judged
+against --baseline; 1 the command ended well and there is a regression.";
 
 #[derive(Debug, Args)]
 #[command(
@@ -86,7 +94,7 @@ pub(crate) struct StatArgs {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     pub(crate) repeat: u32,
-    /// Stop counting after this time; a command is told to end by SIGTERM
+    /// Stop counting after this time, and tell a command to end (SIGTERM)
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) time: Option<Duration>,
     /// How long events keep the counters before others take their turn (default: 2ms)
@@ -98,7 +106,7 @@ pub(crate) struct StatArgs {
     /// Fail when an event cannot be counted
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Compare with this record of an earlier run; exit with status 1 if something costs more
+    /// Compare with this earlier record: status 1 if a cost grew, 125 if none could be judged
     #[arg(long, value_name = "FILE")]
     pub(crate) baseline: Option<PathBuf>,
     /// How many per cent more are too much

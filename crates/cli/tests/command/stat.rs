@@ -522,6 +522,53 @@ fn a_baseline_finds_a_tenth_of_a_per_cent() {
     assert!(refused(&["--baseline", &other, "--", "true"]).contains("not a linerate record"));
 }
 
+/// A gate must not pass because nothing was compared.
+#[test]
+fn a_baseline_that_judges_nothing_is_no_clean_bill() {
+    let folder = Folder::new();
+    let kept = folder.file("record.json");
+    let once = ["-e", "task_clock_ns,page_faults"];
+    answered(0, &[&once[..], &["--record", &kept, "--", "true"]].concat());
+    let again = [&once[..], &["--baseline", &kept, "--", "sh", "-c", "exit 0\n"]].concat();
+    let done = stat(&again);
+    assert_eq!(done.status, Some(125), "{done:?}");
+    assert!(done.stderr.contains("0 of 3 figures could be judged"), "{done:?}");
+    for told in [
+        "0 of 3 figures could be judged: no verdict",
+        "not judged: no interval",
+        "the baseline is of something else: `true`",
+        r"counted     `sh -c $'exit 0\n'`",
+    ] {
+        assert!(done.stdout.contains(told), "{told}: {done:?}");
+    }
+    assert!(!done.stdout.contains("environment"), "{done:?}");
+    let larger = command(&[&["stat"], &again[..]].concat())
+        .env("ONE_VARIABLE_MORE", "x")
+        .output()
+        .expect("the program starts");
+    let text = String::from_utf8_lossy(&larger.stdout).replace("\n            ", " ");
+    assert!(text.contains("the environment of the baseline had "), "{text}");
+    assert!(text.contains("env -i"), "{text}");
+    let own = ["--baseline", &kept, "--", "sh", "-c", "exit 3"];
+    assert_eq!(stat(&own).status, Some(3), "the command's own");
+}
+
+#[test]
+fn the_end_of_the_time_is_told() {
+    let text = answered(128 + 15, &["--time", "50ms", "--", "sleep", "60"]);
+    let ended = "\nended       killed by signal 15 (SIGTERM); the time given by --time was up: ";
+    assert!(text.contains(ended), "{text}");
+    let report = answered(0, &["--time", "10ms", "--pid", &std::process::id().to_string()]);
+    assert!(report.contains("\nended       the time given by --time was up: "), "{report}");
+}
+
+#[test]
+fn every_line_of_a_refusal_says_who_refuses() {
+    let done = stat(&["-e", "cyclse,no-such-event", "--", "true"]);
+    assert_eq!((done.status, done.stderr.lines().count()), (Some(125), 2), "{done:?}");
+    assert!(done.stderr.lines().all(|line| line.starts_with("linerate: ")), "{done:?}");
+}
+
 #[test]
 fn rpistat_is_printed_in_its_layout() {
     let text = answered(0, &["--format", "rpistat", "--", "true"]);

@@ -469,6 +469,9 @@ fn units_refuse_what_they_do_not_have() {
         ("cpu/event=1/k", "ends in"),
         ("cpu/event=1", "ends in"),
         ("/", "ends in"),
+        ("../cpu/event=1/", "no name of a unit"),
+        ("nowhere/event=x/", "no number"),
+        ("nowhere//", "no term"),
     ] {
         match catalog.resolve(name) {
             Err(NameError::Malformed { reason, .. }) => {
@@ -477,12 +480,47 @@ fn units_refuse_what_they_do_not_have() {
             other => panic!("{name}: {other:?}"),
         }
     }
-    let unknown = |name: &str, near: &[&str]| match catalog.resolve(name) {
-        Err(NameError::Unknown { nearest, .. }) => assert_eq!(nearest, near),
-        other => panic!("{name}: {other:?}"),
+}
+
+/// A counted 0 would say that there were none; there is nobody who counts.
+#[test]
+fn faults_that_x86_never_has_are_absent_there() {
+    let intel = Catalog::of(&x86("GenuineIntel", 6, 0x8f), Path::new("/nowhere"));
+    let other = Catalog::of(&Identity::Other { architecture: "none" }, Path::new("/nowhere"));
+    for name in ["alignment_faults", "alignment-faults", "emulation_faults"] {
+        let error = intel.resolve(name).unwrap_err();
+        assert!(matches!(&error, NameError::NotInTable { .. }), "{error}");
+        assert!(error.to_string().contains("x86"), "{error}");
+        assert_eq!(other.resolve(name).unwrap().class, Class::Software);
+    }
+    let absent = |catalog: &Catalog| {
+        let all = catalog.list();
+        let named = all.iter().filter(|info| info.name.ends_with("n_faults"));
+        named
+            .chain(all.iter().filter(|info| info.name == "alignment_faults"))
+            .map(|info| info.absent.is_some())
+            .collect::<Vec<_>>()
     };
-    unknown("pwoer/energy-pkg/", &["power/energy-pkg/"]);
-    unknown("../cpu/event=1/", &[]);
+    assert_eq!((absent(&intel), absent(&other)), (vec![true; 2], vec![false; 2]));
+}
+
+/// It may be there on the next machine: no reason to count nothing on this one.
+#[test]
+fn a_unit_that_is_not_there_is_told_from_a_name_that_means_nothing() {
+    let root = units();
+    let catalog = Catalog::of(&x86("GenuineIntel", 6, 0x8f), root.path());
+    for (name, near) in [
+        ("pwoer/energy-pkg/", &["power/energy-pkg/"][..]),
+        ("cpu_atom/event=0x08,umask=0x01/u", &[]),
+    ] {
+        let error = catalog.resolve(name).unwrap_err();
+        assert!(error.to_string().contains("it has: "), "{error}");
+        assert!(matches!(error, NameError::NoUnit { nearest, .. } if nearest == near));
+    }
+    let bare = sysfs(&[("kernel/none", "")]);
+    let catalog = Catalog::of(&x86("GenuineIntel", 6, 0x8f), bare.path());
+    let error = catalog.resolve("cpu/event=0x08/").unwrap_err();
+    assert!(error.to_string().contains("no unit `cpu`; it has: none at all"), "{error}");
 }
 
 #[test]
@@ -532,6 +570,7 @@ fn the_kernel_knows_the_software_events() {
     }
     // cgroup-switches came with Linux 5.13; which older kernels refuse.
     let software = catalog.list().into_iter().filter(|info| info.class == Class::Software);
+    let software = software.filter(|info| info.absent.is_none());
     for info in software.filter(|info| info.name != "cgroup_switches") {
         let event = catalog.resolve(info.name).unwrap();
         if let Err(error) = open(event.selector) {

@@ -39,13 +39,13 @@ pub(super) fn resolve(sysfs: &Path, name: &str) -> Result<Event, NameError> {
     let (unit, terms) = name.split_once('/').unwrap_or((name, ""));
     let terms = terms.strip_suffix('/').unwrap_or(terms);
     let malformed = |reason: String| NameError::Malformed { name: name.to_owned(), reason };
+    if !is_file_name(unit) {
+        return Err(malformed(format!("`{unit}` is no name of a unit")));
+    }
     let folder = devices(sysfs).join(unit);
-    let kind = read(&folder.join("type")).filter(|_| is_file_name(unit));
-    let Some(kind) = kind else {
-        let units = names(sysfs);
-        let near = nearest(unit, units.iter().map(String::as_str));
-        let nearest = near.iter().map(|unit| format!("{unit}/{terms}/")).collect();
-        return Err(NameError::Unknown { name: name.to_owned(), nearest });
+    let Some(kind) = read(&folder.join("type")) else {
+        terms.split(',').try_for_each(|term| split(term.trim()).map(drop)).map_err(malformed)?;
+        return Err(no_unit(sysfs, name, unit, terms));
     };
     let kind = kind.parse().map_err(|_| malformed(format!("type of {unit} is `{kind}`")))?;
     let mut words = Words { folder: &folder, selector: Selector::new(kind, 0), count: None };
@@ -69,6 +69,39 @@ pub(super) fn resolve(sysfs: &Path, name: &str) -> Result<Event, NameError> {
     })
 }
 
+/// An event that would be one if the machine had the unit.
+fn no_unit(sysfs: &Path, name: &str, unit: &str, terms: &str) -> NameError {
+    let units = names(sysfs);
+    let near = nearest(unit, units.iter().map(String::as_str));
+    let has = match units.as_slice() {
+        [] => "none at all".to_owned(),
+        units => units.join(", "),
+    };
+    NameError::NoUnit {
+        name: name.to_owned(),
+        reason: format!("this machine has no unit `{unit}`; it has: {has}"),
+        nearest: near.iter().map(|unit| format!("{unit}/{terms}/")).collect(),
+    }
+}
+
+/// A term and its number, if it has one: `event=0x3c`, `any`.
+fn split(term: &str) -> Result<(&str, Option<u64>), String> {
+    let (key, value) = match term.split_once('=') {
+        Some((key, value)) => (key, Some(value)),
+        None => (term, None),
+    };
+    if !is_file_name(key) {
+        return Err(format!("`{term}` is no term; `event=0x3c` is one"));
+    }
+    let number = value.map(|value| {
+        number(value).ok_or_else(|| match value {
+            "?" => format!("`{key}` needs a value: write {key}=0x.. behind the others"),
+            _ => format!("the value of `{term}` is no number below 2^64"),
+        })
+    });
+    Ok((key, number.transpose()?))
+}
+
 /// The words of `perf_event_attr` as terms fill them.
 struct Words<'a> {
     folder: &'a Path,
@@ -80,23 +113,14 @@ struct Words<'a> {
 impl Words<'_> {
     /// Fills in `term=value`, `term` (which is 1), or the terms of an event with a name.
     fn term(&mut self, term: &str, may_be_event: bool) -> Result<(), String> {
-        let (key, value) = match term.split_once('=') {
-            Some((key, value)) => (key, Some(value)),
-            None => (term, None),
-        };
-        if !is_file_name(key) {
-            return Err(format!("`{term}` is no term; `event=0x3c` is one"));
-        }
+        let (key, value) = split(term)?;
         if let (None, true, Some(terms)) =
             (value, may_be_event, read(&self.folder.join("events").join(key)))
         {
             self.count = self.meaning(key);
             return terms.split(',').try_for_each(|term| self.term(term.trim(), false));
         }
-        let number = number(value.unwrap_or("1")).ok_or_else(|| match value {
-            Some("?") => format!("`{key}` needs a value: write {key}=0x.. behind the others"),
-            _ => format!("the value of `{term}` is no number below 2^64"),
-        })?;
+        let number = value.unwrap_or(1);
         match key {
             "config" => self.selector.config |= number,
             "config1" => self.selector.config1 |= number,

@@ -48,8 +48,14 @@ impl Asked {
     /// here are among the rest, with the reason.
     pub(super) fn of(request: &Request, catalog: &Catalog) -> Result<Self, StatError> {
         let mut asked = Self::default();
+        let mut wrong = Vec::new();
         for name in &request.events {
-            asked.add(name, request.tier, catalog)?;
+            if let Err(error) = asked.add(name, request.tier, catalog) {
+                wrong.push(error.to_string());
+            }
+        }
+        if !wrong.is_empty() {
+            return Err(StatError::UnknownName { reason: wrong.join("\n") });
         }
         for set in sets(request)? {
             for name in set.events {
@@ -124,6 +130,13 @@ fn asked_event(name: &str, tier: Option<Tier>, catalog: &Catalog) -> Result<Aske
         }
         Err(NameError::NoTracefs { reason: sentence, fix, .. }) => {
             refused(Refusal { cause: Cause::Other, sentence, fix: Some(fix.to_owned()) })
+        }
+        Err(NameError::NoUnit { reason: sentence, nearest, .. }) => {
+            let fix = nearest.first().map_or_else(
+                || "linerate doctor".to_owned(),
+                |name| format!("linerate stat -e {name} -- COMMAND"),
+            );
+            refused(Refusal { cause: Cause::NoPmuDriver, sentence, fix: Some(fix) })
         }
         Err(error @ (NameError::Unknown { .. } | NameError::Malformed { .. })) => {
             Err(StatError::UnknownName { reason: error.to_string() })

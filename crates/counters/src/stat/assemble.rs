@@ -50,6 +50,14 @@ pub(super) fn row(
 const COUNTED: &str = "counted";
 const CLOCK: &str = "monotonic clock";
 
+/// Of a command whose time was up.
+const UNTIL_ITS_END: &str =
+    "counting stopped before the command ended, and the kernel tells this time of all of it";
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
 fn counted(unit: &str, tally: &EventTally, tier: Tier) -> Figure {
     match tally.is_scaled {
         false => Figure::exact(unit, tally.estimate.value, tier, COUNTED),
@@ -283,28 +291,34 @@ impl Runs<'_> {
 
     /// Times, by name.
     pub(super) fn times(&self) -> BTreeMap<String, Figure> {
-        let mut times = BTreeMap::new();
-        let seconds = |ns: u64| ns as f64 / 1e9;
-        let elapsed: Vec<f64> = self.runs.iter().map(|run| seconds(run.elapsed_ns)).collect();
-        let mut add = |name: &str, unit: &str, values: &[f64], method: &str| {
-            times.insert(name.to_owned(), self.time(unit, values, method));
-        };
         if let Some((tier, reason)) = self.why_no_times() {
             let absent = Figure::absent("s", tier, CLOCK, reason);
             return BTreeMap::from([(super::ELAPSED.to_owned(), absent)]);
         }
-        add(super::ELAPSED, "s", &elapsed, CLOCK);
-        let ended = || self.runs.iter().filter_map(|run| run.command?.ok());
-        let user: Vec<f64> = ended().map(|ended| seconds(ended.user_ns)).collect();
-        let system: Vec<f64> = ended().map(|ended| seconds(ended.system_ns)).collect();
-        if !user.is_empty() {
-            add("user_s", "s", &user, usage::METHOD);
-            add("system_s", "s", &system, usage::METHOD);
+        let elapsed: Vec<f64> = self.runs.iter().map(|run| seconds(run.elapsed_ns)).collect();
+        let mut times =
+            BTreeMap::from([(super::ELAPSED.to_owned(), self.time("s", &elapsed, CLOCK))]);
+        let ended: Vec<Ended> = self.runs.iter().filter_map(|run| run.command?.ok()).collect();
+        let of = |time: fn(&Ended) -> u64| -> Vec<f64> {
+            ended.iter().map(|ended| seconds(time(ended))).collect()
+        };
+        let all =
+            [("user_s", of(|ended| ended.user_ns)), ("system_s", of(|ended| ended.system_ns))];
+        for (name, values) in all.iter().filter(|(_, values)| !values.is_empty()) {
+            let figure = match self.is_time_up() {
+                true => Figure::absent("s", Tier::Sw, usage::METHOD, UNTIL_ITS_END),
+                false => self.time("s", values, usage::METHOD),
+            };
+            times.insert((*name).to_owned(), figure);
         }
-        if let Some((used, method)) = self.cpus_used(&user, &system, &elapsed) {
-            add("cpus_used", "processors", &used, method);
+        if let Some((used, method)) = self.cpus_used(&elapsed) {
+            times.insert("cpus_used".to_owned(), self.time("processors", &used, method));
         }
         times
+    }
+
+    fn is_time_up(&self) -> bool {
+        self.runs.iter().any(|run| run.is_time_up)
     }
 
     fn why_no_times(&self) -> Option<(Tier, &'static str)> {
@@ -325,28 +339,29 @@ impl Runs<'_> {
         }
     }
 
-    /// Processor time over elapsed time. Of processors it would be their number.
-    fn cpus_used(
-        &self,
-        user: &[f64],
-        system: &[f64],
-        elapsed: &[f64],
-    ) -> Option<(Vec<f64>, &'static str)> {
-        let over = |times: &mut dyn Iterator<Item = f64>| -> Vec<f64> {
-            times.zip(elapsed).map(|(time, elapsed)| time / elapsed).collect()
-        };
-        let clock = self.asked.place("task_clock_ns").and_then(|place| {
+    /// Processor time over the time that passed while it was used. Of processors it would be their
+    /// number.
+    fn cpus_used(&self, elapsed: &[f64]) -> Option<(Vec<f64>, &'static str)> {
+        let place = self.asked.place("task_clock_ns");
+        let clock = place.filter(|place| !self.from_usage.contains(place)).and_then(|place| {
             let tally = |run: &Run| Some(run.tallies.tally(place)?.estimate.value / 1e9);
             self.runs.iter().map(tally).collect::<Option<Vec<f64>>>()
         });
+        // The kernel's times are from fork(2) on, unlike those of events and the time elapsed.
+        let since_fork = |run: &Run| {
+            let ended = run.command?.ok().filter(|_| !run.is_time_up && run.since_fork_ns > 0)?;
+            Some((ended.user_ns + ended.system_ns) as f64 / run.since_fork_ns as f64)
+        };
         match (&self.request.what, clock) {
             (What::Cpus(_), _) => None,
-            (_, Some(clock)) => Some((over(&mut clock.into_iter()), "task_clock_ns over elapsed")),
-            _ if user.len() == elapsed.len() => {
-                let times = user.iter().zip(system).map(|(user, system)| user + system);
-                Some((over(&mut times.into_iter()), "user and system time over elapsed"))
+            (_, Some(clock)) => {
+                let used = clock.into_iter().zip(elapsed).map(|(clock, elapsed)| clock / elapsed);
+                Some((used.collect(), "task_clock_ns over elapsed"))
             }
-            _ => None,
+            _ => {
+                let used: Option<Vec<f64>> = self.runs.iter().map(since_fork).collect();
+                used.map(|used| (used, "user and system time over the time since fork(2)"))
+            }
         }
     }
 

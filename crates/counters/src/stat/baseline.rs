@@ -4,18 +4,20 @@
 //! Every figure that both records have is compared. Worse can only be a *cost*: an event, or the
 //! time that passed; where both records have counts per unit of work, these are the costs, not the
 //! totals, and the time is one only if both had as many units. A cost that one of the two records
-//! has and the other has not is warned of. A cost is a regression when it grew by the threshold or more, beyond doubt:
+//! has and the other has not is listed without a change. A cost is a regression when it grew by the
+//! threshold or more, beyond doubt:
 //!
 //! ```text
 //! low(now) >= high(before) * (1 + threshold)    and    value(now) > value(before)
 //! ```
 //!
 //! The ends of a simulated count are the count: it is exact. Any other count without an interval
-//! may differ by more than the threshold from one run to the next for no reason at all, so there is
-//! no verdict, and the warning says how to get one. Nor is there one between tiers, or between
-//! caches. Left out: metrics have no verdict, since more of them may be better.
+//! may differ by more than the threshold from one run to the next for no reason at all, so it is
+//! not judged, and the warning says how to have it judged. Nor is one of another tier, or of other
+//! caches. Where no cost could be judged there is no answer at all, which is a failure, not a yes.
+//! Left out: metrics are not judged, since more of them may be better.
 
-use linerate_record::stat::{BaselineChange, StatReport, UnitOfWork};
+use linerate_record::stat::{BaselineChange, BaselineOf, Judged, StatReport, UnitOfWork};
 use linerate_record::{Body, Figure, Record, Tier, Warning};
 use std::collections::BTreeMap;
 
@@ -25,10 +27,21 @@ const ROUNDING: f64 = 1e-12;
 /// What came of it.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Comparison {
-    /// Figures in both, by name.
+    /// Figures in both, and costs in either, by name.
     pub(super) changes: Vec<BaselineChange>,
-    /// Costs without a verdict, and why.
+    /// Costs that were not judged, and why.
     pub(super) warnings: Vec<Warning>,
+}
+
+/// What the earlier record is of; `None` if it is no record of counts.
+pub(super) fn baseline_of(before: &Record) -> Option<BaselineOf> {
+    let Body::Stat(report) = &before.body else { return None };
+    Some(BaselineOf {
+        target: report.target.clone(),
+        tier: report.tier,
+        caches: report.caches.clone(),
+        environment: report.environment,
+    })
 }
 
 /// Compares `figures`, which belong to `report`, with those of `before`.
@@ -38,49 +51,74 @@ pub(super) fn compare(
     before: &Record,
     threshold: f64,
 ) -> Comparison {
-    let mut comparison = Comparison::default();
-    let (mut without_interval, mut on_other_grounds) = (Vec::new(), Vec::new());
-    let mut in_one_only = Vec::new();
     let costs = costs(report, figures, before);
     let same_caches = matches!(&before.body, Body::Stat(old) if old.caches == report.caches);
-    for (name, now) in figures {
+    let change = |(name, now): (&String, &Figure)| {
         let then = before.figures.get(name);
         let (new, old) = (now.as_number(), then.and_then(Figure::as_number));
-        if costs.contains(name) && new.is_some() != old.is_some() {
-            in_one_only.push(name.clone());
-        }
-        let (Some(new), Some(then), Some(old)) = (new, then, old) else { continue };
-        let mut is_regression = false;
-        if costs.contains(name) {
-            if now.tier != then.tier || now.tier == Tier::Sim && !same_caches {
-                on_other_grounds.push(name.clone());
-            } else if let (Some(low), Some(high)) = (low(now), high(then)) {
-                let limit = high * (1.0 + threshold) * (1.0 - ROUNDING);
-                is_regression = new > old && low >= limit;
-            } else {
-                without_interval.push(name.clone());
-            }
-        }
-        let change = (old != 0.0).then(|| new / old - 1.0);
-        let name = name.clone();
-        comparison.changes.push(BaselineChange {
-            name,
+        let judged = match costs.contains(name) {
+            true if new.is_none() && old.is_none() => return None,
+            true => judged(now, then, same_caches),
+            false if new.is_none() || old.is_none() => return None,
+            false => Judged::NoCost,
+        };
+        let is_worse = || {
+            let (low, high) = (low(now)?, high(then?)?);
+            Some(new? > old? && low >= high * (1.0 + threshold) * (1.0 - ROUNDING))
+        };
+        Some(BaselineChange {
+            name: name.clone(),
             before: old,
             now: new,
-            change,
-            is_regression,
-        });
+            change: new.zip(old).filter(|(_, old)| *old != 0.0).map(|(new, old)| new / old - 1.0),
+            is_regression: judged == Judged::Yes && is_worse() == Some(true),
+            judged,
+        })
+    };
+    let changes: Vec<BaselineChange> = figures.iter().filter_map(change).collect();
+    Comparison { warnings: warnings(&changes), changes }
+}
+
+/// Whether a cost can be judged.
+fn judged(now: &Figure, then: Option<&Figure>, same_caches: bool) -> Judged {
+    let then = then.filter(|then| then.as_number().is_some());
+    match (now.as_number(), then) {
+        (None, _) => Judged::NotCountedNow,
+        (_, None) => Judged::NotCountedBefore,
+        (_, Some(then)) if now.tier != then.tier => Judged::OtherTier,
+        _ if now.tier == Tier::Sim && !same_caches => Judged::OtherCaches,
+        (_, Some(then)) if low(now).is_none() || high(then).is_none() => Judged::NoInterval,
+        _ => Judged::Yes,
     }
-    if !without_interval.is_empty() {
-        comparison.warnings.push(Warning::NoVerdictWithoutInterval { names: without_interval });
+}
+
+/// What to do about costs that were not judged.
+fn warnings(changes: &[BaselineChange]) -> Vec<Warning> {
+    let names = |reasons: &[Judged]| -> Option<Vec<String>> {
+        let changes = changes.iter().filter(|change| reasons.contains(&change.judged));
+        let names: Vec<String> = changes.map(|change| change.name.clone()).collect();
+        (!names.is_empty()).then_some(names)
+    };
+    let without_interval =
+        names(&[Judged::NoInterval]).map(|names| Warning::NoVerdictWithoutInterval { names });
+    let on_other_grounds = names(&[Judged::OtherTier, Judged::OtherCaches])
+        .map(|names| Warning::NoVerdictOnOtherGrounds { names });
+    let in_one_only = names(&[Judged::NotCountedBefore, Judged::NotCountedNow])
+        .map(|names| Warning::NoVerdictWithoutCount { names });
+    [without_interval, on_other_grounds, in_one_only].into_iter().flatten().collect()
+}
+
+/// Why there is no answer; `None` if there is one.
+pub(super) fn failure(changes: &[BaselineChange]) -> Option<String> {
+    if changes.iter().any(|change| change.judged == Judged::Yes) {
+        return None;
     }
-    if !on_other_grounds.is_empty() {
-        comparison.warnings.push(Warning::NoVerdictOnOtherGrounds { names: on_other_grounds });
-    }
-    if !in_one_only.is_empty() {
-        comparison.warnings.push(Warning::NoVerdictWithoutCount { names: in_one_only });
-    }
-    comparison
+    let costs = changes.iter().filter(|change| change.judged != Judged::NoCost).count();
+    Some(format!(
+        "cannot tell whether it got worse: 0 of {costs} figures could be judged against the \
+         baseline; make both records with the same --tier, --caches and events, simulated (--tier \
+         sim) or with --repeat 6 or more"
+    ))
 }
 
 /// The figures of which more is worse.
@@ -123,7 +161,7 @@ fn high(figure: &Figure) -> Option<f64> {
 mod tests {
     use super::*;
     use linerate_record::Provenance;
-    use linerate_record::stat::{EventCount, StatTarget, UnitOfWork};
+    use linerate_record::stat::{CacheShape, EventCount, SimulatedCaches, StatTarget, UnitOfWork};
     use linerate_record::stats::Estimate;
 
     fn exact(value: f64) -> Figure {
@@ -159,6 +197,8 @@ mod tests {
             elapsed_s: 1.0,
             ended: None,
             is_interrupted: false,
+            is_time_up: false,
+            environment: None,
             repetitions: 1,
             unit_of_work: None,
             rotation: None,
@@ -167,6 +207,7 @@ mod tests {
             intervals: Vec::new(),
             threads: Vec::new(),
             baseline: Vec::new(),
+            baseline_of: None,
         }
     }
 
@@ -204,7 +245,10 @@ mod tests {
         let figures = [("instructions", now)];
         let comparison = compare(&report(&figures[0].1), &named(&figures), &before, 0.001);
         assert_eq!(comparison.changes.len(), 1);
-        comparison.warnings.is_empty().then_some(comparison.changes[0].is_regression)
+        let BaselineChange { judged, is_regression, .. } = comparison.changes[0];
+        assert_eq!(judged == Judged::Yes, comparison.warnings.is_empty());
+        assert_eq!(judged == Judged::Yes, failure(&comparison.changes).is_none());
+        (judged == Judged::Yes).then_some(is_regression)
     }
 
     #[test]
@@ -314,6 +358,51 @@ mod tests {
             .map(|change| (change.name.as_str(), change.change, change.is_regression))
             .collect();
         assert_eq!(changes, [("instructions", Some(0.0), false), ("ipc", Some(1.0), false)]);
+        assert_eq!(comparison.changes[1].judged, Judged::NoCost);
         assert!(comparison.warnings.is_empty());
+    }
+
+    /// A gate that passes because nothing was compared is no gate.
+    #[test]
+    fn every_cost_says_whether_it_was_judged_and_none_is_no_answer() {
+        let absent = Figure::absent("events", Tier::Hw, "counted", "no counter");
+        let once = Figure::exact("events", 7.0, Tier::Sw, "counted");
+        let before = record(&[("instructions", exact(1e6)), ("page_faults", once.clone())]);
+        let now = [("instructions", absent), ("page_faults", once), ("elapsed_s", exact(1.0))];
+        let mut report = report(&now[0].1);
+        report.events.push(event("page_faults", &now[1].1));
+        let changes = compare(&report, &named(&now), &before, 0.001).changes;
+        let judged: Vec<_> = changes.iter().map(|c| (c.name.as_str(), c.judged)).collect();
+        let wanted = [
+            ("elapsed_s", Judged::NotCountedBefore),
+            ("instructions", Judged::NotCountedNow),
+            ("page_faults", Judged::NoInterval),
+        ];
+        assert_eq!(judged, wanted);
+        assert_eq!((changes[1].before, changes[1].now, changes[1].change), (Some(1e6), None, None));
+        assert!(failure(&changes).unwrap().contains("0 of 3 figures could be judged"));
+        // Nothing in common is no answer either.
+        assert_eq!(compare(&report, &named(&[("ipc", exact(1.0))]), &before, 0.001).changes, []);
+        assert!(failure(&[]).is_some());
+    }
+
+    #[test]
+    fn other_caches_and_another_tier_are_told_apart() {
+        let before = record(&[("instructions", exact(1.0))]);
+        let now = named(&[("instructions", exact(2.0))]);
+        let mut report = report(&exact(2.0));
+        let shape = CacheShape { octets: 1024, ways: 1, line_octets: 64 };
+        report.caches = Some(SimulatedCaches {
+            name: "other".to_owned(),
+            i1: shape,
+            d1: shape,
+            ll: shape,
+            note: String::new(),
+        });
+        let judged = |now| compare(&report, &now, &before, 0.001).changes[0].judged;
+        assert_eq!(judged(now), Judged::OtherCaches);
+        assert_eq!(judged(named(&[("instructions", spread(2.0, 1.0, 3.0))])), Judged::OtherTier);
+        let of = baseline_of(&before).unwrap();
+        assert_eq!((of.tier, of.caches, of.environment), (Tier::Sim, None, None));
     }
 }

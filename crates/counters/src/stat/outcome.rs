@@ -8,9 +8,10 @@ use super::simulated::Simulator;
 use super::{Outcome, Progress, StatError, What, per_unit_name, refused, usage};
 use crate::catalog::Catalog;
 use linerate_machine::platform;
-use linerate_record::stat::{ExitStatus, SimulatedCaches, StatReport, StatTarget};
+use linerate_record::stat::{Environment, ExitStatus, SimulatedCaches, StatReport, StatTarget};
 use linerate_record::{Figure, Tier, Warning};
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io;
 
 /// The own statuses of env(1).
@@ -119,6 +120,7 @@ fn outcome(runs: &Runs<'_>, ground: Ground, mut warnings: Vec<Warning>) -> Outco
         let comparison = baseline::compare(&report, &figures, before, request.threshold);
         warnings.extend(comparison.warnings);
         report.baseline = comparison.changes;
+        report.baseline_of = baseline::baseline_of(before);
     }
     let (status, failure) = status(runs, &report);
     Outcome { report, figures, warnings, status, failure }
@@ -138,6 +140,8 @@ fn report(runs: &Runs<'_>, ground: Ground) -> StatReport {
         elapsed_s: runs.elapsed_s(),
         ended: ended.map(|ended| ExitStatus { status: ended.status, signal: ended.signal }),
         is_interrupted: last.is_interrupted || runs.cut_short.is_some(),
+        is_time_up: runs.runs.iter().any(|run| run.is_time_up),
+        environment: environment(&request.what),
         repetitions: runs.runs.len() as u64,
         unit_of_work: runs.unit_of_work(&events),
         rotation: runs.rotation(),
@@ -145,8 +149,19 @@ fn report(runs: &Runs<'_>, ground: Ground) -> StatReport {
         intervals: last.intervals.clone(),
         threads: last.threads.clone(),
         baseline: Vec::new(),
+        baseline_of: None,
         events,
     }
+}
+
+/// What a command finds in its environment, which is this program's.
+fn environment(what: &What) -> Option<Environment> {
+    if !matches!(what, What::Command { .. }) {
+        return None;
+    }
+    let octets = |(name, value): (OsString, OsString)| (name.len() + value.len() + 2) as u64;
+    let variables: Vec<u64> = std::env::vars_os().map(octets).collect();
+    Some(Environment { variables: variables.len() as u64, octets: variables.iter().sum() })
 }
 
 fn target(what: &What) -> StatTarget {
@@ -189,6 +204,10 @@ fn status(runs: &Runs<'_>, report: &StatReport) -> (i32, Option<String>) {
         if let Some(reason) = refused(&runs.asked.events, &last.refusals) {
             return (if own == 0 { FAILED } else { own }, Some(reason));
         }
+    }
+    let is_compared = runs.request.baseline.is_some();
+    if let Some(reason) = baseline::failure(&report.baseline).filter(|_| is_compared) {
+        return (if own == 0 { FAILED } else { own }, Some(reason));
     }
     let is_worse = report.baseline.iter().any(|change| change.is_regression);
     (if own == 0 && is_worse { 1 } else { own }, None)

@@ -39,10 +39,14 @@ pub(super) struct Run {
     pub(super) scaled_by: Option<usize>,
     /// From start to end.
     pub(super) elapsed_ns: u64,
+    /// From fork(2) to the end of a command; 0 where there was none.
+    pub(super) since_fork_ns: u64,
     /// How the command ended, or why it did not begin; `None` where there was none.
     pub(super) command: Option<Result<Ended, ExecError>>,
     /// Whether a signal came.
     pub(super) is_interrupted: bool,
+    /// Whether the time of the request was up before the end.
+    pub(super) is_time_up: bool,
     /// The counts of each interval.
     pub(super) intervals: Vec<IntervalCounts>,
     /// The counts of each thread.
@@ -61,8 +65,10 @@ impl Run {
             sets: Vec::new(),
             scaled_by: None,
             elapsed_ns: 0,
+            since_fork_ns: 0,
             command: None,
             is_interrupted: false,
+            is_time_up: false,
             intervals: Vec::new(),
             threads: Vec::new(),
         }
@@ -101,9 +107,14 @@ impl Runner<'_> {
     pub(super) fn run(&self, number: u32) -> Result<Run, StatError> {
         match &self.request.what {
             What::Command { argv } => {
+                let forked_ns = monotonic_ns();
                 let held = child::fork_held(&argv[0], &argv[1..]).map_err(StatError::System)?;
                 let counting = self.open(&Scope::Held(held.pid()), number)?;
-                counting.count(|| held.release().map(Waited::Child))
+                let mut run = counting.count(|| held.release().map(Waited::Child))?;
+                if let Some(Ok(ended)) = run.command {
+                    run.since_fork_ns = ended.at_ns.saturating_sub(forked_ns);
+                }
+                Ok(run)
             }
             What::Process(pid) => {
                 let stranger = Stranger::find(*pid)
@@ -129,23 +140,24 @@ impl Runner<'_> {
         early.is_some_and(|signal| waited.tell_to_end(signal.number))
     }
 
-    /// Waits for the end of a command, and does nothing else. How it ended, and whether a signal
-    /// came.
-    pub(super) fn wait_for(&self, waited: &mut Waited) -> (Option<Ended>, bool) {
-        let end_ns =
-            self.request.at_most.map_or(u64::MAX, |time| monotonic_ns().saturating_add(ns(time)));
-        let (mut is_interrupted, mut is_told) = (false, false);
+    /// Waits for the end of a command, and does nothing else but tell it to end at `end_ns`.
+    pub(super) fn wait_for(&self, waited: &mut Waited, end_ns: u64) -> End {
+        let mut end = End::default();
         loop {
             let left_ns = end_ns.saturating_sub(monotonic_ns());
-            if left_ns == 0 && !is_told {
-                is_told = true;
+            if left_ns == 0 && !end.is_time_up {
+                end.is_time_up = true;
                 waited.tell_to_end(TERMINATE);
             }
-            let at_most = if is_told { GLANCE } else { GLANCE.min(Duration::from_nanos(left_ns)) };
-            if let Woken::Ended(ended) = waited.wait(at_most) {
-                return (ended, is_interrupted || self.watch.signals.take().is_some());
+            let until_end = Duration::from_nanos(left_ns).min(GLANCE);
+            if let Woken::Ended(ended) =
+                waited.wait(if end.is_time_up { GLANCE } else { until_end })
+            {
+                end.ended = ended;
+                end.is_interrupted |= self.watch.signals.take().is_some();
+                return end;
             }
-            is_interrupted |= self.heed(waited).is_some();
+            end.is_interrupted |= self.heed(waited).is_some();
         }
     }
 
@@ -186,6 +198,7 @@ impl Runner<'_> {
             interval_began_ns: 0,
             intervals: Vec::new(),
             is_interrupted: false,
+            at_time: None,
         };
         counting.check_and_tell(number)?;
         Ok(counting)
@@ -203,6 +216,25 @@ struct Counting<'a> {
     interval_began_ns: u64,
     intervals: Vec<IntervalCounts>,
     is_interrupted: bool,
+    /// What was counted when the time of the request was up.
+    at_time: Option<Counted>,
+}
+
+/// What was counted until counting stopped.
+struct Counted {
+    elapsed_ns: u64,
+    tallies: Tallies,
+    threads: Vec<ThreadCounts>,
+}
+
+/// How a command ended that was waited for.
+#[derive(Default)]
+pub(super) struct End {
+    pub(super) ended: Option<Ended>,
+    /// Whether a signal came.
+    pub(super) is_interrupted: bool,
+    /// Whether it was told to end because its time was up.
+    pub(super) is_time_up: bool,
 }
 
 impl Counting<'_> {
@@ -283,30 +315,34 @@ impl Counting<'_> {
             }
             Err(error) => return Ok(Run::not_begun(error, self.tiers())),
         };
+        let is_time_up = self.at_time.is_some();
         let end_ns = ended.map_or_else(monotonic_ns, |ended| ended.at_ns);
-        let elapsed_ns = end_ns.saturating_sub(self.began_ns);
-        if self.runner.request.interval.is_some() {
-            self.end_interval(end_ns);
-        }
-        let tallies = Tallies::counted(self.session.finish(), &self.places);
-        let (refusals, tiers) = (self.refusals(), self.tiers());
-        let threads = self.threads.take().map_or_else(Vec::new, |threads| {
-            threads.finish(&self.places, &tallies, &tiers, &refusals)
-        });
+        let counted = self.at_time.take().unwrap_or_else(|| self.stop(end_ns));
         Ok(Run {
             is_user_only: self.is_user_only(),
             tier: self.session.tier(),
             sets: self.sets(),
             scaled_by: self.session.scaled_by().and_then(|event| self.place(event)),
             is_interrupted: self.is_interrupted,
-            intervals: self.intervals,
-            refusals,
-            tiers,
-            elapsed_ns,
+            is_time_up,
+            elapsed_ns: counted.elapsed_ns,
             command: ended.map(Ok),
-            threads,
-            tallies,
+            threads: counted.threads,
+            intervals: std::mem::take(&mut self.intervals),
+            ..Run::of(counted.tallies, self.refusals(), self.tiers())
         })
+    }
+
+    /// Stops counting.
+    fn stop(&mut self, end_ns: u64) -> Counted {
+        if self.runner.request.interval.is_some() {
+            self.end_interval(end_ns);
+        }
+        let tallies = Tallies::counted(self.session.finish(), &self.places);
+        let threads = self.threads.take().map_or_else(Vec::new, |threads| {
+            threads.finish(&self.places, &tallies, &self.tiers(), &self.refusals())
+        });
+        Counted { elapsed_ns: end_ns.saturating_sub(self.began_ns), tallies, threads }
     }
 
     /// Until what is counted ends, or shall.
@@ -318,7 +354,7 @@ impl Counting<'_> {
         let mut turn_ns = after(Some(turn));
         let mut interval_ns = after(request.interval);
         let mut threads_ns = after(self.threads.as_ref().map(|_| Duration::ZERO));
-        let mut end_ns = after(request.at_most);
+        let end_ns = after(request.at_most);
         loop {
             let now_ns = monotonic_ns();
             if now_ns >= turn_ns {
@@ -332,10 +368,8 @@ impl Counting<'_> {
                 threads_ns = self.look_for_threads(now_ns);
             }
             if now_ns >= end_ns {
-                end_ns = u64::MAX;
-                if waited.tell_to_end(TERMINATE) {
-                    return None;
-                }
+                self.at_time = Some(self.stop(now_ns));
+                return self.end_late(waited);
             }
             let due_ns = turn_ns.min(interval_ns).min(threads_ns).min(end_ns);
             let at_most = Duration::from_nanos(due_ns.saturating_sub(now_ns)).min(GLANCE);
@@ -350,6 +384,16 @@ impl Counting<'_> {
                 }
             }
         }
+    }
+
+    /// What is counted no longer is told to end if it is a command, and waited for.
+    fn end_late(&mut self, waited: &mut Waited) -> Option<Ended> {
+        if waited.tell_to_end(TERMINATE) {
+            return None;
+        }
+        let end = self.runner.wait_for(waited, u64::MAX);
+        self.is_interrupted |= end.is_interrupted;
+        end.ended
     }
 
     fn look_for_threads(&mut self, now_ns: u64) -> u64 {

@@ -2,7 +2,7 @@
 //! One run in the simulator.
 
 use super::asked::Asked;
-use super::run::{Run, Runner, Waited};
+use super::run::{End, Run, Runner, Waited, ns};
 use super::tallies::Tallies;
 use super::{StatError, What};
 use crate::refusal::{Cause, Refusal};
@@ -84,7 +84,9 @@ impl<'a> Simulator<'a> {
         let pid = child.pid();
         let mut waited = Waited::Child(child);
         runner.heed_early(early, &waited);
-        let (ended, is_interrupted) = runner.wait_for(&mut waited);
+        let at_most = runner.request.at_most.map_or(u64::MAX, ns);
+        let End { ended, is_interrupted, is_time_up } =
+            runner.wait_for(&mut waited, began_ns.saturating_add(at_most));
         let is_interrupted = is_interrupted || early.is_some();
         let elapsed_ns = monotonic_ns() - began_ns;
         let is_killed = ended.is_some_and(|ended| ended.signal.is_some());
@@ -107,6 +109,7 @@ impl<'a> Simulator<'a> {
             elapsed_ns,
             command: ended.map(Ok),
             is_interrupted,
+            is_time_up,
             ..Run::of(Tallies::exact(exact), refusals, tiers)
         };
         let remarks = counts.map_or_else(Vec::new, |counts| counts.remarks);

@@ -27,7 +27,8 @@ fn count(name: &str, ended: &Ended) -> Option<u64> {
 
 /// Fills in what perf events did not count, or in user mode alone. Gives the places of the events.
 pub(super) fn fill(run: &mut Run, asked: &[AskedEvent]) -> Vec<usize> {
-    let Some(Ok(ended)) = run.command else { return Vec::new() };
+    // What a command did after its time was up does not belong to the counts.
+    let Some(Ok(ended)) = run.command.filter(|_| !run.is_time_up) else { return Vec::new() };
     let mut filled = Vec::new();
     for (place, event) in asked.iter().enumerate() {
         let asked_so = event.event.as_ref().is_ok_and(|event| event.is_user_only);

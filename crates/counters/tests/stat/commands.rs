@@ -189,6 +189,27 @@ fn a_run_that_failed_among_others_is_told() {
 fn a_time_limit_ends_the_command() {
     let at_most = Some(Duration::from_millis(50));
     let outcome = counted(&Request { at_most, ..command(&["sleep", "60"]) }, 128 + TERMINATE);
-    assert!(!outcome.report.is_interrupted);
+    assert!(!outcome.report.is_interrupted && outcome.report.is_time_up);
     assert_eq!(event(&outcome, "task_clock_ns").duty, Some(1.0));
+    let outcome =
+        counted(&Request { at_most: Some(Duration::from_secs(60)), ..shell("exit 2") }, 2);
+    assert!(!outcome.report.is_time_up);
+}
+
+#[test]
+fn counting_stops_when_the_time_is_up_though_the_command_goes_on() {
+    let busy = "trap '' TERM; n=0; while [ $n -lt 600000 ]; do n=$((n+1)); done; sleep 0.3; exit 5";
+    let whole = counted(&shell(busy), 5);
+    let (at_most, interval) = (Some(Duration::from_millis(50)), Some(Duration::from_millis(20)));
+    let outcome = counted(&Request { at_most, interval, ..shell(busy) }, 5);
+    let report = &outcome.report;
+    assert!(report.is_time_up && report.ended == whole.report.ended);
+    let elapsed = |outcome: &Outcome| number(figure(outcome, "elapsed_s"));
+    assert!(elapsed(&outcome) >= 0.05 && elapsed(&outcome) < elapsed(&whole) - 0.2);
+    assert_eq!(report.intervals.last().unwrap().to_s, report.elapsed_s);
+    let clock = number(figure(&outcome, "task_clock_ns"));
+    assert!(clock <= report.elapsed_s * 1.01e9, "{clock} ns in {} s", report.elapsed_s);
+    let user = figure(&outcome, "user_s");
+    assert!(user.as_number().is_none() && user.reason.is_some(), "{user:?}");
+    assert!(number(figure(&outcome, "cpus_used")) > 0.0);
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The simulator behind the same request. Where there is no Valgrind, that is said.
 
-use crate::rig::{command, event, events, figure, number, shell, watch};
+use crate::rig::{command, event, events, figure, number, run, shell, watch};
 use linerate_counters::stat::{Outcome, Request, StatError};
 use linerate_linux::signal::{Caught, Pending};
+use linerate_record::stat::Judged;
 use linerate_record::{Body, Provenance, Record, Tier, Warning};
 
 /// `None` where there is no simulator.
@@ -96,10 +97,32 @@ fn other_caches_are_no_ground_for_a_verdict() {
     let outcome = simulated(Request { caches, baseline, ..misses() }).unwrap();
     let names = vec!["instructions".to_owned(), "l1d_misses".to_owned()];
     assert_eq!(outcome.warnings, [Warning::NoVerdictOnOtherGrounds { names }]);
-    assert_eq!(outcome.status, 0);
+    assert_eq!(outcome.status, 125);
+    assert!(outcome.failure.as_ref().unwrap().contains("0 of 2 figures"), "{:?}", outcome.failure);
+    assert!(outcome.report.baseline.iter().all(|change| change.judged == Judged::OtherCaches));
     assert_eq!(outcome.report.caches.as_ref().unwrap().name, "arm1176");
     let (now, then) = (figure(&outcome, "l1d_misses"), figure(&before, "l1d_misses"));
     assert!(number(now) > number(then), "16 KiB miss more than this machine's");
+}
+
+/// The gate that passed because somebody forgot `--tier sim`.
+#[test]
+fn another_tier_is_no_ground_for_a_verdict() {
+    let Some(before) = simulated(events(command(&["true"]), &["instructions"])) else { return };
+    let baseline = Some(record(&before));
+    let outcome = run(&Request { baseline: baseline.clone(), ..command(&["true"]) });
+    assert_eq!(outcome.status, 125);
+    assert!(outcome.failure.as_ref().unwrap().contains("0 of "), "{:?}", outcome.failure);
+    let of = outcome.report.baseline_of.as_ref().unwrap();
+    assert_eq!((of.tier, of.environment), (Tier::Sim, outcome.report.environment));
+    assert_eq!(run(&Request { baseline, ..shell("exit 3") }).status, 3, "the command's own");
+}
+
+#[test]
+fn the_time_of_a_simulation_may_be_up() {
+    let at_most = Some(std::time::Duration::from_millis(1));
+    let Some(outcome) = simulated(Request { at_most, ..count_to(100_000_000) }) else { return };
+    assert!(outcome.report.is_time_up && outcome.status == 128 + 15, "{}", outcome.status);
 }
 
 #[test]

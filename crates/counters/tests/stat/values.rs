@@ -89,11 +89,36 @@ fn a_wrong_name_fails_and_tells_near_ones() {
         panic!()
     };
     assert!(reason.contains("`instrutcions`") && reason.contains("instructions"), "{reason}");
+    let request = events(command(&["true"]), &["cyclse", "page_faults", "no-such-event"]);
+    let StatError::UnknownName { reason } = error(&request) else { panic!() };
+    assert!(reason.contains("`cyclse`") && reason.contains("`no-such-event`"), "{reason}");
     let sets = vec!["cahce".to_owned()];
     let StatError::UnknownName { reason } = error(&Request { sets, ..command(&["true"]) }) else {
         panic!()
     };
     assert!(reason.contains("cache"), "{reason}");
+}
+
+#[test]
+fn an_event_of_a_unit_that_is_not_there_leaves_the_rest() {
+    let name = "no_such_unit/event=0x08,umask=0x01/";
+    let outcome = run(&events(shell("exit 3"), &[name, "task_clock_ns"]));
+    check_figures(&outcome);
+    assert_eq!(outcome.status, 3);
+    check_absent(figure(&outcome, name));
+    assert!(number(figure(&outcome, "task_clock_ns")) > 0.0);
+    let malformed = error(&events(shell("exit 3"), &["no_such_unit/event=/"]));
+    assert!(matches!(malformed, StatError::UnknownName { .. }), "{malformed:?}");
+}
+
+/// The kernel's times begin at fork(2), before the time that elapsed does.
+#[test]
+fn one_thread_never_uses_more_than_a_processor() {
+    for _ in 0..20 {
+        let outcome = run(&events(command(&["true"]), &["page_faults"]));
+        let used = figure(&outcome, "cpus_used");
+        assert!(number(used) <= 1.0 && used.method.contains("fork(2)"), "{used:?}");
+    }
 }
 
 #[test]

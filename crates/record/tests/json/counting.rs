@@ -5,8 +5,9 @@ use crate::example;
 use linerate_record::doctor::{DoctorReport, Observation, Section, TierState, Verdict};
 use linerate_record::regions::{RegionEvent, RegionReport, RegionsReport};
 use linerate_record::stat::{
-    BaselineChange, CacheShape, EventCount, ExitStatus, IntervalCounts, MetricValue,
-    RotationReport, SimulatedCaches, StatReport, StatTarget, ThreadCounts, UnitOfWork,
+    BaselineChange, BaselineOf, CacheShape, Environment, EventCount, ExitStatus, IntervalCounts,
+    Judged, MetricValue, RotationReport, SimulatedCaches, StatReport, StatTarget, ThreadCounts,
+    UnitOfWork,
 };
 use linerate_record::stats::Estimate;
 use linerate_record::{Body, Figure, Record, Tier, Warning};
@@ -67,6 +68,8 @@ fn stat_report() -> StatReport {
         elapsed_s: 0.001_25,
         ended: Some(ExitStatus { status: None, signal: Some(9) }),
         is_interrupted: true,
+        is_time_up: true,
+        environment: Some(Environment { variables: 35, octets: 2144 }),
         repetitions: 2,
         unit_of_work: Some(UnitOfWork { name: "unit".to_owned(), count: scaled(1e6) }),
         rotation: Some(RotationReport {
@@ -95,11 +98,18 @@ fn stat_report() -> StatReport {
         }],
         baseline: vec![BaselineChange {
             name: "instructions".to_owned(),
-            before: 0.0,
-            now: 4e19,
+            before: Some(0.0),
+            now: Some(4e19),
             change: None,
             is_regression: true,
+            judged: Judged::Yes,
         }],
+        baseline_of: Some(BaselineOf {
+            target: StatTarget::Command { argv: vec!["false".to_owned()] },
+            tier: Tier::Sim,
+            caches: None,
+            environment: None,
+        }),
     }
 }
 
@@ -224,7 +234,7 @@ fn times_that_are_none_never_reach_json() {
     let changes: [fn(&mut StatReport); 4] = [
         |report| report.elapsed_s = f64::NAN,
         |report| report.intervals[0].to_s = f64::INFINITY,
-        |report| report.baseline[0].before = f64::NAN,
+        |report| report.baseline[0].before = Some(f64::NAN),
         |report| report.events[0].count.value = linerate_record::Scalar::Number(f64::NAN),
     ];
     let fields = ["elapsed_s", "intervals[0].to_s", "baseline[0].before", "events[0].count.value"];

@@ -2,8 +2,9 @@
 //! Made-up counts.
 
 use linerate_record::stat::{
-    BaselineChange, CacheShape, EventCount, ExitStatus, IntervalCounts, MetricValue,
-    RotationReport, SimulatedCaches, StatReport, StatTarget, ThreadCounts, UnitOfWork,
+    BaselineChange, BaselineOf, CacheShape, Environment, EventCount, ExitStatus, IntervalCounts,
+    Judged, MetricValue, RotationReport, SimulatedCaches, StatReport, StatTarget, ThreadCounts,
+    UnitOfWork,
 };
 use linerate_record::stats::Estimate;
 use linerate_record::{Figure, Provenance, Tier};
@@ -74,6 +75,8 @@ fn report(tier: Tier, argv: &[&str], events: Vec<EventCount>) -> StatReport {
         elapsed_s: 16.9012,
         ended: Some(ExitStatus { status: Some(0), signal: None }),
         is_interrupted: false,
+        is_time_up: false,
+        environment: None,
         repetitions: 1,
         unit_of_work: None,
         rotation: None,
@@ -82,6 +85,7 @@ fn report(tier: Tier, argv: &[&str], events: Vec<EventCount>) -> StatReport {
         intervals: Vec::new(),
         threads: Vec::new(),
         baseline: Vec::new(),
+        baseline_of: None,
     }
 }
 
@@ -291,11 +295,13 @@ pub(crate) fn simulated() -> StatReport {
     let cache = |octets, ways| CacheShape { octets, ways, line_octets: 64 };
     let change = |name: &str, before: f64, now: f64, is_regression| BaselineChange {
         name: name.to_owned(),
-        before,
-        now,
+        before: Some(before),
+        now: Some(now),
         change: (before != 0.0).then(|| now / before - 1.0),
         is_regression,
+        judged: Judged::Yes,
     };
+    let unjudged = |judged, change| BaselineChange { judged, ..change };
     StatReport {
         tier_asked: true,
         elapsed_s: 4.31,
@@ -313,7 +319,21 @@ pub(crate) fn simulated() -> StatReport {
             change("l1d_accesses", 23_512_006.0, 23_512_006.0, false),
             change("l1d_misses", 1_717_904.0, 1_717_903.0, false),
             change("ll_misses", 0.0, 12.0, true),
+            unjudged(Judged::NoCost, change("l1d_miss_ratio", 0.07, 0.08, false)),
+            unjudged(Judged::NoInterval, change("page_faults", 70.0, 70.0, false)),
+            BaselineChange {
+                now: None,
+                change: None,
+                ..unjudged(Judged::NotCountedNow, change("dtlb_misses", 9.0, 9.0, false))
+            },
         ],
+        environment: Some(Environment { variables: 35, octets: 2144 }),
+        baseline_of: Some(BaselineOf {
+            target: StatTarget::Command { argv: vec!["other".to_owned()] },
+            tier: Tier::Hw,
+            caches: None,
+            environment: Some(Environment { variables: 5, octets: 144 }),
+        }),
         ..report(Tier::Sim, &["matmul", "naive", "300"], events)
     }
 }

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What differs from the baseline, what of it was judged, and what the two records do not share.
+
+use super::{line, note, target_of};
+use crate::Style;
+use crate::layout::Grid;
+use crate::value::{ABSENT, count, octets, significant};
+use linerate_record::Tier;
+use linerate_record::stat::{
+    BaselineChange, BaselineOf, Environment, Judged, SimulatedCaches, StatReport,
+};
+
+/// The changes, the verdict, and reasons to doubt it. Figures that are the same are not listed,
+/// unless they should have been judged and were not.
+pub(super) fn block(report: &StatReport, style: &Style) -> String {
+    if report.baseline.is_empty() && report.baseline_of.is_none() {
+        return String::new();
+    }
+    let mut grid = Grid::new(&["against the baseline", ">before", ">now", ">change %", ""]);
+    let is_told = |change: &&BaselineChange| {
+        change.before != change.now || !matches!(change.judged, Judged::Yes | Judged::NoCost)
+    };
+    for change in report.baseline.iter().filter(is_told) {
+        let value = |value: Option<f64>| value.map_or_else(|| ABSENT.to_owned(), significant);
+        grid.row(vec![
+            change.name.clone(),
+            value(change.before),
+            value(change.now),
+            change.change.map_or_else(|| ABSENT.to_owned(), signed_percent),
+            judgement(change).to_owned(),
+        ]);
+    }
+    let grounds = report.baseline_of.as_ref().map_or_else(String::new, |of| {
+        grounds(report, of).iter().map(|ground| note(ground, style)).collect()
+    });
+    grid.render(style) + &line("baseline", &verdict(&report.baseline), style) + &grounds
+}
+
+fn judgement(change: &BaselineChange) -> &'static str {
+    match change.judged {
+        Judged::Yes if change.is_regression => "regression",
+        Judged::Yes => "no regression",
+        Judged::NoCost => "not judged: more is not worse",
+        Judged::NoInterval => "not judged: no interval",
+        Judged::OtherTier => "not judged: another tier",
+        Judged::OtherCaches => "not judged: other caches",
+        Judged::NotCountedBefore => "not judged: not counted before",
+        Judged::NotCountedNow => "not judged: not counted now",
+        Judged::Unknown => "not judged: why, a newer linerate knows",
+    }
+}
+
+fn verdict(changes: &[BaselineChange]) -> String {
+    let count = |is: &dyn Fn(&BaselineChange) -> bool| changes.iter().filter(|c| is(c)).count();
+    let of = count(&|change| change.judged != Judged::NoCost);
+    let judged = count(&|change| change.judged == Judged::Yes);
+    let found = match (judged, count(&|change| change.is_regression)) {
+        (0, _) => "no verdict".to_owned(),
+        (_, 0) => "no regression in these".to_owned(),
+        (_, 1) => "1 is worse by more than the threshold".to_owned(),
+        (_, worse) => format!("{worse} are worse by more than the threshold"),
+    };
+    format!("{judged} of {of} figures could be judged: {found}")
+}
+
+/// What the two records do not share.
+fn grounds(report: &StatReport, of: &BaselineOf) -> Vec<String> {
+    let mut grounds = Vec::new();
+    if of.target != report.target {
+        grounds.push(format!("the baseline is of something else: {}", target_of(&of.target)));
+    }
+    if of.tier != report.tier {
+        let (before, now) = (tier(of.tier), tier(report.tier));
+        grounds.push(format!("the baseline is of the tier {before}, this is of {now}"));
+    }
+    let caches = of.caches.as_ref().zip(report.caches.as_ref());
+    if let Some((before, now)) = caches.filter(|(before, now)| before != now) {
+        grounds.push(other_caches(before, now));
+    }
+    let environments = of.environment.zip(report.environment);
+    if let Some((before, now)) = environments.filter(|(before, now)| before != now) {
+        grounds.push(other_environment(before, now));
+    }
+    grounds
+}
+
+fn tier(tier: Tier) -> &'static str {
+    match tier {
+        Tier::Hw => "hw",
+        Tier::User => "user",
+        Tier::Sw => "sw",
+        Tier::Sim => "sim",
+        Tier::Model => "model",
+    }
+}
+
+fn other_caches(before: &SimulatedCaches, now: &SimulatedCaches) -> String {
+    match before.name == now.name {
+        true => format!("the baseline is of other caches, also called {}", now.name),
+        false => {
+            format!("the baseline is of the caches of {}, this is of {}", before.name, now.name)
+        }
+    }
+}
+
+fn other_environment(before: Environment, now: Environment) -> String {
+    let size =
+        |of: Environment| format!("{} variables of {}", count(of.variables), octets(of.octets));
+    format!(
+        "the environment of the baseline had {}, this one has {}: that moves the stack, and may \
+         change counts; make both records under env -i",
+        size(before),
+        size(now)
+    )
+}
+
+/// A change in per cent with its sign, small ones with as many decimals as they need.
+fn signed_percent(change: f64) -> String {
+    let sign = if change > 0.0 { "+" } else { "" };
+    format!("{sign}{}", significant(change * 100.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::signed_percent;
+
+    #[test]
+    fn small_changes_keep_their_digits() {
+        assert_eq!(signed_percent(0.001), "+0.1");
+        assert_eq!(signed_percent(0.000_012_3), "+0.00123");
+        assert_eq!(signed_percent(-0.25), "-25");
+    }
+}
