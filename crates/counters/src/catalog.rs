@@ -300,8 +300,8 @@ impl Catalog {
         Some(format!("the cores of unit {lacking} do not implement {native}, and would count 0"))
     }
 
-    /// Why the kernel never counts an event of its own here. It opens these two on x86 as well, where
-    /// they stay at 0: its code for them is in other architectures' only (perf_sw_event with
+    /// Why the kernel never counts an event of its own here. It opens these two on x86 as well,
+    /// where they stay at 0: what counts them is code of other architectures (perf_sw_event with
     /// PERF_COUNT_SW_ALIGNMENT_FAULTS or PERF_COUNT_SW_EMULATION_FAULTS under arch/).
     fn never(&self, row: &Row) -> Option<String> {
         let is_never = ["alignment_faults", "emulation_faults"].contains(&row.name());

@@ -51,7 +51,8 @@ pub struct Request {
     pub per: Option<Per>,
     /// Counts are also given per thread.
     pub threads: bool,
-    /// Counting ends after so long: a command is told to end by SIGTERM.
+    /// Counting ends after so long. A command is then told to end by SIGTERM and waited for; what
+    /// it does meanwhile is counted by the simulator alone.
     pub at_most: Option<Duration>,
     /// The nominal length of a slice where event sets take turns.
     pub slice: Duration,
@@ -214,11 +215,12 @@ pub struct Outcome {
     /// Reasons to doubt them.
     pub warnings: Vec<Warning>,
     /// What to exit with: the command's own status (of several runs, the first that is not 0), or
-    /// 128 + n if signal n killed it; 126 if it could not be executed, 127 if it was not found; else
-    /// 125 if something else went wrong during the run, else 1 if there is a regression, else 0.
+    /// 128 + n if signal n killed it; 126 if it could not be executed, 127 if it was not found;
+    /// else 125 if something else went wrong or nothing could be judged against the baseline, else
+    /// 1 if there is a regression, else 0.
     pub status: i32,
-    /// What went wrong, in a sentence: the command that could not be started, or what `strict`
-    /// does not accept.
+    /// What went wrong, in a sentence: the command that could not be started, what `strict` does
+    /// not accept, or a baseline against which nothing could be judged.
     pub failure: Option<String>,
 }
 
