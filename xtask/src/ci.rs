@@ -140,7 +140,7 @@ fn log_of(step: &Step) -> Option<PathBuf> {
 }
 
 /// Texts of lines that tell why something failed; what follows them belongs to it.
-const TELLTALES: &[&str] = &["FAILED", "error:", "error[", "SUMMARY:", "*** ["];
+const TELLTALES: &[&str] = &["FAILED", "error: ", "error[", "SUMMARY:", "*** ["];
 const FOLLOWING: usize = 5;
 /// As many as a person reads.
 const TELLING: usize = 80;

@@ -15,8 +15,8 @@
 //! makes them static, so that nothing is parsed when a program starts. A processor without a table
 //! gets the architectural events of its maker, or those that the kernel generalises, and
 //! [`Catalog::is_known_processor`] says so. On ARM's PMUv3 an event that a core does not implement
-//! would count 0; the kernel shows which ones it does, and the others are refused here. So are those
-//! that an emulator leaves at 0 although the kernel opens them.
+//! would count 0; the kernel shows which ones it does, and the others are refused here. So are
+//! those that an emulator leaves at 0 although the kernel opens them.
 //!
 //! Left out: opening events, and why the kernel refuses some (`refusal`).
 
@@ -136,7 +136,8 @@ impl fmt::Display for NameError {
 impl std::error::Error for NameError {}
 
 impl Catalog {
-    /// The catalog of this machine. Takes a few microseconds; files are read when a name needs them.
+    /// The catalog of this machine. Takes a few microseconds; files are read when a name needs
+    /// them.
     pub fn of_this_machine() -> Self {
         let catalog = Self::of(&identity(), Path::new("/sys"));
         let is_emulated = || platform(Path::new("/")).emulated == Some(true);
@@ -379,7 +380,8 @@ pub fn is_kernel_only(event: &Event) -> bool {
     }
 }
 
-/// A name without `:u` (behind the last `/` of a unit's event also `u`), and whether that was there.
+/// A name without `:u` (behind the last `/` of a unit's event also `u`), and whether that was
+/// there.
 fn split_mode(name: &str) -> Result<(&str, bool), NameError> {
     let malformed =
         |reason: &str| NameError::Malformed { name: name.to_owned(), reason: reason.to_owned() };

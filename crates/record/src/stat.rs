@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize, Serializer};
 pub struct StatReport {
     /// What was counted.
     pub target: StatTarget,
-    /// What the counts of hardware events rest on: `hw`, `user` or `sim`; `sw` where there are none.
+    /// What the counts of hardware events rest on: `hw`, `user` or `sim`; `sw` where there are
+    /// none.
     pub tier: Tier,
     /// Whether that tier was asked for; otherwise it is the best that works here.
     pub tier_asked: bool,
@@ -133,7 +134,8 @@ pub struct SimulatedCaches {
     pub d1: CacheShape,
     /// Last level.
     pub ll: CacheShape,
-    /// What had to be changed for the simulator, which knows powers of two only; empty when nothing.
+    /// What had to be changed for the simulator, which knows powers of two only; empty when
+    /// nothing.
     pub note: String,
 }
 
@@ -239,7 +241,8 @@ pub struct BaselineChange {
     pub now: Option<f64>,
     /// `now / before - 1`; `null` when one of them is, or `before` is 0.
     pub change: Option<f64>,
-    /// Whether it is beyond the threshold, in the direction that costs: never unless it was judged.
+    /// Whether it is beyond the threshold, in the direction that costs: never unless it was
+    /// judged.
     pub is_regression: bool,
     /// Whether it was judged, or why not.
     pub judged: Judged,

@@ -191,8 +191,8 @@ fn events_that_count_a_part_are_not_inherited() {
     }
 }
 
-/// A processor may lack architectural events (Nehalem counts no bus cycles, guests fewer), whose codes
-/// would count 0; the kernel knows which and refuses them.
+/// A processor may lack architectural events (Nehalem counts no bus cycles, guests fewer), whose
+/// codes would count 0; the kernel knows which and refuses them.
 #[test]
 fn architectural_events_are_left_to_the_kernel() {
     let intel = catalog(&x86("GenuineIntel", 6, 0x1e));
@@ -621,7 +621,10 @@ proptest! {
 
     #[test]
     fn no_name_is_too_odd(
-        name in "(cpu/|net:|r|\\PC{0,6})(event|umask|u|[0-9a-fx]{0,4}|\\PC{0,5})(=|,|:|/|){0,2}(0x[0-9a-f]{0,3}|/|:u|\\PC{0,4})",
+        name in concat!(
+            "(cpu/|net:|r|\\PC{0,6})(event|umask|u|[0-9a-fx]{0,4}|\\PC{0,5})",
+            "(=|,|:|/|){0,2}(0x[0-9a-f]{0,3}|/|:u|\\PC{0,4})",
+        ),
         text in "\\PC{0,12}",
     ) {
         let root = sysfs(&[

@@ -2,8 +2,8 @@
 //! Events of a unit as its files under /sys/bus/event_source/devices describe them.
 //!
 //! `type` has the number of the unit; `format/umask` says which bits of which word a term fills, as
-//! in `config:8-15`; `events/energy-pkg` has terms by a name, as in `event=0x02`, with the meaning of
-//! one count in `events/energy-pkg.scale` and `.unit`. (Linux, Documentation/ABI/testing,
+//! in `config:8-15`; `events/energy-pkg` has terms by a name, as in `event=0x02`, with the meaning
+//! of one count in `events/energy-pkg.scale` and `.unit`. (Linux, Documentation/ABI/testing,
 //! sysfs-bus-event_source-devices-format and -events.)
 
 use super::{NameError, is_file_name};
