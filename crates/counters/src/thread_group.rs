@@ -318,6 +318,7 @@ mod tests {
     fn fault() -> Vec<u8> {
         let mut memory = Vec::with_capacity(40 << 20);
         memory.spare_capacity_mut()[20 << 20].write(1);
+        std::hint::black_box(&mut memory);
         memory
     }
 

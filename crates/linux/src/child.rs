@@ -36,8 +36,8 @@ pub struct Ended {
     pub status: Option<i32>,
     /// The signal that killed it.
     pub signal: Option<i32>,
-    /// When, in ns of [`monotonic_ns`](crate::monotonic_ns): after [`signal::catch`] the moment the
-    /// kernel told of it, whatever this program was doing then; else when it was waited for.
+    /// When, in ns of [`monotonic_ns`]: after [`signal::catch`] the moment the kernel told of it,
+    /// whatever this program was doing then; else when it was waited for.
     pub at_ns: u64,
     /// CPU time in user mode, in ns (from a clock of microseconds).
     pub user_ns: u64,

@@ -425,6 +425,7 @@ mod tests {
         for at in (0..pages * page).step_by(page) {
             memory.spare_capacity_mut()[at].write(1);
         }
+        std::hint::black_box(&mut memory);
         memory
     }
 
