@@ -3,8 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
+// The default says nothing: for records that are made up.
 /// The machine, the program and the moment a record was made.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Provenance {
     /// The program and its version.

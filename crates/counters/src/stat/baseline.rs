@@ -214,21 +214,7 @@ mod tests {
     fn record(figures: &[(&str, Figure)]) -> Record {
         let instructions = &figures[0].1;
         Record {
-            provenance: Provenance {
-                program: String::new(),
-                commit: None,
-                compiler: String::new(),
-                command: String::new(),
-                unix_seconds: 0,
-                architecture: String::new(),
-                cpu: None,
-                cpus: Vec::new(),
-                kernel: None,
-                hypervisor: None,
-                emulated: None,
-                load_1min: None,
-                ticks_per_second: None,
-            },
+            provenance: Provenance::default(),
             figures: named(figures),
             warnings: Vec::new(),
             body: Body::Stat(Box::new(report(instructions))),

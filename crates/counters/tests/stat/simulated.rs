@@ -26,23 +26,8 @@ fn count_to(n: u32) -> Request {
 }
 
 fn record(outcome: &Outcome) -> Box<Record> {
-    let provenance = Provenance {
-        program: "linerate".to_owned(),
-        commit: None,
-        compiler: String::new(),
-        command: String::new(),
-        unix_seconds: 0,
-        architecture: String::new(),
-        cpu: None,
-        cpus: Vec::new(),
-        kernel: None,
-        hypervisor: None,
-        emulated: None,
-        load_1min: None,
-        ticks_per_second: None,
-    };
     Box::new(Record {
-        provenance,
+        provenance: Provenance::default(),
         figures: outcome.figures.clone(),
         warnings: Vec::new(),
         body: Body::Stat(Box::new(outcome.report.clone())),
