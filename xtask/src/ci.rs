@@ -70,6 +70,7 @@ const STEPS: &[Step] = &[
     slow("benches run", || {
         expect_success(cargo(&["bench", "--workspace", "--benches", "--locked", "--", "--test"]))
     }),
+    slow("tests of time, optimised", tests_of_time),
     slow("kernels in C", || native::make(&["check", "check-huge", "check-levels"])),
     slow("kernels in C under sanitizers", || native::make(&["check-asan"])),
     slow("kernels in C under Valgrind", native::valgrind),
@@ -196,8 +197,18 @@ fn lints() -> Outcome {
 
 /// Runs the tests, the output of passing ones shown: they say there what they had to skip.
 fn tests() -> Outcome {
+    tests_of(&["--workspace", "--no-fail-fast"])
+}
+
+/// What compares the time of a loop with that of its parts says nothing where loops are not
+/// optimised. In the profile that has just been built for the benches.
+fn tests_of_time() -> Outcome {
+    tests_of(&["--profile=bench", "-p=linerate-dataplane", "--test=kernels", "--test=time"])
+}
+
+fn tests_of(selection: &[&str]) -> Outcome {
     let mut skips = Vec::new();
-    let args = ["test", "--workspace", "--locked", "--no-fail-fast", "--", "--show-output"];
+    let args = [&["test", "--locked"], selection, &["--", "--show-output"]].concat();
     let status = status_with_lines(cargo(&args), |line| {
         if line.trim_start().starts_with("SKIP") {
             skips.push(line.trim().to_owned());

@@ -288,13 +288,20 @@ impl Session {
         counts
     }
 
-    /// Stops counting; the counts from the start until now.
-    pub fn finish(&mut self) -> Counts {
+    /// Stops counting: a last [`Session::lap`] and [`Session::finish`] then see the same moment.
+    pub fn stop(&mut self) {
         for group in 0..self.groups.len() {
             // What has ended cannot be stopped and need not be.
             let _ = self.groups.disable(group);
         }
         self.is_counting = false;
+    }
+
+    /// Stops counting; the counts from the start until now.
+    pub fn finish(&mut self) -> Counts {
+        if self.is_counting {
+            self.stop();
+        }
         let counts = self.snapshot();
         let never = counts.events.iter().zip(&mut self.outcomes).zip(&self.events);
         for ((tally, outcome), event) in never {

@@ -335,6 +335,7 @@ impl Counting<'_> {
 
     /// Stops counting.
     fn stop(&mut self, end_ns: u64) -> Counted {
+        self.session.stop();
         if self.runner.request.interval.is_some() {
             self.end_interval(end_ns);
         }
