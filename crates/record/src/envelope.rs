@@ -3,12 +3,14 @@
 //!
 //! On the wire the fields of the body stand beside those of the envelope, `kind` telling which they
 //! are, and every figure appears twice: whole under `figures`, its bare value under `summary`,
-//! where scripts find it. `summary` is not stored here; it is derived when writing and checked when
+//! where scripts find it. Bodies that are lists, such as the tiers of a memory hierarchy, put their
+//! bare values there too. `summary` is not stored here; it is derived when writing and checked when
 //! reading, so that the two cannot drift apart.
 
 use crate::doctor::DoctorReport;
 use crate::figure::{Figure, Scalar};
 use crate::kernels::KernelsReport;
+use crate::memory::MemoryReport;
 use crate::provenance::Provenance;
 use crate::regions::RegionsReport;
 use crate::run::RunReport;
@@ -25,7 +27,7 @@ use std::fmt;
 const SCHEMA: &str = "linerate-record";
 /// Records of another major version are not read; of a newer minor version, what is known.
 const MAJOR: u32 = 1;
-const MINOR: u32 = 2;
+const MINOR: u32 = 3;
 
 /// What was measured, and what is needed to judge it.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,6 +59,34 @@ pub enum Body {
     Doctor(Box<DoctorReport>),
     /// A program about its own regions, through `liblinerate_regions`.
     Regions(Box<RegionsReport>),
+    /// `linerate memory`: the memory hierarchy, as loads meet it.
+    Memory(Box<MemoryReport>),
+}
+
+impl Body {
+    /// Bare values of the body, for scripts, beside those of the figures.
+    fn summary(&self) -> BTreeMap<&'static str, Value> {
+        match self {
+            Self::Memory(report) => report.summary(),
+            Self::Run(_)
+            | Self::Tune(_)
+            | Self::Kernels(_)
+            | Self::Stat(_)
+            | Self::Doctor(_)
+            | Self::Regions(_) => BTreeMap::new(),
+        }
+    }
+}
+
+/// An entry of `summary`.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(untagged)]
+enum Bare<'a> {
+    /// The value of a figure.
+    Figure(&'a Scalar),
+    /// Values of the body, by name, or a list of such.
+    Body(Value),
 }
 
 /// A record of linerate: what was measured, with what is needed to judge it.
@@ -72,8 +102,9 @@ struct Wire<'a> {
     version: String,
     /// Where the record comes from.
     provenance: &'a Provenance,
-    /// The value of each figure under the same name: for scripts.
-    summary: BTreeMap<&'a str, &'a Scalar>,
+    /// The value of each figure under the same name: for scripts. A `memory` record has `tiers`,
+    /// `tlb`, `pages`, `noise`, `timer` and `os_view` beside them.
+    summary: BTreeMap<&'a str, Bare<'a>>,
     /// The figures people quote, by name.
     figures: &'a BTreeMap<String, Figure>,
     /// Reasons to doubt the figures.
@@ -86,7 +117,7 @@ struct Wire<'a> {
 #[derive(Deserialize)]
 struct Envelope {
     provenance: Provenance,
-    summary: BTreeMap<String, Scalar>,
+    summary: BTreeMap<String, Value>,
     figures: BTreeMap<String, Figure>,
     warnings: Vec<Warning>,
 }
@@ -97,11 +128,13 @@ impl Record {
     /// # Errors
     /// [`WriteError`] when a number that must be there is infinite or not a number.
     pub fn to_json_pretty(&self) -> Result<String, WriteError> {
+        let figures = self.figures.iter().map(|(name, f)| (name.as_str(), Bare::Figure(&f.value)));
+        let body = self.body.summary().into_iter().map(|(name, bare)| (name, Bare::Body(bare)));
         let wire = Wire {
             schema: SCHEMA,
             version: format!("{MAJOR}.{MINOR}"),
             provenance: &self.provenance,
-            summary: self.figures.iter().map(|(name, f)| (name.as_str(), &f.value)).collect(),
+            summary: figures.chain(body).collect(),
             figures: &self.figures,
             warnings: &self.warnings,
             body: &self.body,
@@ -123,16 +156,17 @@ impl Record {
     pub fn from_json(json: &str) -> Result<Self, ReadError> {
         let kind = check_head(json)?;
         let envelope: Envelope = read(json)?;
-        check_summary(&envelope)?;
-        let body = match kind.as_str() {
+        let body: Body = match kind.as_str() {
             "run" => Body::Run(read(json)?),
             "tune" => Body::Tune(read(json)?),
             "kernels" => Body::Kernels(read(json)?),
             "stat" => Body::Stat(read(json)?),
             "doctor" => Body::Doctor(read(json)?),
             "regions" => Body::Regions(read(json)?),
+            "memory" => Body::Memory(read(json)?),
             _ => return Err(ReadError::UnknownKind { kind }),
         };
+        check_summary(&envelope, &body)?;
         let Envelope { provenance, figures, warnings, .. } = envelope;
         Ok(Self { provenance, figures, warnings, body })
     }
@@ -179,15 +213,25 @@ fn read<T: DeserializeOwned>(json: &str) -> Result<T, ReadError> {
     })
 }
 
-fn check_summary(envelope: &Envelope) -> Result<(), ReadError> {
+fn check_summary(envelope: &Envelope, body: &Body) -> Result<(), ReadError> {
     let Envelope { summary, figures, .. } = envelope;
-    let names = summary.keys().chain(figures.keys());
-    for name in names {
-        if summary.get(name) != figures.get(name).map(|figure| &figure.value) {
-            return Err(ReadError::SummaryMismatch { name: name.clone() });
+    let of_body = body.summary();
+    let names = summary.keys().chain(figures.keys()).map(String::as_str);
+    for name in names.chain(of_body.keys().copied()) {
+        let stated = summary.get(name);
+        let agrees = match figures.get(name) {
+            Some(figure) => stated.and_then(as_scalar).as_ref() == Some(&figure.value),
+            None => stated == of_body.get(name),
+        };
+        if !agrees {
+            return Err(ReadError::SummaryMismatch { name: name.to_owned() });
         }
     }
     Ok(())
+}
+
+fn as_scalar(value: &Value) -> Option<Scalar> {
+    Scalar::deserialize(value).ok()
 }
 
 /// The message of `error` less the position it ends with.

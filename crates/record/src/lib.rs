@@ -13,6 +13,7 @@ pub mod doctor;
 pub mod envelope;
 pub mod figure;
 pub mod kernels;
+pub mod memory;
 pub mod provenance;
 pub mod regions;
 pub mod run;

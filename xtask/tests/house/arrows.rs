@@ -20,6 +20,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("machine", &["record", "linux"]),
     ("counters", &["record", "linux", "machine"]),
     ("regions", &["record", "linux", "machine", "counters"]),
+    ("lab/caches", &[]),
+    ("hierarchy", &["record", "lab/caches"]),
+    ("memory", &["record", "linux", "machine", "counters", "hierarchy"]),
     ("kernels", &[]),
     ("kernelbench", &["record", "linux", "machine", "kernels"]),
     ("dataplane", &["record", "path", "linux", "machine", "counters", "kernels"]),
@@ -35,6 +38,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "machine",
             "counters",
             "regions",
+            "hierarchy",
+            "memory",
             "kernels",
             "kernelbench",
             "dataplane",
@@ -44,7 +49,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("xtask", &["record"]),
-    ("probe", &["record", "linux", "machine", "counters"]),
+    ("probe", &["record", "linux", "machine", "counters", "memory"]),
     ("lab/known", &["linux", "counters", "regions"]),
 ];
 
@@ -54,6 +59,7 @@ fn package(folder: &str) -> String {
         "cli" => "linerate".to_owned(),
         "xtask" => "xtask".to_owned(),
         "lab/known" => "known".to_owned(),
+        "lab/caches" => "linerate-caches".to_owned(),
         other => format!("linerate-{other}"),
     }
 }
@@ -122,7 +128,7 @@ fn manifests() -> BTreeMap<String, Table> {
         .map(|entry| entry.expect("entries can be read").file_name().into_string().expect("UTF-8"))
         .map(|folder| (folder.clone(), read(&format!("crates/{folder}/Cargo.toml"))))
         .collect();
-    for folder in ["xtask", "probe", "lab/known"] {
+    for folder in ["xtask", "probe", "lab/caches", "lab/known"] {
         found.insert(folder.to_owned(), read(&format!("{folder}/Cargo.toml")));
     }
     found

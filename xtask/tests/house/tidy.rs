@@ -11,11 +11,20 @@ const SPDX: &str = "SPDX-License-Identifier: MIT OR Apache-2.0";
 /// Crates with `unsafe` code: system calls, clock and topology probes, reads of counters and the C
 /// interface of regions, the kernels in C and peers to compare them with, buffers and rings; loops
 /// of known instructions.
-const UNSAFE_CRATES: &[&str] =
-    &["linux", "machine", "counters", "regions", "kernels", "kernelbench", "dataplane", "lab"];
+const UNSAFE_CRATES: &[&str] = &[
+    "linux",
+    "machine",
+    "counters",
+    "regions",
+    "memory",
+    "kernels",
+    "kernelbench",
+    "dataplane",
+    "lab",
+];
 
 /// Crates that compute and do nothing else.
-const PURE_CRATES: &[&str] = &["record", "path", "plan", "report"];
+const PURE_CRATES: &[&str] = &["record", "path", "hierarchy", "plan", "report"];
 
 const MAX_COLUMNS: usize = 100;
 

@@ -30,7 +30,7 @@ fn what_is_written_is_read_back() {
 fn the_body_stands_beside_the_envelope() {
     let value: Value = serde_json::from_str(&example::run().to_json_pretty().unwrap()).unwrap();
     assert_eq!(value["schema"], "linerate-record");
-    assert_eq!(value["version"], "1.2");
+    assert_eq!(value["version"], "1.3");
     assert_eq!(value["kind"], "run");
     assert_eq!(value["strands"][0]["stages"][1]["ticks_per_packet"]["value"], 211.3);
     assert_eq!(value["warnings"][1]["code"], "not_idle");
@@ -120,8 +120,8 @@ fn what_is_not_a_record_is_refused() {
 
 #[test]
 fn an_unknown_kind_is_refused() {
-    let error = refused(|v| v["kind"] = json!("memory"));
-    assert_eq!(error, ReadError::UnknownKind { kind: "memory".to_owned() });
+    let error = refused(|v| v["kind"] = json!("budget"));
+    assert_eq!(error, ReadError::UnknownKind { kind: "budget".to_owned() });
 }
 
 #[test]

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From times of loads to the memory hierarchy.
+//!
+//! | question | module |
+//! |---|---|
+//! | which tiers are there, how large, how far away? | [`tiers`] |
+//! | how many pages does each translation buffer hold, and what does a miss cost? | [`tlb`] |
+//! | how long does a single load take, by a clock that ticks more slowly? | [`single`] |
+//! | how many misses are outstanding at once? | [`parallel`] |
+//! | what does a load cost, by where its data and its translation are? | [`cost`] |
+//! | how much time was taken away, and in what pieces? | [`noise`] |
+//!
+//! Nothing here measures: every function takes samples and gives estimates with intervals, or says
+//! that it cannot tell. Randomness comes from a seed in the arguments.
+
+#![forbid(unsafe_code)]
+
+pub mod cost;
+pub mod noise;
+pub mod parallel;
+pub mod single;
+pub mod tiers;
+pub mod tlb;

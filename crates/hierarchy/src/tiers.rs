@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The tiers of the hierarchy, from the time of a load over the size of a chain.
+
+use linerate_record::stats::Estimate;
+
+/// Sizes nearer than this ratio are not told apart.
+pub const RESOLUTION: f64 = 2.0;
+
+/// One size of a page-local curve.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// Octets of the chain.
+    pub bytes: u64,
+    /// Time per load of each pass, its fastest window: positive, in whatever unit the latencies
+    /// are wanted in. Samples of a curve may differ in their number of passes.
+    pub passes: Vec<f64>,
+}
+
+/// A tier.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tier {
+    /// Octets; `None` for the last, whose end was not seen.
+    pub size: Option<Estimate>,
+    /// Time of a load, in the unit of the samples.
+    pub latency: Estimate,
+    /// Whether its plateau was the same in all passes.
+    pub settled: bool,
+}
+
+/// Why sizes could not be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// A plateau that moved between passes.
+    Moved,
+    /// Two steps nearer than [`RESOLUTION`].
+    TooClose,
+    /// The spread of the passes hides a step.
+    TooNoisy,
+}
+
+/// Sizes that could not be told.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Unresolved {
+    /// Octets, from ...
+    pub from: u64,
+    /// ... to.
+    pub to: u64,
+    /// Why.
+    pub cause: Cause,
+}
+
+/// What a curve shows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tiers {
+    /// Nearest first; empty without samples.
+    pub tiers: Vec<Tier>,
+    /// What could not be told.
+    pub unresolved: Vec<Unresolved>,
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Measures the memory hierarchy of this machine, as loads meet it.
+//!
+//! `measure` does all of it and gives the body of a record. What the times mean is found out by
+//! `linerate-hierarchy`; this crate makes them.
+//!
+//! | part | module |
+//! |---|---|
+//! | how much memory may be taken, and why not more | [`limits`] |
+//! | the memory itself, small and huge pages | [`arena`] |
+//! | chains through it, and the loads along them | [`chase`] |
+//! | 2 ms of loads that nobody disturbed | [`window`] |
+//! | curves | [`curve`] |
+//! | one line per page against as many lines packed | [`translation`] |
+//! | single loads, the timer's step | [`single`] |
+//! | several chains side by side | [`parallel`] |
+//! | octets per second, and latency meanwhile | [`bandwidth`] |
+//! | time that was taken away | [`noise`] |
+//! | events of a chase | [`events`] |
+//! | what the system says | [`os_view`] |
+
+pub mod arena;
+pub mod bandwidth;
+pub mod chase;
+pub mod curve;
+pub mod events;
+pub mod limits;
+pub mod noise;
+pub mod os_view;
+pub mod parallel;
+pub mod single;
+pub mod translation;
+pub mod window;

@@ -1,0 +1,576 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The body of a `memory` record: the memory hierarchy as loads meet it, here and now.
+//!
+//! Everything rests on one kind of measurement: a chain of loads, each of which needs the one
+//! before (a *chase*), through a number of cache lines in an order that no prefetcher guesses. The
+//! time of a load as a function of the size of the chain is a [`Curve`]; its steps are the
+//! [`MemoryTier`]s.
+
+use crate::figure::{Figure, Scalar};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// What `linerate memory` found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MemoryReport {
+    /// How, where and beside whom it was measured.
+    pub conditions: Conditions,
+    /// The clock that the times are from, and the processor's own.
+    pub timer: Timer,
+    /// Small and huge pages: offered, granted, and whether they help.
+    pub pages: Pages,
+    /// Time of a load over the size of the chain, a curve per order and size of page.
+    pub curves: Vec<Curve>,
+    /// The levels found, nearest first; the last is memory itself, which has no size.
+    pub tiers: Vec<MemoryTier>,
+    /// What could not be told, and why.
+    pub unresolved: Vec<Unresolved>,
+    /// Two sizes nearer than this ratio are not told apart.
+    #[serde(serialize_with = "crate::finite")]
+    pub resolution: f64,
+    /// The levels of the translation buffer for data, nearest first.
+    pub tlb: Vec<TlbLevel>,
+    /// What a load costs, by where the data and their translation are: for models of a program.
+    pub costs: Vec<Cost>,
+    /// Times of single loads, by size of the chain.
+    pub histograms: Vec<Histogram>,
+    /// How many misses a core has outstanding at once, per tier.
+    pub parallelism: Vec<Parallelism>,
+    /// Octets per second, per tier.
+    pub bandwidth: Vec<Bandwidth>,
+    /// Time of a load in memory while others use it; empty where that was not measured.
+    pub loaded: Vec<LoadedLatency>,
+    /// Time that was taken away from the measuring thread.
+    pub noise: Noise,
+    /// What the system says of the hierarchy, beside what was found.
+    pub os_view: Vec<OsView>,
+    /// Events per size, with the check against the loads that are known to have been made; empty
+    /// where `events_reason` says why.
+    pub events: Vec<EventsOfSize>,
+    /// Why no events were counted; `null` where they were.
+    pub events_reason: Option<String>,
+}
+
+/// How long to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Effort {
+    /// About 2 s: tiers, and what they cost.
+    Quick,
+    /// About 10 s: everything.
+    Default,
+    /// About 60 s: everything, with narrower intervals.
+    Full,
+}
+
+/// How, where and beside whom it was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Conditions {
+    /// How long it was to take.
+    pub effort: Effort,
+    /// How long it took, in seconds.
+    #[serde(serialize_with = "crate::finite")]
+    pub seconds: f64,
+    /// The processor of the measuring thread.
+    pub cpu: u32,
+    /// The processors that bandwidth of all threads was measured on.
+    pub cpus: Vec<u32>,
+    /// Octets of a cache line.
+    pub line_bytes: u64,
+    /// Octets of the longest chain.
+    pub max_bytes: u64,
+    /// Why it is not longer.
+    pub max_reason: String,
+    /// Load average over the last minute, before and after; `null` where the system does not tell.
+    pub load_before: Option<f64>,
+    /// As `load_before`, when everything was measured.
+    pub load_after: Option<f64>,
+    /// Stretches of time measured, each 2 ms or less.
+    pub windows: u64,
+    /// Of these, how many were dropped because the thread was preempted in them.
+    pub windows_dropped: u64,
+    /// Whether it was interrupted; what was measured until then stands.
+    pub interrupted: bool,
+}
+
+/// The clocks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Timer {
+    /// Which counter is read: `tsc`, `cntvct`, `clock_monotonic`.
+    pub source: String,
+    /// Whether its rate does not depend on the core's clock; `null` where nothing tells.
+    pub invariant: Option<bool>,
+    /// GHz.
+    pub rate_ghz: Figure,
+    /// The smallest step it is seen to make, in ns: finer than this, nothing is timed.
+    pub step_ns: Figure,
+    /// What a pair of reads with nothing between them shows, in ns.
+    pub overhead_ns: Figure,
+    /// The core's clock while it measured, in GHz, by a chain of additions.
+    pub core_ghz: Figure,
+}
+
+/// The size of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum PageKind {
+    /// The smallest.
+    Base,
+    /// Transparent huge pages, asked for by madvise(2).
+    Huge,
+}
+
+/// Small and huge pages.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Pages {
+    /// Octets of a small page.
+    pub base_bytes: u64,
+    /// Octets of a huge page; `null` where there are none.
+    pub huge_bytes: Option<u64>,
+    /// What the curves were measured on.
+    pub used: PageKind,
+    /// The share of the memory asked for that the system says huge pages stand behind, 0 to 1.
+    pub granted: Figure,
+    /// Time of a load with huge pages over that with small ones, where the translation buffer
+    /// misses small ones.
+    pub time_ratio: Figure,
+    /// Whether they do what they are for.
+    pub verdict: PagesVerdict,
+    /// The verdict in a sentence, with what to do.
+    pub sentence: String,
+}
+
+/// Whether huge pages do what they are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum PagesVerdict {
+    /// The buffer translates a huge page with one entry.
+    Work,
+    /// Granted, but the buffer holds small pieces of them: a hypervisor backs them with small ones.
+    Splintered,
+    /// Asked for, and not given.
+    NotGranted,
+    /// The system has none, or they are switched off.
+    NotOffered,
+    /// Nothing tells.
+    Unknown,
+}
+
+/// The order of a chase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// Random within a stretch of a few pages, then the next stretch, at random: the translation
+    /// buffer misses once per page, so the steps are those of the caches.
+    PageLocal,
+    /// Random over all lines: caches and translation together.
+    Random,
+    /// Line after line: what prefetching makes of it.
+    Sequential,
+}
+
+/// Time of a load over the size of the chain.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Curve {
+    /// The order of the loads.
+    pub order: Order,
+    /// The pages they are in.
+    pub pages: PageKind,
+    /// By size, rising.
+    pub points: Vec<CurvePoint>,
+}
+
+/// One size of a curve.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CurvePoint {
+    /// Octets of the chain.
+    pub bytes: u64,
+    /// Its lines.
+    pub lines: u64,
+    /// Loads in the windows that were kept.
+    pub loads: u64,
+    /// The time of these, in seconds.
+    #[serde(serialize_with = "crate::finite")]
+    pub seconds: f64,
+    /// The fastest window of each pass, in ns per load. Passes visit the sizes in another order,
+    /// and other pages.
+    pub passes_ns: Vec<f64>,
+    /// Core clock in GHz beside each of them; empty where it is unknown.
+    pub passes_ghz: Vec<f64>,
+    /// ns per load: the minimum over passes.
+    pub latency_ns: Figure,
+    /// The same in cycles of the core: cycles per instruction, for the chase executes little else.
+    pub cycles: Figure,
+    /// Windows that were kept.
+    pub windows: u64,
+    /// Windows that were dropped because the thread was preempted in them.
+    pub windows_dropped: u64,
+}
+
+/// A level of the hierarchy.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MemoryTier {
+    /// `L1`, `L2`, `L3`, ..., `memory`.
+    pub name: String,
+    /// Octets up to which chains stay in it, that is its size as far as this program gets it now.
+    pub size_bytes: Figure,
+    /// ns per load that finds its data here and its translation at hand.
+    pub latency_ns: Figure,
+    /// The same in cycles of the core.
+    pub latency_cycles: Figure,
+    /// Whether its plateau was the same in all passes.
+    pub settled: bool,
+    /// What a reader should know of it, in a sentence.
+    pub note: Option<String>,
+}
+
+/// Something that could not be told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Unresolved {
+    /// Sizes it is about, in octets, from ...
+    pub from_bytes: u64,
+    /// ... to.
+    pub to_bytes: u64,
+    /// As a word for scripts: `moved`, `too_close`, `too_small`, `too_noisy`.
+    pub cause: String,
+    /// What is the matter and what to do, in a sentence.
+    pub sentence: String,
+}
+
+/// A level of the translation buffer for data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TlbLevel {
+    /// `L1 dTLB`, `L2 dTLB`.
+    pub name: String,
+    /// The pages it was measured with.
+    pub pages: PageKind,
+    /// Pages it holds, where the time makes a step; absent where it climbs slowly.
+    pub entries: Figure,
+    /// Pages at which the time begins to rise.
+    pub onset: Figure,
+    /// Pages at which it has risen by half.
+    pub half: Figure,
+    /// ns that a miss here, which the next level serves, adds to a load.
+    pub cost_ns: Figure,
+    /// The same in cycles of the core.
+    pub cost_cycles: Figure,
+    /// What a reader should know of it, in a sentence.
+    pub note: Option<String>,
+}
+
+/// Where a translation is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum TlbState {
+    /// At hand.
+    Hit,
+    /// In the second level of the buffer.
+    MissL1,
+    /// In the page table.
+    Walk,
+}
+
+/// What a load costs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Cost {
+    /// The tier its data are in, by name.
+    pub tier: String,
+    /// Where its translation is.
+    pub tlb: TlbState,
+    /// ns until a load that depends on it can begin: an upper bound where loads overlap.
+    pub ns: Figure,
+    /// The same in cycles of the core.
+    pub cycles: Figure,
+    /// ns per load where as many overlap as the core can keep outstanding: a lower bound.
+    pub overlapped_ns: Figure,
+}
+
+/// Times of single loads.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Histogram {
+    /// Octets of the chain.
+    pub bytes: u64,
+    /// The tier that chains of this size are in, by name; `null` where none was found.
+    pub tier: Option<String>,
+    /// Loads timed. The bins add up to this.
+    pub samples: u64,
+    /// What the timing itself adds, already taken off the bins, in ns.
+    pub bias_ns: Figure,
+    /// Rising, without gaps; the last takes everything above.
+    pub bins: Vec<Bin>,
+    /// Where loads pile up.
+    pub modes: Vec<Mode>,
+    /// ns per load by chains of 0, 1, 2, 4, ... loads: free of the timer's step.
+    pub slope_ns: Figure,
+}
+
+/// A bin of a histogram.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Bin {
+    /// From this many ns, these included. Below 0 where the timer's step is longer than a load.
+    #[serde(serialize_with = "crate::finite")]
+    pub from_ns: f64,
+    /// To this many, these excluded; `null` for the last.
+    pub to_ns: Option<f64>,
+    /// How many.
+    pub count: u64,
+}
+
+/// A place where loads pile up.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Mode {
+    /// The tier with that latency; `null` where none has it.
+    pub name: Option<String>,
+    /// ns.
+    #[serde(serialize_with = "crate::finite")]
+    pub ns: f64,
+    /// The share of the loads, 0 to 1.
+    #[serde(serialize_with = "crate::finite")]
+    pub share: f64,
+}
+
+/// How many misses a core has outstanding at once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Parallelism {
+    /// The tier, by name.
+    pub tier: String,
+    /// Octets of all chains together.
+    pub bytes: u64,
+    /// ns per load with so many chains side by side.
+    pub points: Vec<ChainsPoint>,
+    /// Loads under way at once when more chains make it no faster.
+    pub outstanding: Figure,
+}
+
+/// So many chains side by side.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ChainsPoint {
+    /// Chains.
+    pub chains: u32,
+    /// ns per load, all chains counted.
+    pub ns_per_load: Figure,
+}
+
+/// What is done with memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Operation {
+    /// Loads.
+    Read,
+    /// Stores.
+    Write,
+    /// As many loads as stores; the octets of one side are counted.
+    Copy,
+}
+
+/// Octets per second.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Bandwidth {
+    /// The tier, by name.
+    pub tier: String,
+    /// Octets that each thread works on.
+    pub bytes: u64,
+    /// What it does with them.
+    pub operation: Operation,
+    /// Threads, each on a processor of its own.
+    pub threads: u32,
+    /// GB/s of all of them, 10^9 octets per second.
+    pub gb_per_s: Figure,
+}
+
+/// Time of a load in memory while others use it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LoadedLatency {
+    /// Threads that read meanwhile, each on a processor of its own.
+    pub threads: u32,
+    /// The share of their time they read, 0 to 1.
+    #[serde(serialize_with = "crate::finite")]
+    pub duty: f64,
+    /// GB/s they read.
+    pub gb_per_s: Figure,
+    /// ns per load of the chase.
+    pub latency_ns: Figure,
+}
+
+/// Time that was taken away from the measuring thread.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Noise {
+    /// How long the clock was watched, in seconds.
+    #[serde(serialize_with = "crate::finite")]
+    pub seconds: f64,
+    /// The share of it that was lost, 0 to 1.
+    pub lost: Figure,
+    /// Gaps per second.
+    pub gaps_per_s: Figure,
+    /// The longest gap, in us.
+    pub longest_us: Figure,
+    /// Gaps by length.
+    pub gaps: Vec<Bin>,
+    /// The share of the time that the host took from this processor, 0 to 1; absent where the
+    /// kernel does not tell.
+    pub stolen: Figure,
+    /// The share that other programs of this system had, 0 to 1.
+    pub others: Figure,
+}
+
+/// What the system says, beside what was found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct OsView {
+    /// `L1`, `L2`, `L3`; `line`, `page`.
+    pub name: String,
+    /// Octets the system states; `null` where it states none.
+    pub stated_bytes: Option<u64>,
+    /// Octets that were found.
+    pub found_bytes: Figure,
+    /// What to make of it.
+    pub verdict: OsVerdict,
+    /// The same in a sentence.
+    pub sentence: String,
+}
+
+/// What to make of a statement of the system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum OsVerdict {
+    /// Found as stated.
+    Agrees,
+    /// Less than stated is to be had, now.
+    Smaller,
+    /// More than stated.
+    Larger,
+    /// Stated, and not found.
+    Unseen,
+    /// Found, and not stated.
+    NotStated,
+    /// Nothing tells.
+    CannotTell,
+}
+
+/// Events of the chase of one size.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct EventsOfSize {
+    /// Octets of the chain.
+    pub bytes: u64,
+    /// Loads that were made.
+    pub loads: u64,
+    /// What was counted.
+    pub events: Vec<EventOfChase>,
+}
+
+/// An event of the chase of one size.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct EventOfChase {
+    /// Its name.
+    pub event: String,
+    /// Per load.
+    pub per_load: Figure,
+    /// Whether the count can be true, given the loads; `null` where nothing is known of the event.
+    pub plausible: Option<bool>,
+    /// Why not; `null` where it can.
+    pub doubt: Option<String>,
+}
+
+impl MemoryReport {
+    /// What scripts read: bare values of the tiers, the translation buffer, the pages, the noise,
+    /// the timer and the system's view, under these names.
+    pub fn summary(&self) -> BTreeMap<&'static str, Value> {
+        let tiers = self.tiers.iter().map(tier_summary).collect();
+        let tlb = self.tlb.iter().map(tlb_summary).collect();
+        let os_view = self.os_view.iter().map(|view| {
+            json!({
+                "name": view.name,
+                "stated_bytes": view.stated_bytes,
+                "found_bytes": bare(&view.found_bytes),
+                "verdict": view.verdict,
+            })
+        });
+        let pages = json!({
+            "base_bytes": self.pages.base_bytes,
+            "huge_bytes": self.pages.huge_bytes,
+            "granted": bare(&self.pages.granted),
+            "verdict": self.pages.verdict,
+        });
+        let noise = json!({
+            "seconds": self.noise.seconds,
+            "lost": bare(&self.noise.lost),
+            "longest_us": bare(&self.noise.longest_us),
+            "load": self.conditions.load_before,
+        });
+        let timer = json!({
+            "source": self.timer.source,
+            "step_ns": bare(&self.timer.step_ns),
+            "overhead_ns": bare(&self.timer.overhead_ns),
+            "core_ghz": bare(&self.timer.core_ghz),
+        });
+        BTreeMap::from([
+            ("tiers", Value::Array(tiers)),
+            ("tlb", Value::Array(tlb)),
+            ("os_view", os_view.collect()),
+            ("pages", pages),
+            ("noise", noise),
+            ("timer", timer),
+        ])
+    }
+}
+
+fn tier_summary(tier: &MemoryTier) -> Value {
+    json!({
+        "name": tier.name,
+        "size_bytes": bare(&tier.size_bytes),
+        "size_low": tier.size_bytes.low,
+        "size_high": tier.size_bytes.high,
+        "latency_ns": bare(&tier.latency_ns),
+        "latency_cycles": bare(&tier.latency_cycles),
+        "low": tier.latency_ns.low,
+        "high": tier.latency_ns.high,
+    })
+}
+
+fn tlb_summary(level: &TlbLevel) -> Value {
+    json!({
+        "name": level.name,
+        "pages": level.pages,
+        "entries": bare(&level.entries),
+        "onset": bare(&level.onset),
+        "half": bare(&level.half),
+        "cost_ns": bare(&level.cost_ns),
+        "cost_cycles": bare(&level.cost_cycles),
+    })
+}
+
+fn bare(figure: &Figure) -> Value {
+    match &figure.value {
+        Scalar::Number(number) => json!(number),
+        Scalar::Text(text) => json!(text),
+        Scalar::Absent => Value::Null,
+    }
+}
