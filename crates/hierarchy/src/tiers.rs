@@ -57,3 +57,33 @@ pub struct Tiers {
     /// What could not be told.
     pub unresolved: Vec<Unresolved>,
 }
+
+/// How to look at a curve.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// The share of intervals that are to hold the true value, above 0 and below 1.
+    pub confidence: f64,
+    /// Where randomness comes from: the same seed and samples give the same tiers.
+    pub seed: u64,
+    /// Resamplings of the passes that intervals rest on.
+    pub replicates: u32,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { confidence: 0.95, seed: 0, replicates: 200 }
+    }
+}
+
+/// Finds the tiers that a page-local curve shows.
+pub fn detect(curve: &[Sample], options: &Options) -> Tiers {
+    let _ = (curve, options);
+    Tiers::default()
+}
+
+/// Sizes worth measuring next, rising, multiples of `granule` octets, none of them in `curve`;
+/// empty when more sizes would tell no more.
+pub fn refine(curve: &[Sample], tiers: &Tiers, granule: u64) -> Vec<u64> {
+    let _ = (curve, tiers, granule);
+    Vec::new()
+}
