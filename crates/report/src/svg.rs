@@ -11,8 +11,10 @@ mod bars;
 mod canvas;
 mod kernels;
 mod lines;
+mod memory;
 
 pub use kernels::kernels;
+pub use memory::memory;
 
 /// A plot.
 #[derive(Clone, Debug, PartialEq, Eq)]
