@@ -1,2 +1,394 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! os_view
+//! What the system states of the hierarchy, beside what was found.
+//!
+//! The system repeats what the processor says of itself, or what a hypervisor chose to say in its
+//! place. Neither knows what part of a shared cache this program gets.
+//!
+//! Stated levels and tiers are paired in order, nearest first. Where there are more of one than of
+//! the other, those stay alone whose sizes fit worst: of all ways to pair them in order, the one is
+//! taken with the smallest sum of |ln(found / stated)|.
+//!
+//! Left out: associativity and the length of a line, which a chase of whole lines does not show.
+
+use linerate_machine::topology::{Cache, CacheKind, Topology};
+use linerate_record::memory::{MemoryTier, OsVerdict, OsView, Unresolved};
+use linerate_record::units::three_digits;
+use linerate_record::{Figure, Tier};
+
+/// Sizes that differ by no more than this share, beyond the interval, agree: what is found of a
+/// level of random replacement, or one indexed by physical pages, is no sharper.
+const TOLERANCE: f64 = 0.10;
+
+/// A cache for data that the system states.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// 1 is nearest to the core.
+    pub level: u32,
+    /// Octets; why not.
+    pub bytes: Result<u64, String>,
+    /// Logical processors that share it; 0 where that is not stated.
+    pub shared_by: usize,
+}
+
+/// What the system states of the caches of this processor, nearest first.
+///
+/// # Errors
+/// Why it states nothing, in words.
+pub fn stated(cpu: u32) -> Result<Vec<Level>, String> {
+    let topology = Topology::read(&[cpu]);
+    match topology.cpus.first().map(|cpu| &cpu.caches) {
+        Some(Ok(caches)) => Ok(levels(caches)),
+        Some(Err(error)) => Err(error.to_string()),
+        None => Err(format!("the system does not know processor {cpu}")),
+    }
+}
+
+fn levels(caches: &[Cache]) -> Vec<Level> {
+    let for_data = caches.iter().filter(|cache| cache.kind != CacheKind::Instruction);
+    let level = |cache: &Cache| Level {
+        level: cache.level,
+        bytes: cache.octets.as_ref().copied().map_err(ToString::to_string),
+        shared_by: cache.shared_by.as_ref().map_or(0, Vec::len),
+    };
+    let mut levels: Vec<Level> = for_data.map(level).collect();
+    levels.sort_by_key(|level| level.level);
+    levels
+}
+
+/// What was found, as far as this comparison needs it.
+#[derive(Clone, Copy, Debug)]
+pub struct Found<'a> {
+    /// The tiers, nearest first.
+    pub tiers: &'a [MemoryTier],
+    /// What could not be told.
+    pub unresolved: &'a [Unresolved],
+    /// Octets of the longest chain.
+    pub max_bytes: u64,
+}
+
+/// Judges every level that is stated and every tier that was found, nearest first.
+pub fn compare(stated: &Result<Vec<Level>, String>, found: &Found<'_>) -> Vec<OsView> {
+    let caches: Vec<&MemoryTier> = found.tiers.iter().filter(|tier| is_cache(tier)).collect();
+    let levels = match stated {
+        Ok(levels) => levels.as_slice(),
+        Err(_) => &[],
+    };
+    let pairs = paired(levels, &caches);
+    let silence = stated.as_ref().err().map_or("the system states no such level", String::as_str);
+    let mut views = Vec::new();
+    let mut next = 0;
+    for (index, level) in levels.iter().enumerate() {
+        let pair = pairs.iter().find(|pair| pair.0 == index);
+        if let Some(&(_, tier)) = pair {
+            views.extend(caches[next..tier].iter().map(|tier| not_stated(tier, silence)));
+            views.push(judged(level, below(levels, index), caches[tier]));
+            next = tier + 1;
+        } else {
+            views.push(unseen(level, found));
+        }
+    }
+    views.extend(caches[next..].iter().map(|tier| not_stated(tier, silence)));
+    views
+}
+
+/// The last tier is memory itself, and has no size.
+fn is_cache(tier: &MemoryTier) -> bool {
+    tier.size_bytes.as_number().is_some()
+}
+
+/// Octets of the level before this one.
+fn below(levels: &[Level], index: usize) -> u64 {
+    let before = index.checked_sub(1).map(|before| &levels[before].bytes);
+    before.and_then(|bytes| bytes.as_ref().ok().copied()).unwrap_or(0)
+}
+
+/// Pairs of a level and a tier, both rising; as many as there are of the fewer.
+fn paired(levels: &[Level], tiers: &[&MemoryTier]) -> Vec<(usize, usize)> {
+    let misfit = |level: usize, tier: usize| {
+        let found = tiers[tier].size_bytes.as_number().unwrap_or(f64::NAN);
+        match levels[level].bytes {
+            Ok(bytes) if bytes > 0 => (found / bytes as f64).ln().abs(),
+            _ => 0.0,
+        }
+    };
+    let swap = levels.len() > tiers.len();
+    let (few, many) = if swap { (tiers.len(), levels.len()) } else { (levels.len(), tiers.len()) };
+    let cost = |a: usize, b: usize| if swap { misfit(b, a) } else { misfit(a, b) };
+    let chosen = choose(few, many, &cost);
+    let pair = |(a, b)| if swap { (b, a) } else { (a, b) };
+    chosen.into_iter().enumerate().map(pair).collect()
+}
+
+/// Rising places among `many` for each of `few`, so that the sum of the costs is smallest.
+///
+/// ```text
+/// best[a][b] = cheapest way to place the first a among the first b
+///            = min(best[a][b - 1], best[a - 1][b - 1] + cost(a - 1, b - 1))
+/// ```
+fn choose(few: usize, many: usize, cost: &dyn Fn(usize, usize) -> f64) -> Vec<usize> {
+    let mut best = vec![vec![f64::INFINITY; many + 1]; few + 1];
+    best[0] = vec![0.0; many + 1];
+    for a in 1..=few {
+        for b in a..=many {
+            best[a][b] = best[a][b - 1].min(best[a - 1][b - 1] + cost(a - 1, b - 1));
+        }
+    }
+    let mut places = Vec::new();
+    let (mut a, mut b) = (few, many);
+    while a > 0 {
+        b -= 1;
+        if b < a || best[a][b] > best[a][b + 1] {
+            places.push(b);
+            a -= 1;
+        }
+    }
+    places.reverse();
+    places
+}
+
+/// A level that is stated beside the tier that it is.
+fn judged(level: &Level, below: u64, tier: &MemoryTier) -> OsView {
+    let name = format!("L{}", level.level);
+    let figure = tier.size_bytes.clone();
+    let Some(found) = figure.as_number() else { return not_stated(tier, "it has no size") };
+    let bytes = match &level.bytes {
+        Ok(bytes) => *bytes,
+        Err(reason) => {
+            let sentence = format!("the system does not state its size: {reason}");
+            return view(&name, None, figure, OsVerdict::NotStated, sentence);
+        }
+    };
+    let low = figure.low.unwrap_or(found) * (1.0 - TOLERANCE);
+    let high = figure.high.unwrap_or(found) * (1.0 + TOLERANCE);
+    let holds = |bytes: u64| low <= bytes as f64 && bytes as f64 <= high;
+    let (is, of) = (size(found), size(bytes as f64));
+    let (verdict, sentence) = if holds(bytes) {
+        (OsVerdict::Agrees, format!("{is} are to be had of the {of} stated"))
+    } else if below > 0 && holds(bytes + below) {
+        let sentence = format!(
+            "{is} are to be had with {of} stated: it holds what the level before it drove out, so \
+             that both count"
+        );
+        (OsVerdict::Agrees, sentence)
+    } else if found < bytes as f64 {
+        (OsVerdict::Smaller, format!("{is} of the {of} stated are to be had now{}", why(level)))
+    } else {
+        let sentence = format!(
+            "{is} are to be had, more than the {of} stated; a hypervisor may have made \
+                     that up"
+        );
+        (OsVerdict::Larger, sentence)
+    };
+    view(&name, Some(bytes), figure, verdict, sentence)
+}
+
+/// Why less may be had.
+fn why(level: &Level) -> &'static str {
+    match level.shared_by {
+        // A virtual machine is told of its own processors only: who else shares stays unsaid.
+        0 | 1 => ": it is shared or divided in ways that are not stated, or the statement is wrong",
+        _ => ": others share it, or the host gives out a part",
+    }
+}
+
+/// A level that is stated, and no tier that could be it.
+fn unseen(level: &Level, found: &Found<'_>) -> OsView {
+    let name = format!("L{}", level.level);
+    let absent =
+        |reason: &str| Figure::absent("B", Tier::Sw, "steps of the page-local curve", reason);
+    let bytes = level.bytes.as_ref().ok().copied();
+    let within = |bytes: u64| {
+        let near = |part: &&Unresolved| {
+            part.from_bytes / 2 <= bytes && bytes <= part.to_bytes.saturating_mul(2)
+        };
+        found.unresolved.iter().find(near)
+    };
+    let too_large = bytes.is_some_and(|bytes| bytes.saturating_mul(2) > found.max_bytes);
+    let (verdict, sentence) = if found.tiers.is_empty() {
+        (OsVerdict::CannotTell, "no tier was found".to_owned())
+    } else if too_large {
+        let longest = size(found.max_bytes as f64);
+        let sentence = format!("the longest chain had {longest}, too little to see its end");
+        (OsVerdict::CannotTell, sentence)
+    } else if let Some(part) = bytes.and_then(within) {
+        (OsVerdict::CannotTell, format!("no tier could be told there: {}", part.sentence))
+    } else {
+        let sentence = "stated, and the time of a load makes no step of its own there".to_owned();
+        (OsVerdict::Unseen, sentence)
+    };
+    view(&name, bytes, absent(&sentence), verdict, sentence)
+}
+
+fn not_stated(tier: &MemoryTier, silence: &str) -> OsView {
+    let sentence = format!("found, and not stated: {silence}");
+    view(&tier.name, None, tier.size_bytes.clone(), OsVerdict::NotStated, sentence)
+}
+
+fn view(
+    name: &str,
+    stated_bytes: Option<u64>,
+    found_bytes: Figure,
+    verdict: OsVerdict,
+    sentence: String,
+) -> OsView {
+    OsView { name: name.to_owned(), stated_bytes, found_bytes, verdict, sentence }
+}
+
+/// `48 KiB`, `1.25 MiB`.
+fn size(bytes: f64) -> String {
+    let (unit, octets) = match bytes {
+        b if b >= 1_073_741_824.0 => ("GiB", 1_073_741_824.0),
+        b if b >= 1_048_576.0 => ("MiB", 1_048_576.0),
+        _ => ("KiB", 1024.0),
+    };
+    format!("{} {unit}", three_digits(bytes / octets))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_record::stats::Estimate;
+
+    const KIB: u64 = 1 << 10;
+    const MIB: u64 = 1 << 20;
+
+    fn level(level: u32, bytes: u64) -> Level {
+        Level { level, bytes: Ok(bytes), shared_by: 1 }
+    }
+
+    fn tier(name: &str, bytes: Option<u64>) -> MemoryTier {
+        let ns = Figure::exact("ns", 1.0, Tier::Sw, "test");
+        let size_bytes = match bytes {
+            Some(bytes) => {
+                let value = bytes as f64;
+                let (low, high) = (value * 0.98, value * 1.02);
+                let estimate = Estimate { value, low, high, confidence: 0.95, n: 5 };
+                Figure::number("B", estimate, Tier::Sw, "test")
+            }
+            None => Figure::absent("B", Tier::Sw, "test", "it is memory"),
+        };
+        MemoryTier {
+            name: name.to_owned(),
+            size_bytes,
+            latency_ns: ns.clone(),
+            latency_cycles: ns,
+            settled: true,
+            note: None,
+        }
+    }
+
+    fn views(stated: &[u64], found: &[u64]) -> Vec<(String, OsVerdict)> {
+        let levels = stated.iter().zip(1..).map(|(&bytes, n)| level(n, bytes)).collect();
+        let mut tiers: Vec<MemoryTier> =
+            found.iter().zip(1..).map(|(&bytes, n)| tier(&format!("L{n}"), Some(bytes))).collect();
+        tiers.push(tier("memory", None));
+        let found = Found { tiers: &tiers, unresolved: &[], max_bytes: 256 * MIB };
+        let views = compare(&Ok(levels), &found);
+        views.into_iter().map(|view| (view.name, view.verdict)).collect()
+    }
+
+    fn verdicts(stated: &[u64], found: &[u64]) -> Vec<OsVerdict> {
+        views(stated, found).into_iter().map(|(_, verdict)| verdict).collect()
+    }
+
+    #[test]
+    fn what_is_found_as_stated_agrees_and_the_rest_is_judged() {
+        use OsVerdict::{Agrees, Larger, Smaller};
+        let stated = [32 * KIB, MIB, 32 * MIB];
+        assert_eq!(verdicts(&stated, &[32 * KIB, MIB, 32 * MIB]), [Agrees; 3]);
+        assert_eq!(verdicts(&stated, &[35 * KIB, 930 * KIB, 8 * MIB]), [Agrees, Agrees, Smaller]);
+        assert_eq!(verdicts(&stated, &[64 * KIB, MIB, 32 * MIB]), [Larger, Agrees, Agrees]);
+        // A victim cache: 512 KiB and 1 MiB behind it hold 1.5 MiB.
+        assert_eq!(
+            verdicts(&[32 * KIB, 512 * KIB, MIB], &[32 * KIB, 512 * KIB, 1536 * KIB]),
+            [Agrees; 3]
+        );
+    }
+
+    #[test]
+    fn levels_and_tiers_without_a_partner_are_told() {
+        use OsVerdict::{Agrees, NotStated, Unseen};
+        // The second level is missing among the tiers, and the third is not taken for it.
+        let found = views(&[32 * KIB, 256 * KIB, 8 * MIB], &[32 * KIB, 8 * MIB]);
+        let named = |name: &str, verdict| (name.to_owned(), verdict);
+        assert_eq!(found, [named("L1", Agrees), named("L2", Unseen), named("L3", Agrees)]);
+        assert_eq!(
+            verdicts(&[32 * KIB, 8 * MIB], &[32 * KIB, 256 * KIB, 8 * MIB]),
+            [Agrees, NotStated, Agrees]
+        );
+        assert_eq!(verdicts(&[], &[32 * KIB]), [NotStated]);
+        assert_eq!(
+            verdicts(&[32 * KIB], &[32 * KIB, MIB, 4 * MIB]),
+            [Agrees, NotStated, NotStated]
+        );
+    }
+
+    #[test]
+    fn what_could_not_be_seen_is_no_verdict() {
+        let tiers = [tier("L1", Some(32 * KIB)), tier("memory", None)];
+        let stated = Ok(vec![level(1, 32 * KIB), level(2, MIB)]);
+        let moved = Unresolved {
+            from_bytes: 512 * KIB,
+            to_bytes: MIB,
+            cause: "moved".to_owned(),
+            sentence: "it moved".to_owned(),
+        };
+        let of = |unresolved: &[Unresolved], max_bytes, tiers: &[MemoryTier]| {
+            let views = compare(&stated, &Found { tiers, unresolved, max_bytes });
+            (views[1].verdict, views[1].sentence.clone())
+        };
+        assert_eq!(of(&[], 64 * MIB, &tiers).0, OsVerdict::Unseen);
+        let (verdict, sentence) = of(&[moved], 64 * MIB, &tiers);
+        assert!(verdict == OsVerdict::CannotTell && sentence.contains("it moved"), "{sentence}");
+        let (verdict, sentence) = of(&[], MIB, &tiers);
+        assert!(verdict == OsVerdict::CannotTell && sentence.contains("1 MiB"), "{sentence}");
+        assert_eq!(of(&[], MIB, &[]).0, OsVerdict::CannotTell);
+    }
+
+    #[test]
+    fn a_system_that_is_silent_gives_its_reason() {
+        let tiers = [tier("L1", Some(32 * KIB)), tier("memory", None)];
+        let found = Found { tiers: &tiers, unresolved: &[], max_bytes: MIB };
+        let views = compare(&Err("no such folder".to_owned()), &found);
+        assert_eq!(views.len(), 1);
+        assert_eq!((views[0].verdict, views[0].stated_bytes), (OsVerdict::NotStated, None));
+        assert!(views[0].sentence.contains("no such folder"), "{}", views[0].sentence);
+        let unread = Level { level: 1, bytes: Err("no size".to_owned()), shared_by: 0 };
+        let views = compare(&Ok(vec![unread]), &found);
+        assert_eq!(views[0].verdict, OsVerdict::NotStated);
+        assert!(views[0].sentence.contains("no size"), "{}", views[0].sentence);
+    }
+
+    /// Of all ways, by trying them.
+    #[test]
+    fn the_cheapest_pairing_is_chosen() {
+        let mut random = fastrand::Rng::with_seed(1);
+        for _ in 0..200 {
+            let many = random.usize(0..6);
+            let few = random.usize(0..=many);
+            let costs: Vec<f64> = (0..few * many).map(|_| random.f64()).collect();
+            let cost = |a: usize, b: usize| costs[a * many + b];
+            let sum = |places: &[usize]| -> f64 {
+                places.iter().enumerate().map(|(a, &b)| cost(a, b)).sum()
+            };
+            let chosen = choose(few, many, &cost);
+            assert!(chosen.len() == few && chosen.windows(2).all(|pair| pair[0] < pair[1]));
+            for mask in 0..1_u32 << many {
+                let places: Vec<usize> = (0..many).filter(|b| mask >> b & 1 == 1).collect();
+                if places.len() == few {
+                    assert!(sum(&chosen) <= sum(&places) + 1e-12, "{chosen:?} {places:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn this_machine_is_read() {
+        let cpu = linerate_linux::current_cpu().unwrap();
+        match stated(cpu) {
+            Ok(levels) => assert!(levels.windows(2).all(|pair| pair[0].level <= pair[1].level)),
+            Err(reason) => assert!(!reason.is_empty()),
+        }
+        assert!(stated(99_999).is_err());
+    }
+}
