@@ -399,6 +399,9 @@ pub struct Bandwidth {
     pub threads: u32,
     /// GB/s of all of them, 10^9 octets per second.
     pub gb_per_s: Figure,
+    /// What the same loop and threads reach where every line is at hand, in GB/s: what cannot be
+    /// beaten.
+    pub bound: Figure,
 }
 
 /// Time of a load in memory while others use it.
