@@ -9,6 +9,7 @@
 //! | how many misses are outstanding at once? | [`parallel`] |
 //! | what does a load cost, by where its data and its translation are? | [`cost`] |
 //! | how much time was taken away, and in what pieces? | [`noise`] |
+//! | can counts of events be true? | [`events`] |
 //!
 //! Nothing here measures: every function takes samples and gives estimates with intervals, or says
 //! that it cannot tell. Randomness comes from a seed in the arguments.
@@ -16,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cost;
+pub mod events;
 pub mod noise;
 pub mod parallel;
 pub mod single;
