@@ -22,6 +22,10 @@ pub struct Inputs<'a> {
     pub page_bytes: u64,
     /// Octets of a line.
     pub line_bytes: u64,
+    /// Of the intervals.
+    pub confidence: f64,
+    /// Of the resampling.
+    pub seed: u64,
 }
 
 /// What a cost rests on.
