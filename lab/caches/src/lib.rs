@@ -1,4 +1,39 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Made-up memory hierarchies whose sizes and latencies are known, to check detectors with.
+//!
+//! A [`Machine`] is drawn from a seed; its [`truth`](Machine::truth) is what a detector should say.
+//! The time of a load over the size of a chain follows from it in two ways:
+//!
+//! | | how | what it is good for |
+//! |---|---|---|
+//! | [`analytic`] | probabilities of a miss from the occupancy of sets | breadth: ms per curve |
+//! | `trace` | the very chase, line by line, through sets with their replacement | truth |
+//!
+//! The two are checked against each other, and the second against cases counted by hand. Noise is
+//! not invented: it is replayed from [recordings](Noise) of virtual machines.
+//!
+//! Left out: prefetching, which the order of a chase defeats; stores; misses that overlap, for the
+//! loads of a chase cannot; and caches that hash a page as a whole.
 
 #![forbid(unsafe_code)]
+
+mod analytic;
+mod machine;
+mod noise;
+mod set;
+
+pub use analytic::analytic;
+pub use machine::{
+    Cache, Inclusion, Index, LINE_BYTES, Machine, Moves, Policy, Tlb, TrueTier, Truth,
+};
+pub use noise::Noise;
+pub use set::hit_rate;
+
+/// One size of a curve.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// Octets of the chain.
+    pub bytes: u64,
+    /// ns per load, one of each pass.
+    pub passes: Vec<f64>,
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Curves from probabilities: how many lines share a set, and how many of them stay.
+//!
+//! A chase loads every line once per traversal and in the same order each time, so what a set does
+//! depends on nothing but the number of lines that take turns in it ([`hit_rate`]). That number:
+//!
+//! - [`Index::Virtual`], and physical indices of no more than a contiguous stretch: the same for
+//!   all sets, give or take one;
+//! - [`Index::Physical`]: stretches have random colours, drawn anew for each pass;
+//! - [`Index::Hashed`]: Poisson around the mean, for there are many sets.
+//!
+//! A cache sees the loads that missed in those before it. A victim cache holds none of the lines
+//! that the cache before it holds now, so fewer take turns in its sets: what circulates, less what
+//! of it is at the other place.
+//!
+//! Limits: misses of two levels are taken as independent within a stretch, and replacement within
+//! the holes that a victim cache leaves as even; the tests compare with [`trace`](crate::trace()).
+
+use crate::machine::{Cache, Inclusion, Index, LINE_BYTES, Machine, Moves, Policy};
+use crate::noise::Noise;
+use crate::{Point, hit_rate};
+use fastrand::Rng;
+
+/// Windows of which a pass takes the fastest.
+const WINDOWS: usize = 4;
+
+/// The time of a load in page-local chains of these sizes, for each of `passes`. The same arguments
+/// give the same times, whichever other sizes are asked for.
+pub fn analytic(
+    machine: &Machine,
+    bytes: &[u64],
+    passes: u32,
+    noise: &Noise,
+    seed: u64,
+) -> Vec<Point> {
+    let mut points: Vec<Point> =
+        bytes.iter().map(|bytes| Point { bytes: *bytes, passes: Vec::new() }).collect();
+    let longest = bytes.iter().copied().max().unwrap_or(0);
+    for pass in 0..passes {
+        let machine = in_pass(machine, seed, pass);
+        let frames = frames(&machine, longest, mix(seed, u64::from(pass)));
+        let levels: Vec<Level> = machine.caches.iter().map(|c| Level::new(c, &machine)).collect();
+        for point in &mut points {
+            let parts = parts_ns(&machine, &levels, &frames, point.bytes);
+            let start = mix(mix(seed, u64::from(pass)), point.bytes);
+            let quiet = parts.iter().sum::<f64>() + machine.translation_ns(point.bytes);
+            point.passes.push(quiet * noise.fastest(start, WINDOWS, parts));
+        }
+    }
+    points
+}
+
+/// The machine as it is in this pass.
+pub(crate) fn in_pass(machine: &Machine, seed: u64, pass: u32) -> Machine {
+    let mut machine = machine.clone();
+    // Half of the passes, but neither none nor all where there are two or more.
+    let elsewhere = (u64::from(pass) + seed) % 2 == 1;
+    match (&machine.moves, machine.caches.last_mut()) {
+        (Some(Moves::Memory(times)), _) if elsewhere => machine.memory_ns *= times,
+        (Some(Moves::LastCache(share)), Some(cache)) if elsewhere => {
+            // Neighbours fill ways: the sets remain.
+            let ways = (f64::from(cache.ways) * share).round().max(1.0) as u32;
+            cache.size_bytes = cache.sets() * LINE_BYTES * u64::from(ways);
+            cache.ways = ways;
+            if !ways.is_power_of_two() && cache.policy == Policy::TreePlru {
+                cache.policy = Policy::Lru;
+            }
+        }
+        _ => {}
+    }
+    machine
+}
+
+/// Where the stretches of a chain lie in physical memory: numbers of stretches.
+pub(crate) fn frames(machine: &Machine, bytes: u64, seed: u64) -> Vec<u64> {
+    let mut rng = Rng::with_seed(seed);
+    (0..bytes.div_ceil(machine.contiguous_bytes)).map(|_| rng.u64(0..1 << 32)).collect()
+}
+
+/// A seed for each of many things.
+pub(crate) fn mix(seed: u64, of: u64) -> u64 {
+    let mut mixed = seed ^ of.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+/// A cache and what its sets do, by the lines that take turns.
+struct Level {
+    cache: Cache,
+    /// Stretches that cover all sets once; 1 where a single one does.
+    colours: u64,
+    /// [`hit_rate`] from 0 lines; what is beyond the end is as good as the end.
+    rates: Vec<f64>,
+}
+
+/// Lines per way up to which hit rates are tabled: e^-6 is what survives there of random
+/// replacement, and nothing of the others.
+const TABLED_PER_WAY: u64 = 6;
+
+impl Level {
+    fn new(cache: &Cache, machine: &Machine) -> Self {
+        let way_bytes = cache.sets() * LINE_BYTES;
+        let colours = match cache.index {
+            Index::Physical => way_bytes.div_ceil(machine.contiguous_bytes),
+            Index::Virtual | Index::Hashed => 1,
+        };
+        let most = TABLED_PER_WAY * u64::from(cache.ways);
+        let rates = (0..=most).map(|lines| hit_rate(cache.policy, cache.ways, lines)).collect();
+        Self { cache: cache.clone(), colours, rates }
+    }
+
+    /// Hits where so many lines take turns; between two numbers, in proportion.
+    fn rate(&self, lines: f64) -> f64 {
+        let last = self.rates.len() - 1;
+        let below = (lines.max(0.0) as usize).min(last);
+        let above = (below + 1).min(last);
+        let share = (lines - below as f64).clamp(0.0, 1.0);
+        self.rates[below] * (1.0 - share) + self.rates[above] * share
+    }
+
+    /// What becomes of the lines of each stretch.
+    fn fates(&self, frames: &[u64], lines: &[f64], may_be_here: &[f64]) -> Vec<Fate> {
+        if self.colours > 1 {
+            return self.colours(frames, lines, may_be_here);
+        }
+        let candidates = lines.iter().zip(may_be_here).map(|(lines, share)| lines * share).sum();
+        let fate = match self.cache.index {
+            Index::Hashed => self.hashed(candidates),
+            Index::Virtual | Index::Physical => self.even(candidates),
+        };
+        vec![fate; lines.len()]
+    }
+
+    /// What becomes of a line where so many take turns; between two numbers, in proportion.
+    fn fate(&self, lines: f64) -> Fate {
+        let out = (1.0 - f64::from(self.cache.ways) / lines.max(1.0)).max(0.0);
+        Fate { hits: self.rate(lines), out }
+    }
+
+    /// Where all sets have the same, give or take one, of `lines` in all.
+    fn even(&self, lines: f64) -> Fate {
+        let sets = self.cache.sets() as f64;
+        let each = (lines / sets).floor();
+        let one_more = (lines / sets - each) * (each + 1.0) / (lines / sets);
+        let (more, fewer) = (self.fate(each + 1.0), self.fate(each));
+        more.scaled(one_more).plus(fewer.scaled(1.0 - one_more))
+    }
+
+    /// Where a line shares its set with as many of `lines` as chance has it: Poisson.
+    fn hashed(&self, lines: f64) -> Fate {
+        let mean = lines / self.cache.sets() as f64;
+        // What lies further away than this from the mean does not matter, or has no hits.
+        let width = 8.0 * mean.sqrt() + 8.0;
+        let (from, to) = ((mean - width).max(0.0) as u64, (mean + width) as u64);
+        let mut log_p = -mean + (1..=from).map(|k| (mean / k as f64).ln()).sum::<f64>();
+        let mut fate = Fate { hits: 0.0, out: 0.0 };
+        for others in from..=to {
+            fate = fate.plus(self.fate(others as f64 + 1.0).scaled(log_p.exp()));
+            log_p += (mean / (others as f64 + 1.0)).ln();
+        }
+        fate
+    }
+
+    /// By the lines of each stretch that may be here.
+    fn colours(&self, frames: &[u64], lines: &[f64], may_be_here: &[f64]) -> Vec<Fate> {
+        let mut in_colour = vec![0.0; self.colours as usize];
+        let colour = |frame: u64| (frame % self.colours) as usize;
+        let candidates = || lines.iter().zip(may_be_here).map(|(lines, share)| lines * share);
+        for (frame, lines) in frames.iter().zip(candidates()) {
+            in_colour[colour(*frame)] += lines;
+        }
+        let sets = (self.cache.sets() / self.colours) as f64;
+        let others = |frame: u64, own: f64| (in_colour[colour(frame)] - own) / sets;
+        let own = frames.iter().zip(candidates());
+        own.map(|(frame, own)| self.fate(others(*frame, own) + 1.0)).collect()
+    }
+}
+
+/// What becomes of a line in a cache.
+#[derive(Clone, Copy)]
+struct Fate {
+    /// How often its load finds it there, of the loads that come there.
+    hits: f64,
+    /// The share of the time that it is not there.
+    out: f64,
+}
+
+impl Fate {
+    fn scaled(self, by: f64) -> Self {
+        Self { hits: self.hits * by, out: self.out * by }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self { hits: self.hits + other.hits, out: self.out + other.out }
+    }
+}
+
+/// ns of a load by class of [`Noise`]: in each cache, and in memory.
+fn parts_ns(
+    machine: &Machine,
+    levels: &[Level],
+    frames: &[u64],
+    bytes: u64,
+) -> [f64; Noise::CLASSES] {
+    let mut parts = [0.0; Noise::CLASSES];
+    let lines = lines_of_stretches(machine.contiguous_bytes, bytes);
+    let frames = &frames[..lines.len()];
+    let all: f64 = lines.iter().sum();
+    // Of each stretch: the share of its loads that come to this cache, and of its lines that are in
+    // none of the caches before.
+    let mut loads = vec![1.0; lines.len()];
+    let mut out = vec![1.0; lines.len()];
+    for (number, level) in levels.iter().enumerate() {
+        if level.cache.inclusion == Inclusion::Inclusive {
+            out.fill(1.0);
+        }
+        let fates = level.fates(frames, &lines, &out);
+        let mut served = 0.0;
+        for (stretch, fate) in fates.iter().enumerate() {
+            served += lines[stretch] * loads[stretch] * fate.hits;
+            loads[stretch] *= 1.0 - fate.hits;
+            out[stretch] *= fate.out;
+        }
+        parts[number.min(Noise::CLASSES - 2)] += served / all * level.cache.latency_ns;
+    }
+    let missed: f64 = lines.iter().zip(&loads).map(|(lines, loads)| lines * loads).sum();
+    parts[Noise::CLASSES - 1] += missed / all * machine.memory_ns;
+    parts
+}
+
+/// Lines of each of the stretches of a chain; the last may be cut short.
+fn lines_of_stretches(contiguous_bytes: u64, bytes: u64) -> Vec<f64> {
+    let whole = bytes / contiguous_bytes;
+    let mut lines = vec![(contiguous_bytes / LINE_BYTES) as f64; whole as usize];
+    let rest = bytes % contiguous_bytes / LINE_BYTES;
+    if rest > 0 || whole == 0 {
+        lines.push(rest.max(1) as f64);
+    }
+    lines
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a virtual machine adds to times, as it was recorded.
+
+/// Times of windows over those of the quietest, row by row in the order of their recording.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Noise {
+    rows: Vec<[f64; Noise::CLASSES]>,
+}
+
+impl Noise {
+    /// Chains the size of a first, second, third cache, and of memory.
+    pub const CLASSES: usize = 4;
+
+    /// No noise at all.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// The fastest of `windows` consecutive windows, which begin at `start` (wrapped around): how
+    /// many times the quiet time that is, where a load takes `parts` ns in each of the classes.
+    pub(crate) fn fastest(&self, start: u64, windows: usize, parts: [f64; Self::CLASSES]) -> f64 {
+        let quiet: f64 = parts.iter().sum();
+        if self.rows.is_empty() || quiet <= 0.0 {
+            return 1.0;
+        }
+        let rows = self.rows.len() as u64;
+        let row = |window: usize| &self.rows[((start + window as u64) % rows) as usize];
+        let time = |row: &[f64; Self::CLASSES]| -> f64 {
+            row.iter().zip(parts).map(|(ratio, part)| ratio * part).sum()
+        };
+        let fastest = (0..windows.max(1)).map(|window| time(row(window)));
+        fastest.fold(f64::INFINITY, f64::min) / quiet
+    }
+}
