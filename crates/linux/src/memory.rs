@@ -1,7 +1,61 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the kernel is told about memory.
+//! Memory of the kernel's own: mapped, with the pages that are asked for, and how much of it a
+//! process may have.
 
 use crate::Error;
+use std::ptr::NonNull;
+
+/// Octets of memory that nothing else uses: zero, writable, private to this process. Pages stand
+/// behind it from their first touch on. Given back when dropped.
+#[derive(Debug)]
+pub struct Mapping {
+    start: NonNull<u8>,
+    octets: usize,
+}
+
+// SAFETY: nothing but this value knows the memory, and it belongs to no thread.
+unsafe impl Send for Mapping {}
+// SAFETY: a shared reference gives no access to the memory, only its address.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps `octets` octets, rounded up to whole pages. No page is taken yet, and none is set aside:
+    /// the memory may be gone by the time it is touched, so ask for no more than there is.
+    ///
+    /// # Errors
+    /// `octets` is 0, or the address space of the process or its limit does not suffice.
+    pub fn new(octets: usize) -> Result<Self, Error> {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: a new mapping at an address of the kernel's choice touches no memory in use.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), octets, protection, flags, -1, 0) };
+        match NonNull::new(start.cast::<u8>()) {
+            Some(address) if start != libc::MAP_FAILED => Ok(Self { start: address, octets }),
+            _ => {
+                let advice = "ask for less memory, or raise the limit: ulimit -v, ulimit -d";
+                Err(Error::last("mmap", format!("{octets} octets"), advice))
+            }
+        }
+    }
+
+    /// Its first octet, at the start of a page. The memory is valid while `self` is.
+    pub fn start(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    /// How many octets it has.
+    pub fn octets(&self) -> usize {
+        self.octets
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: this is the mapping that `new` made; whoever had an address in it is told by
+        // `start` that it ends here. A failure would only leave the memory mapped.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.octets) };
+    }
+}
 
 /// Asks for huge pages behind `octets` octets from `start`, a multiple of the page size. A refusal
 /// changes nothing but speed, and so may a grant: pages get their size at the first touch.
@@ -20,6 +74,60 @@ pub fn advise_huge_pages(start: *mut u8, octets: usize) -> Result<(), Error> {
     }
 }
 
+/// Asks for small pages behind `octets` octets from `start`, a multiple of the page size, also
+/// where the system makes pages huge by itself. As [`advise_huge_pages`], before the first touch.
+///
+/// # Errors
+/// `start` is no multiple of the page size, or the kernel has no huge pages, so that all are small.
+pub fn advise_small_pages(start: *mut u8, octets: usize) -> Result<(), Error> {
+    // SAFETY: MADV_NOHUGEPAGE changes no content; the kernel rejects ranges that are not mapped.
+    match unsafe { libc::madvise(start.cast(), octets, libc::MADV_NOHUGEPAGE) } {
+        0 => Ok(()),
+        _ => Err(Error::last(
+            "madvise",
+            format!("MADV_NOHUGEPAGE, {octets} octets"),
+            "align the range to pages, or do without where the kernel has no huge ones",
+        )),
+    }
+}
+
+/// Octets of the smallest page.
+pub fn page_octets() -> usize {
+    // SAFETY: no memory is passed.
+    let octets = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    // POSIX demands an answer of at least 1; 4096 is what nearly every Linux would say.
+    usize::try_from(octets).ok().filter(|octets| octets.is_power_of_two()).unwrap_or(4096)
+}
+
+/// How much this process may map.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryLimits {
+    /// Octets of its address space (`ulimit -v`); `None` without a limit.
+    pub address_space: Option<u64>,
+    /// Octets of its private memory (`ulimit -d`); `None` without a limit.
+    pub data: Option<u64>,
+}
+
+/// The limits of this process (getrlimit(2)). A limit that cannot be read is taken for none: the
+/// kernel still enforces it when memory is mapped.
+pub fn memory_limits() -> MemoryLimits {
+    MemoryLimits { address_space: limit(libc::RLIMIT_AS), data: limit(libc::RLIMIT_DATA) }
+}
+
+#[cfg(target_env = "gnu")]
+type Resource = libc::__rlimit_resource_t;
+#[cfg(not(target_env = "gnu"))]
+type Resource = libc::c_int;
+
+fn limit(resource: Resource) -> Option<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is valid for writing during the call.
+    let status = unsafe { libc::getrlimit(resource, &mut limit) };
+    // Narrower than 64 bits on some 32-bit targets.
+    #[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
+    (status == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then(|| u64::from(limit.rlim_cur))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -28,7 +136,62 @@ mod tests {
     fn a_range_that_begins_within_a_page_is_refused() {
         let mut octets = vec![0_u8; 3 << 20];
         let within = octets.as_ptr().align_offset(4096) + 16;
-        let error = advise_huge_pages(octets[within..].as_mut_ptr(), 2 << 20);
-        assert!(matches!(error, Err(Error::Call { errno: libc::EINVAL, .. })), "{error:?}");
+        for advise in [advise_huge_pages, advise_small_pages] {
+            let error = advise(octets[within..].as_mut_ptr(), 2 << 20);
+            assert!(matches!(error, Err(Error::Call { errno: libc::EINVAL, .. })), "{error:?}");
+        }
+    }
+
+    /// The kernel's list of mappings, as address ranges.
+    fn is_mapped(address: usize) -> bool {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        maps.lines().any(|line| {
+            let (start, rest) = line.split_once('-').unwrap();
+            let end = rest.split(' ').next().unwrap();
+            let number = |text| usize::from_str_radix(text, 16).unwrap();
+            (number(start)..number(end)).contains(&address)
+        })
+    }
+
+    /// Others map memory meanwhile, maybe where this was: so one of several must stay away.
+    #[test]
+    fn a_mapping_is_there_until_it_is_dropped() {
+        let is_gone = |_| {
+            let mapping = Mapping::new(1 << 22).unwrap();
+            let last = mapping.start() as usize + mapping.octets() - 1;
+            assert!(is_mapped(mapping.start() as usize) && is_mapped(last));
+            drop(mapping);
+            !is_mapped(last)
+        };
+        assert!((0..10).any(is_gone));
+    }
+
+    #[test]
+    fn more_than_there_are_addresses_is_refused() {
+        for octets in [0, usize::MAX / 2, usize::MAX & !0xffff] {
+            let error = Mapping::new(octets).unwrap_err();
+            assert!(matches!(error, Error::Call { call: "mmap", .. }), "{error:?}");
+            assert!(error.to_string().contains(&octets.to_string()), "{error}");
+        }
+    }
+
+    #[test]
+    fn pages_are_as_large_as_the_kernel_says() {
+        let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let line = smaps.lines().find_map(|line| line.strip_prefix("KernelPageSize:")).unwrap();
+        let kib: usize = line.trim().strip_suffix(" kB").unwrap().parse().unwrap();
+        assert_eq!(page_octets(), kib << 10);
+    }
+
+    #[test]
+    fn limits_are_what_proc_says() {
+        let text = std::fs::read_to_string("/proc/self/limits").unwrap();
+        let soft = |name| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+            line.split_whitespace().next().unwrap().parse().ok()
+        };
+        let expected =
+            MemoryLimits { address_space: soft("Max address space"), data: soft("Max data size") };
+        assert_eq!(memory_limits(), expected);
     }
 }

@@ -1,2 +1,370 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! chase
+//! Chains of lines in memory, each of which holds the address of the next, and the walk along them.
+//!
+//! A chain is a cycle over items 0 to n-1; where an item lies is up to the [`Layout`]. It is built
+//! item by item, so that every prefix is a chain too:
+//!
+//! ```text
+//! to add item i:     j = a random item of the same box, the same one whenever i is added
+//!                    next(i) = next(j); next(j) = i
+//! to take i off:     next(j) = next(i)           with the same j; items go as they came, last first
+//! ```
+//!
+//! With one box for all items that makes every cycle over 0 to i equally likely: there are i places
+//! to put item i into, each equally likely, and (i-1)! cycles before. With boxes of some pages, an
+//! item goes behind one of its own box, the first of a box behind the last of a random earlier box: a
+//! random path through each box, and the boxes in a random cycle. Only the last box may be incomplete.
+//!
+//! Left out: what the time of a load means, and writing to the lines while they are walked.
+
+use crate::arena::Arena;
+use linerate_linux::page_octets;
+use linerate_record::memory::Order;
+use std::marker::PhantomData;
+
+/// Loads come in multiples of this.
+pub const UNROLL: u64 = 16;
+
+/// Small pages in a box of a page-local chain: few enough for any first-level translation buffer,
+/// enough for an order that prefetchers do not guess.
+const BOX_PAGES: usize = 32;
+
+/// Where items lie, and in which order they are walked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// The order of the walk.
+    pub order: Order,
+    /// Octets from one item to the next, a multiple of `line`: the line size for a dense chain, the
+    /// page size for one line per page.
+    pub stride: usize,
+    /// Octets of a line. With a longer stride, item i takes line i of its stretch, counted around,
+    /// so that no set of a cache gets more of them than others.
+    pub line: usize,
+    /// Octets from the start of the arena to item 0, a multiple of `stride`. Items go around the
+    /// end of the arena.
+    pub start: usize,
+}
+
+impl Layout {
+    /// Line after line of `line` octets from the start of the arena.
+    pub fn dense(order: Order, line: usize) -> Self {
+        Self { order, stride: line, line, start: 0 }
+    }
+
+    /// One line in each `page` octets from the start of the arena, walked at random.
+    pub fn one_per_page(page: usize, line: usize) -> Self {
+        Self { order: Order::Random, stride: page, line, start: 0 }
+    }
+}
+
+/// A place in a chain, from which to walk on. It counts for the chain it is from; in another one it
+/// is a place as well.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cursor {
+    item: usize,
+}
+
+/// A chain in an arena.
+#[derive(Debug)]
+pub struct Chain<'a> {
+    start: *mut u8,
+    layout: Layout,
+    /// Items that fit.
+    capacity: usize,
+    /// Items of a box.
+    box_items: usize,
+    seed: u64,
+    /// Items in the chain.
+    len: usize,
+    /// The box behind each box.
+    after: Vec<u32>,
+    /// The item of each box whose successor is in another box.
+    exits: Vec<usize>,
+    arena: PhantomData<&'a mut Arena>,
+}
+
+impl<'a> Chain<'a> {
+    /// A chain of one item. `seed` chooses among the random orders.
+    ///
+    /// # Panics
+    /// The layout does not fit the arena: no room for an item, a stride that is no power of two times
+    /// the line, a start that is no multiple of the stride, or lines too short for an address.
+    pub fn new(arena: &'a mut Arena, layout: Layout, seed: u64) -> Self {
+        let Layout { order, stride, line, start } = layout;
+        assert!(line >= size_of::<usize>() && line.is_power_of_two(), "{layout:?}");
+        assert!((stride / line).is_power_of_two() && start % stride == 0, "{layout:?}");
+        let capacity = arena.bytes() / stride;
+        assert!(capacity > 0 && start < capacity * stride, "{layout:?} in {arena:?}");
+        let box_items = match order {
+            Order::PageLocal => (BOX_PAGES * page_octets() / stride).max(1),
+            Order::Random | Order::Sequential => capacity,
+        };
+        let start = arena.start();
+        let (after, exits, arena) = (Vec::new(), Vec::new(), PhantomData);
+        let mut chain =
+            Self { start, layout, capacity, box_items, seed, len: 0, after, exits, arena };
+        chain.resize(1);
+        chain
+    }
+
+    /// Items in the chain; at least 1.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Never: a chain has at least one item.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Items it can grow to.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Grows or shrinks to `len` items, at least 1 and at most as many as fit. Takes 3 to 30 ns per
+    /// item added or taken off. A chain of the same length is the same chain, whatever it was
+    /// before.
+    pub fn resize(&mut self, len: usize) {
+        let len = len.clamp(1, self.capacity);
+        // From nothing is nearer than from far above.
+        if len < self.len / 2 {
+            self.len = 0;
+            self.after.clear();
+            self.exits.clear();
+        }
+        while self.len > len {
+            self.remove();
+        }
+        while self.len < len {
+            self.add();
+        }
+    }
+
+    /// Makes at least `loads` loads, each of which needs the one before, and moves `cursor` on by as
+    /// many items: rounded up to a multiple of [`UNROLL`]. Gives the number of loads.
+    pub fn run(&self, cursor: &mut Cursor, loads: u64) -> u64 {
+        let turns = loads.div_ceil(UNROLL).max(1);
+        // SAFETY: `address` gives an item of the chain, and items hold addresses of items.
+        let end = unsafe { walk(self.address(self.valid(*cursor)), turns) };
+        cursor.item = self.item_at(end);
+        turns * UNROLL
+    }
+
+    /// As [`run`](Self::run) for `K` cursors at once: `loads` loads along each, which need each the
+    /// one before of the same cursor and none of the others. Gives the number of loads along each.
+    pub fn run_side_by_side<const K: usize>(&self, cursors: &mut [Cursor; K], loads: u64) -> u64 {
+        let mut at = cursors.map(|cursor| self.address(self.valid(cursor)));
+        let turns = loads.div_ceil(UNROLL).max(1);
+        for _ in 0..turns {
+            for _ in 0..UNROLL {
+                for address in &mut at {
+                    // SAFETY: items hold addresses of items, and `address` gave one.
+                    *address = unsafe { std::ptr::read_volatile(*address) }.cast();
+                }
+            }
+        }
+        for (cursor, address) in cursors.iter_mut().zip(at) {
+            cursor.item = self.item_at(address);
+        }
+        turns * UNROLL
+    }
+
+    /// Places that part the cycle into `n` stretches of about the same length, in the order of the
+    /// walk: a page-local or sequential chain to within a box. In a random one nobody knows the
+    /// distance without walking it, and the places are random ones.
+    pub fn places(&self, n: usize) -> Vec<Cursor> {
+        let boxes = self.after.len();
+        if boxes == 1 {
+            return (0..n).map(|k| Cursor { item: k * self.len / n.max(1) }).collect();
+        }
+        let mut places = Vec::with_capacity(n);
+        let mut at = 0;
+        for step in 0..boxes {
+            while places.len() < n && places.len() * boxes / n.max(1) == step {
+                places.push(Cursor { item: at * self.box_items });
+            }
+            at = self.after[at] as usize;
+        }
+        places
+    }
+
+    /// The item behind `cursor`, by the memory itself.
+    pub fn next(&self, cursor: Cursor) -> Cursor {
+        // SAFETY: `address` gives an item of the chain.
+        let address = unsafe { self.address(self.valid(cursor)).read() };
+        Cursor { item: self.item_at(address.cast()) }
+    }
+
+    /// The item that a cursor is at, 0 to [`len`](Self::len) - 1.
+    pub fn item(&self, cursor: Cursor) -> usize {
+        self.valid(cursor)
+    }
+
+    /// A cursor from a longer or another chain begins at item 0.
+    fn valid(&self, cursor: Cursor) -> usize {
+        if cursor.item < self.len { cursor.item } else { 0 }
+    }
+
+    /// Where item `item`, below the capacity, lies.
+    fn address(&self, item: usize) -> *const *const u8 {
+        self.slot(item).cast_const()
+    }
+
+    fn slot(&self, item: usize) -> *mut *const u8 {
+        let Layout { stride, line, start, .. } = self.layout;
+        let stretch = item + start / stride;
+        let stretch = if stretch < self.capacity { stretch } else { stretch - self.capacity };
+        let skew = item & (stride / line - 1);
+        self.start.wrapping_add(stretch * stride + skew * line).cast()
+    }
+
+    /// The item that lies at `address`.
+    fn item_at(&self, address: *const *const u8) -> usize {
+        let Layout { stride, start, .. } = self.layout;
+        let stretch = (address as usize - self.start as usize) / stride;
+        let first = start / stride;
+        if stretch < first { stretch + self.capacity - first } else { stretch - first }
+    }
+
+    /// Puts item `len` behind [`before`](Self::before) it.
+    fn add(&mut self) {
+        let item = self.len;
+        let slot = self.slot(item);
+        self.len += 1;
+        if item == 0 {
+            // SAFETY: `slot` gives places within the arena, which is borrowed alone.
+            unsafe { slot.write(slot.cast()) };
+            self.after.push(0);
+            self.exits.push(0);
+            return;
+        }
+        let before = self.before(item);
+        let place = self.slot(before);
+        // SAFETY: as above, and `place` was written when its item was added.
+        unsafe {
+            slot.write(place.read());
+            place.write(slot.cast());
+        }
+        let (box_of, box_before) = (item / self.box_items, before / self.box_items);
+        if box_of == self.after.len() {
+            self.after.push(self.after[box_before]);
+            self.after[box_before] = box_of as u32;
+            self.exits.push(item);
+        } else if self.exits[box_of] == before {
+            self.exits[box_of] = item;
+        }
+    }
+
+    /// Undoes [`add`](Self::add); the chain has more than one item.
+    fn remove(&mut self) {
+        self.len -= 1;
+        let item = self.len;
+        let (box_of, is_first) = (item / self.box_items, item % self.box_items == 0);
+        if is_first {
+            self.exits.pop();
+        }
+        let before = self.before(item);
+        let box_before = before / self.box_items;
+        // SAFETY: `slot` gives places within the arena, which is borrowed alone; both were written
+        // when their items were added.
+        unsafe { self.slot(before).write(self.slot(item).read()) };
+        if is_first {
+            self.after[box_before] = self.after[box_of];
+            self.after.pop();
+        } else if self.exits[box_of] == item {
+            self.exits[box_of] = before;
+        }
+    }
+
+    /// The item behind which item `item`, not 0, is put when all before it are there.
+    fn before(&self, item: usize) -> usize {
+        let (box_of, within) = (item / self.box_items, item % self.box_items);
+        let chosen = |n: usize| below(mix(self.seed ^ item as u64), n);
+        match (self.layout.order, within) {
+            (Order::Sequential, _) => item - 1,
+            (_, 0) => self.exits[chosen(box_of)],
+            (_, _) => item - within + chosen(within),
+        }
+    }
+}
+
+/// A number that looks random, of its own for each `n` (the finaliser of SplitMix64; Steele, Lea
+/// and Flood, 2014).
+fn mix(n: u64) -> u64 {
+    let z = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Below `n`; uneven by less than `n` / 2^32, and `n` is below that on all machines where it
+/// matters.
+fn below(random: u64, n: usize) -> usize {
+    (((random >> 32) * n as u64) >> 32) as usize
+}
+
+/// Loads the address at `at`, from there the next, and so on, `turns` times [`UNROLL`].
+///
+/// # Safety
+/// `at` holds an address that holds an address, and so on for ever; `turns` is not 0.
+#[cfg(target_arch = "x86_64")]
+unsafe fn walk(mut at: *const *const u8, mut turns: u64) -> *const *const u8 {
+    // SAFETY: the caller ensures that every load finds an address; nothing is written.
+    unsafe {
+        std::arch::asm!(
+            "2:",
+            ".rept {unroll}",
+            "mov {at}, [{at}]",
+            ".endr",
+            "dec {turns}",
+            "jnz 2b",
+            unroll = const UNROLL,
+            at = inout(reg) at,
+            turns = inout(reg) turns,
+            options(readonly, nostack)
+        );
+    }
+    debug_assert_eq!(turns, 0);
+    at
+}
+
+/// Loads the address at `at`, from there the next, and so on, `turns` times [`UNROLL`].
+///
+/// # Safety
+/// `at` holds an address that holds an address, and so on for ever; `turns` is not 0.
+#[cfg(target_arch = "aarch64")]
+unsafe fn walk(mut at: *const *const u8, mut turns: u64) -> *const *const u8 {
+    // SAFETY: the caller ensures that every load finds an address; nothing is written.
+    unsafe {
+        std::arch::asm!(
+            "2:",
+            ".rept {unroll}",
+            "ldr {at}, [{at}]",
+            ".endr",
+            "subs {turns}, {turns}, #1",
+            "b.ne 2b",
+            unroll = const UNROLL,
+            at = inout(reg) at,
+            turns = inout(reg) turns,
+            options(readonly, nostack)
+        );
+    }
+    debug_assert_eq!(turns, 0);
+    at
+}
+
+/// Loads the address at `at`, from there the next, and so on, `turns` times [`UNROLL`].
+///
+/// # Safety
+/// `at` holds an address that holds an address, and so on for ever.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+unsafe fn walk(mut at: *const *const u8, turns: u64) -> *const *const u8 {
+    for _ in 0..turns {
+        for _ in 0..UNROLL {
+            // SAFETY: the caller ensures that every load finds an address.
+            at = unsafe { std::ptr::read_volatile(at) }.cast();
+        }
+    }
+    at
+}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Measures the memory hierarchy of this machine, as loads meet it.
 //!
-//! `measure` does all of it and gives the body of a record. What the times mean is found out by
+//! [`measure()`] does all of it and gives the body of a record. What the times mean is found out by
 //! `linerate-hierarchy`; this crate makes them.
 //!
 //! | part | module |
@@ -23,11 +23,17 @@ pub mod arena;
 pub mod bandwidth;
 pub mod chase;
 pub mod curve;
+mod error;
 pub mod events;
 pub mod limits;
+pub mod measure;
 pub mod noise;
 pub mod os_view;
 pub mod parallel;
 pub mod single;
+pub mod summary;
 pub mod translation;
 pub mod window;
+
+pub use error::MemoryError;
+pub use measure::{Request, Watch, measure};
