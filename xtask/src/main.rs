@@ -12,6 +12,7 @@ mod examples;
 mod fetch;
 mod kernels;
 mod lab;
+mod memory;
 mod native;
 mod regions;
 mod schema;
@@ -28,6 +29,9 @@ usage: cargo xtask COMMAND
                 measure the kernels and write docs/results/kernels.md and its plots
   evidence regions
                 count programs from inside and outside, and write docs/results/self-measurement.md
+  evidence memory [N]
+                repeat `linerate memory` N times alone and N times beside busy processes, and write
+                docs/results/memory.md and its plot
   lab GUEST [COMMAND]
                 check the counters in guest-arm64 or guest-armhf, or run a command there
   tutorials     run the commands of docs/tutorials and write what they print
@@ -44,6 +48,8 @@ fn main() -> ExitCode {
         ["evidence"] => report(evidence::write(None)),
         ["evidence", "kernels"] => report(kernels::write()),
         ["evidence", "regions"] => report(regions::write()),
+        ["evidence", "memory"] => report(memory::write(None)),
+        ["evidence", "memory", repeats] => report(memory::write(Some(repeats))),
         ["lab", guest] => report(lab::run(guest, None)),
         ["lab", guest, command] => report(lab::run(guest, Some(command))),
         ["tutorials"] => report(tutorials::write()),
