@@ -16,73 +16,27 @@
 //! Limits: misses of two levels are taken as independent within a stretch, and replacement within
 //! the holes that a victim cache leaves as even; the tests compare with [`trace`](crate::trace()).
 
-use crate::machine::{Cache, Inclusion, Index, LINE_BYTES, Machine, Moves, Policy};
+use crate::curve::{Parts, Pass, Point, curve, passes};
+use crate::hit_rate;
+use crate::machine::{Cache, Inclusion, Index, LINE_BYTES, Machine};
 use crate::noise::Noise;
-use crate::{Point, hit_rate};
-use fastrand::Rng;
-
-/// Windows of which a pass takes the fastest.
-const WINDOWS: usize = 4;
 
 /// The time of a load in page-local chains of these sizes, for each of `passes`. The same arguments
 /// give the same times, whichever other sizes are asked for.
 pub fn analytic(
     machine: &Machine,
     bytes: &[u64],
-    passes: u32,
+    number_of_passes: u32,
     noise: &Noise,
     seed: u64,
 ) -> Vec<Point> {
-    let mut points: Vec<Point> =
-        bytes.iter().map(|bytes| Point { bytes: *bytes, passes: Vec::new() }).collect();
     let longest = bytes.iter().copied().max().unwrap_or(0);
-    for pass in 0..passes {
-        let machine = in_pass(machine, seed, pass);
-        let frames = frames(&machine, longest, mix(seed, u64::from(pass)));
-        let levels: Vec<Level> = machine.caches.iter().map(|c| Level::new(c, &machine)).collect();
-        for point in &mut points {
-            let parts = parts_ns(&machine, &levels, &frames, point.bytes);
-            let start = mix(mix(seed, u64::from(pass)), point.bytes);
-            let quiet = parts.iter().sum::<f64>() + machine.translation_ns(point.bytes);
-            point.passes.push(quiet * noise.fastest(start, WINDOWS, parts));
-        }
-    }
-    points
-}
-
-/// The machine as it is in this pass.
-pub(crate) fn in_pass(machine: &Machine, seed: u64, pass: u32) -> Machine {
-    let mut machine = machine.clone();
-    // Half of the passes, but neither none nor all where there are two or more.
-    let elsewhere = (u64::from(pass) + seed) % 2 == 1;
-    match (&machine.moves, machine.caches.last_mut()) {
-        (Some(Moves::Memory(times)), _) if elsewhere => machine.memory_ns *= times,
-        (Some(Moves::LastCache(share)), Some(cache)) if elsewhere => {
-            // Neighbours fill ways: the sets remain.
-            let ways = (f64::from(cache.ways) * share).round().max(1.0) as u32;
-            cache.size_bytes = cache.sets() * LINE_BYTES * u64::from(ways);
-            cache.ways = ways;
-            if !ways.is_power_of_two() && cache.policy == Policy::TreePlru {
-                cache.policy = Policy::Lru;
-            }
-        }
-        _ => {}
-    }
-    machine
-}
-
-/// Where the stretches of a chain lie in physical memory: numbers of stretches.
-pub(crate) fn frames(machine: &Machine, bytes: u64, seed: u64) -> Vec<u64> {
-    let mut rng = Rng::with_seed(seed);
-    (0..bytes.div_ceil(machine.contiguous_bytes)).map(|_| rng.u64(0..1 << 32)).collect()
-}
-
-/// A seed for each of many things.
-pub(crate) fn mix(seed: u64, of: u64) -> u64 {
-    let mut mixed = seed ^ of.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
+    let places = passes(machine, longest, number_of_passes, seed);
+    curve(&places, bytes, noise, |pass| {
+        let levels: Vec<Level> =
+            pass.machine.caches.iter().map(|cache| Level::new(cache, machine)).collect();
+        move |bytes| parts_ns(pass, &levels, bytes)
+    })
 }
 
 /// A cache and what its sets do, by the lines that take turns.
@@ -196,17 +150,11 @@ impl Fate {
     }
 }
 
-/// ns of a load by class of [`Noise`]: in each cache, and in memory.
-fn parts_ns(
-    machine: &Machine,
-    levels: &[Level],
-    frames: &[u64],
-    bytes: u64,
-) -> [f64; Noise::CLASSES] {
-    let mut parts = [0.0; Noise::CLASSES];
-    let lines = lines_of_stretches(machine.contiguous_bytes, bytes);
-    let frames = &frames[..lines.len()];
+fn parts_ns(pass: &Pass, levels: &[Level], bytes: u64) -> Parts {
+    let lines = lines_of_stretches(pass.machine.contiguous_bytes, bytes);
+    let frames = &pass.frames[..lines.len()];
     let all: f64 = lines.iter().sum();
+    let mut parts = [0.0; Noise::CLASSES];
     // Of each stretch: the share of its loads that come to this cache, and of its lines that are in
     // none of the caches before.
     let mut loads = vec![1.0; lines.len()];
@@ -225,7 +173,7 @@ fn parts_ns(
         parts[number.min(Noise::CLASSES - 2)] += served / all * level.cache.latency_ns;
     }
     let missed: f64 = lines.iter().zip(&loads).map(|(lines, loads)| lines * loads).sum();
-    parts[Noise::CLASSES - 1] += missed / all * machine.memory_ns;
+    parts[Noise::CLASSES - 1] += missed / all * pass.machine.memory_ns;
     parts
 }
 

@@ -6,8 +6,8 @@
 //!
 //! | | how | what it is good for |
 //! |---|---|---|
-//! | [`analytic`] | probabilities of a miss from the occupancy of sets | breadth: ms per curve |
-//! | `trace` | the very chase, line by line, through sets with their replacement | truth |
+//! | [`analytic()`] | probabilities of a miss from the occupancy of sets | breadth: ms per curve |
+//! | [`trace()`] | the very chase, line by line, through sets with their replacement | truth |
 //!
 //! The two are checked against each other, and the second against cases counted by hand. Noise is
 //! not invented: it is replayed from [recordings](Noise) of virtual machines.
@@ -18,22 +18,17 @@
 #![forbid(unsafe_code)]
 
 mod analytic;
+mod curve;
 mod machine;
 mod noise;
 mod set;
+mod trace;
 
 pub use analytic::analytic;
+pub use curve::Point;
 pub use machine::{
     Cache, Inclusion, Index, LINE_BYTES, Machine, Moves, Policy, Tlb, TrueTier, Truth,
 };
 pub use noise::Noise;
 pub use set::hit_rate;
-
-/// One size of a curve.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Point {
-    /// Octets of the chain.
-    pub bytes: u64,
-    /// ns per load, one of each pass.
-    pub passes: Vec<f64>,
-}
+pub use trace::trace;

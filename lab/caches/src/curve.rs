@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What both ways to a curve share: passes, where the chain lies in each, noise.
+
+use crate::machine::{LINE_BYTES, Machine, Moves, Policy};
+use crate::noise::Noise;
+use fastrand::Rng;
+
+/// One size of a curve.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// Octets of the chain.
+    pub bytes: u64,
+    /// ns per load, one of each pass.
+    pub passes: Vec<f64>,
+}
+
+/// ns of a load by class of [`Noise`]: what the caches and memory contribute.
+pub(crate) type Parts = [f64; Noise::CLASSES];
+
+/// Windows of which a pass takes the fastest.
+const WINDOWS: usize = 4;
+
+/// A curve whose noiseless times `chase` tells: given the machine and the places of its stretches
+/// in a pass, a function of the octets of a chain.
+pub(crate) fn curve<'a, Chase, Time>(
+    places: &'a [Pass],
+    bytes: &[u64],
+    noise: &Noise,
+    chase: Chase,
+) -> Vec<Point>
+where
+    Chase: Fn(&'a Pass) -> Time,
+    Time: FnMut(u64) -> Parts,
+{
+    let point = |bytes: &u64| Point { bytes: *bytes, passes: Vec::new() };
+    let mut points: Vec<Point> = bytes.iter().map(point).collect();
+    for pass in places {
+        let mut time = chase(pass);
+        for point in &mut points {
+            let parts = time(point.bytes);
+            let quiet = parts.iter().sum::<f64>() + pass.machine.translation_ns(point.bytes);
+            let ratio = noise.fastest(mix(pass.seed, point.bytes), WINDOWS, parts);
+            point.passes.push(quiet * ratio);
+        }
+    }
+    points
+}
+
+/// A machine as it is in one pass.
+pub(crate) struct Pass {
+    pub(crate) machine: Machine,
+    /// Where the stretches of the chain lie in physical memory: numbers of stretches.
+    pub(crate) frames: Vec<u64>,
+    pub(crate) seed: u64,
+}
+
+/// So many passes over chains of up to `longest` octets. The beginning of a pass does not depend on
+/// its length.
+pub(crate) fn passes(machine: &Machine, longest: u64, passes: u32, seed: u64) -> Vec<Pass> {
+    let pass = |number| {
+        let seed = mix(seed, number);
+        let mut rng = Rng::with_seed(seed);
+        let stretches = longest.div_ceil(machine.contiguous_bytes).max(1);
+        let frames = (0..stretches).map(|_| rng.u64(0..1 << 32)).collect();
+        Pass { machine: in_pass(machine, number), frames, seed }
+    };
+    (0..u64::from(passes)).map(pass).collect()
+}
+
+/// What moves is elsewhere in every other pass.
+fn in_pass(machine: &Machine, pass: u64) -> Machine {
+    let mut machine = machine.clone();
+    if pass % 2 == 0 {
+        return machine;
+    }
+    match (&machine.moves, machine.caches.last_mut()) {
+        (Some(Moves::Memory(times)), _) => machine.memory_ns *= times,
+        (Some(Moves::LastCache(share)), Some(cache)) => {
+            // Others fill ways; the sets remain.
+            let ways = (f64::from(cache.ways) * share).round().max(1.0) as u32;
+            cache.size_bytes = cache.sets() * LINE_BYTES * u64::from(ways);
+            cache.ways = ways;
+            if cache.policy == Policy::TreePlru {
+                cache.policy = Policy::Lru;
+            }
+        }
+        _ => {}
+    }
+    machine
+}
+
+/// A seed for each of many things (the finalizer of SplitMix64).
+pub(crate) fn mix(seed: u64, of: u64) -> u64 {
+    let mut mixed = seed ^ of.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
