@@ -20,6 +20,7 @@ pub mod cost;
 pub mod events;
 pub mod noise;
 pub mod parallel;
+mod resample;
 pub mod single;
 pub mod tiers;
 pub mod tlb;

@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Time that was taken away from a thread that did nothing but watch the clock.
+//!
+//! Gaps come in bursts and differ in length by orders of magnitude, so the intervals rest on
+//! consecutive stretches of the watch, by a block bootstrap. A handful of gaps says little of the
+//! next: then the number of gaps is taken as Poisson, and the share of the time is bounded by as
+//! many of the longest.
+//!
+//! Left out: reading the clock, and who took the time.
 
 use linerate_record::memory::Bin;
-use linerate_record::stats::Estimate;
+use linerate_record::stats::{Estimate, block_bootstrap_ratio};
 
 /// A time in which the thread did not run.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,7 +33,119 @@ pub struct Loss {
     pub bins: Vec<Bin>,
 }
 
-/// What `gaps` took of `seconds`. `None` where `seconds` is not positive.
-pub fn loss(_gaps: &[Gap], _seconds: f64, _confidence: f64, _seed: u64) -> Option<Loss> {
-    None
+/// Stretches of the watch. Enough for the bootstrap to see how neighbours resemble each other
+/// ([`block_bootstrap_ratio`] says 400), few enough to be milliseconds.
+const STRETCHES: usize = 400;
+/// Fewer gaps are taken as Poisson.
+const FEW: usize = 10;
+
+/// What `gaps` took of `seconds`. `None` where `seconds` is no positive number. Gaps that are no
+/// positive number of ns are left out; a gap ends with the watch. No two of them overlap.
+pub fn loss(gaps: &[Gap], seconds: f64, confidence: f64, seed: u64) -> Option<Loss> {
+    let watched_ns = seconds * 1e9;
+    if !(seconds > 0.0 && watched_ns.is_finite()) {
+        return None;
+    }
+    let is_gap = |gap: &&Gap| gap.ns > 0.0 && (0.0..watched_ns).contains(&gap.at_ns);
+    let gaps: Vec<Gap> = gaps
+        .iter()
+        .filter(is_gap)
+        .map(|gap| Gap { ns: gap.ns.min(watched_ns - gap.at_ns), ..*gap })
+        .collect();
+    let longest_ns = gaps.iter().map(|gap| gap.ns).fold(0.0, f64::max);
+    let (share, per_second) = if gaps.len() < FEW {
+        few(&gaps, seconds, longest_ns, confidence)
+    } else {
+        many(&gaps, seconds, confidence, seed)
+    };
+    Some(Loss { share, per_second, longest_ns, bins: bins(&gaps) })
 }
+
+/// Share and rate of `gaps`, from stretches of the watch.
+fn many(gaps: &[Gap], seconds: f64, confidence: f64, seed: u64) -> (Estimate, Estimate) {
+    let stretch_ns = seconds * 1e9 / STRETCHES as f64;
+    let mut lost = vec![0.0; STRETCHES];
+    let mut begun = vec![0.0; STRETCHES];
+    for gap in gaps {
+        let (first, last) = (gap.at_ns / stretch_ns, (gap.at_ns + gap.ns) / stretch_ns);
+        let at = |position: f64| (position as usize).min(STRETCHES - 1);
+        begun[at(first)] += 1.0;
+        for (i, lost) in lost.iter_mut().enumerate().take(at(last) + 1).skip(at(first)) {
+            let (from, to) = (first.max(i as f64), last.min((i + 1) as f64));
+            *lost += (to - from).max(0.0) * stretch_ns / 1e9;
+        }
+    }
+    let each = vec![seconds / STRETCHES as f64; STRETCHES];
+    let estimate = |what: &[f64], most: f64| {
+        let ratio = block_bootstrap_ratio(what, &each, confidence, seed);
+        let n = gaps.len() as u64;
+        let within = |x: f64| x.clamp(0.0, most);
+        let (low, high) = (within(ratio.low), within(ratio.high));
+        Estimate { value: within(ratio.value), low, high, n, ..ratio }
+    };
+    (estimate(&lost, 1.0), estimate(&begun, f64::INFINITY))
+}
+
+/// Share and rate of `gaps`, few or none.
+fn few(gaps: &[Gap], seconds: f64, longest_ns: f64, confidence: f64) -> (Estimate, Estimate) {
+    let n = gaps.len() as u64;
+    let (low, high) = poisson_interval(gaps.len(), (1.0 - confidence) / 2.0);
+    let rate = |count: f64| count / seconds;
+    let value = gaps.len() as f64;
+    let rate = Estimate { value: rate(value), low: rate(low), high: rate(high), confidence, n };
+    let value = gaps.iter().map(|gap| gap.ns).sum::<f64>() / (seconds * 1e9);
+    let value = value.min(1.0);
+    let high = (rate.high * longest_ns / 1e9).min(1.0).max(value);
+    // How long a gap would be of which none was seen, nothing tells.
+    let high = if gaps.is_empty() { f64::INFINITY } else { high };
+    (Estimate { value, low: 0.0, high, confidence, n }, rate)
+}
+
+/// The means with which as many as `count`, or as few, come about with probability `tail`
+/// (Garwood, 1936), by bisection.
+fn poisson_interval(count: usize, tail: f64) -> (f64, f64) {
+    // Beyond any answer: P(N <= 9) is under 1e-9 from a mean of 50 on.
+    let beyond = 50.0 + 10.0 * count as f64;
+    let solve = |target: f64, upto: usize| {
+        let (mut low, mut high) = (0.0, beyond);
+        for _ in 0..60 {
+            let middle = f64::midpoint(low, high);
+            if poisson_upto(upto, middle) > target { low = middle } else { high = middle }
+        }
+        f64::midpoint(low, high)
+    };
+    (count.checked_sub(1).map_or(0.0, |less| solve(1.0 - tail, less)), solve(tail, count))
+}
+
+/// P(N <= `count`) at `mean`.
+fn poisson_upto(count: usize, mean: f64) -> f64 {
+    let mut term = (-mean).exp();
+    let mut sum = term;
+    for i in 1..=count {
+        term *= mean / i as f64;
+        sum += term;
+    }
+    sum
+}
+
+/// Bins of the lengths of `gaps`, each from 1, 2 or 5 times a power of ten of ns; what is shorter
+/// than 1 ns is in a bin from 0.
+fn bins(gaps: &[Gap]) -> Vec<Bin> {
+    let longest = gaps.iter().map(|gap| gap.ns).fold(0.0, f64::max);
+    let shortest = gaps.iter().map(|gap| gap.ns).fold(f64::INFINITY, f64::min);
+    let decades = (0..).map(|exponent| 10_f64.powi(exponent));
+    let round = decades.flat_map(|decade| [1.0, 2.0, 5.0].map(|digit| digit * decade));
+    let edges: Vec<f64> =
+        std::iter::once(0.0).chain(round.take_while(|&edge| edge <= longest)).collect();
+    let first = edges.partition_point(|&edge| edge <= shortest).saturating_sub(1);
+    let edges = if gaps.is_empty() { &[] } else { &edges[first..] };
+    let bin = |(i, &from_ns): (usize, &f64)| {
+        let to_ns = edges.get(i + 1).copied();
+        let within = |gap: &&Gap| gap.ns >= from_ns && to_ns.is_none_or(|to| gap.ns < to);
+        Bin { from_ns, to_ns, count: gaps.iter().filter(within).count() as u64 }
+    };
+    edges.iter().enumerate().map(bin).collect()
+}
+
+#[cfg(test)]
+mod tests;

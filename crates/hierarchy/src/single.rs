@@ -1,8 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Single loads, timed by a clock that may tick more slowly than a load takes.
+//!
+//! A clock that makes steps of 10 ns shows a load of 1 ns as 0 or 10. Over many loads that begin
+//! anywhere between two ticks, the mean is right all the same: a time `t` spans `t / step` ticks
+//! on average. So [`slope`] takes means, of chains of several lengths: what the timing itself adds
+//! is the same for all, and the rest grows with the chain. [`histogram`] shows single loads as the
+//! clock shows them, and [`modes`] finds where they pile up.
+//!
+//! Left out: reading the clock, and which tier a mode is.
 
+use crate::resample::{REPLICATES, interval, normal, weighted_median};
 use linerate_record::memory::Bin;
-use linerate_record::stats::Estimate;
+use linerate_record::stats::{Estimate, median, quantile};
+use std::collections::BTreeMap;
 
 /// A line through the times of chains of loads.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,25 +32,278 @@ pub struct Mode {
     pub share: f64,
 }
 
+/// Differences as rare as this, or seen once, are interruptions, and tell nothing of the step.
+const RARE: f64 = 0.001;
+/// Steps shorter than this many units are told from their rounding by no number of reads.
+const LEAST_ROUNDED: u64 = 5;
+
 /// The step of a clock, from the differences between reads that follow each other closely, in the
 /// clock's unit. `None` where none of them differs from 0.
-pub fn step(_differences: &[u64]) -> Option<f64> {
-    None
+///
+/// It is the largest number of which all frequent differences are multiples. A clock that is
+/// scaled to its unit shows a step of 41.67 ns as 41 or 42: steps of 5 units and more may be so
+/// rounded, where differences of several multiples agree on one, 0 being a multiple too.
+pub fn step(differences: &[u64]) -> Option<f64> {
+    let mut counts = BTreeMap::new();
+    for &difference in differences.iter().filter(|&&difference| difference > 0) {
+        *counts.entry(difference).or_insert(0_usize) += 1;
+    }
+    let total: usize = counts.values().sum();
+    let frequent = |count: usize| count > 1 && count as f64 > RARE * total as f64;
+    let seen: Vec<u64> = counts.iter().filter(|(_, n)| frequent(**n)).map(|(d, _)| *d).collect();
+    let seen = if seen.is_empty() { counts.into_keys().collect() } else { seen };
+    let shortest = *seen.first()?;
+    // Where 0 is among them, a step takes longer than two reads, and the shortest is one.
+    let has_zeros = frequent(differences.len() - total);
+    let most = if has_zeros { 1 } else { MOST_PARTS }.min(shortest / LEAST_ROUNDED);
+    let rounded = (1..=most).find_map(|parts| {
+        rounded_step(&seen, parts as f64).filter(|step| has_zeros || !is_one_multiple(&seen, *step))
+    });
+    Some(rounded.unwrap_or_else(|| seen.iter().fold(0, |a, &b| greatest_divisor(a, b)) as f64))
 }
+
+/// A pair of reads does not take more steps than this; bounds the search.
+const MOST_PARTS: u64 = 1000;
+
+/// The step of which the first of `seen`, the shortest difference, is the `parts`-fold and all
+/// others are multiples.
+///
+/// Both reads are rounded down, so a difference `d` of `m` steps has `|d - m step| < 1`, that is
+/// `(d - 1) / m < step < (d + 1) / m`. The step is in the intersection of these, if there is one.
+fn rounded_step(seen: &[u64], parts: f64) -> Option<f64> {
+    let (mut low, mut high) = (0.0_f64, f64::INFINITY);
+    let (mut sum, mut multiples) = (0.0, 0.0);
+    for &difference in seen {
+        let difference = difference as f64;
+        let guess = if high.is_finite() { low.midpoint(high) } else { difference / parts };
+        let multiple = (difference / guess).round();
+        low = low.max((difference - 1.0) / multiple);
+        high = high.min((difference + 1.0) / multiple);
+        if low >= high {
+            return None;
+        }
+        sum += difference;
+        multiples += multiple;
+    }
+    Some(sum / multiples)
+}
+
+/// Whether `seen`, rising, are all the same multiple of `step`: then it may be any.
+fn is_one_multiple(seen: &[u64], step: f64) -> bool {
+    let multiple = |difference: &u64| (*difference as f64 / step).round();
+    seen.first().map(multiple) == seen.last().map(multiple)
+}
+
+fn greatest_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { greatest_divisor(b, a % b) }
+}
+
+/// The share of the samples of each length that is left out at either end: a sample of 1 us is
+/// interrupted once in 1,000 times on a machine with 1,000 interruptions per second. More would
+/// also leave out what is to be measured, the few loads that miss a cache.
+const TRIMMED: f64 = 0.01;
 
 /// Time of a load and of the timing itself, from `samples` of (loads in a chain, time of it), many
-/// of each length. `None` with fewer than two lengths.
-pub fn slope(_samples: &[(u32, f64)], _confidence: f64, _seed: u64) -> Option<Line> {
-    None
+/// of each length. `None` with fewer than two lengths. The unit of time is that of the samples.
+///
+/// The slope is the weighted median of those between any two lengths (Theil, 1950; Sen, 1968), so
+/// that the first load after a pause, which is slower on some processors, does not bend it. The
+/// lengths should take turns while they are measured: what slows all samples of the longest down
+/// cannot be told from slow loads.
+///
+/// The interval follows from the errors of the means, widened where they are no straight line.
+pub fn slope(samples: &[(u32, f64)], confidence: f64, seed: u64) -> Option<Line> {
+    let mut lengths = BTreeMap::<u32, Vec<f64>>::new();
+    for &(loads, time) in samples.iter().filter(|(_, time)| time.is_finite()) {
+        lengths.entry(loads).or_default().push(time);
+    }
+    let n = lengths.values().map(|times| times.len() as u64).sum();
+    let means: Vec<Mean> =
+        lengths.into_iter().map(|(loads, times)| Mean::of(loads, times)).collect();
+    let (slope, intercept) = line(&means)?;
+    let bend = bend(&means, slope, intercept);
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut redraw = |mean: &Mean| {
+        let time = mean.time + bend * mean.error * normal(&mut random);
+        Mean { time, ..*mean }
+    };
+    let replicates = (0..REPLICATES).filter_map(|_| {
+        let drawn: Vec<Mean> = means.iter().map(&mut redraw).collect();
+        line(&drawn)
+    });
+    let (slopes, intercepts): (Vec<f64>, Vec<f64>) = replicates.unzip();
+    Some(Line {
+        slope: interval(slope, &slopes, confidence, n),
+        intercept: interval(intercept, &intercepts, confidence, n),
+    })
 }
 
-/// Bins of the `times` less `bias`, in ns; the clock makes steps of `step`. At most `most` bins.
-/// They add up to the number of the times that are finite.
-pub fn histogram(_times: &[f64], _bias: f64, _step: f64, _most: usize) -> Vec<Bin> {
-    Vec::new()
+/// The mean time of the chains of one length.
+#[derive(Clone, Copy)]
+struct Mean {
+    loads: f64,
+    time: f64,
+    /// Its standard error; positive.
+    error: f64,
 }
 
-/// Where the samples of `bins` pile up, rising.
-pub fn modes(_bins: &[Bin]) -> Vec<Mode> {
-    Vec::new()
+impl Mean {
+    /// The trimmed mean; its error from the winsorised variance (Tukey and McLaughlin, 1963).
+    fn of(loads: u32, mut times: Vec<f64>) -> Self {
+        times.sort_unstable_by(f64::total_cmp);
+        let n = times.len();
+        let cut = (n as f64 * TRIMMED) as usize;
+        let kept = &times[cut..n - cut];
+        let time = kept.iter().sum::<f64>() / kept.len() as f64;
+        let (first, last) = (kept[0], kept[kept.len() - 1]);
+        let squares = times.iter().map(|&t| (t.clamp(first, last) - time).powi(2)).sum::<f64>();
+        let variance = squares / (n.max(2) - 1) as f64;
+        let error = (variance / n as f64).sqrt() / (1.0 - 2.0 * TRIMMED);
+        // No clock is finer than its unit's resolution as a number; keeps weights finite.
+        let least = (time.abs() * f64::EPSILON).max(f64::MIN_POSITIVE);
+        Self { loads: f64::from(loads), time, error: error.max(least) }
+    }
 }
+
+/// Slope and intercept through `means`.
+fn line(means: &[Mean]) -> Option<(f64, f64)> {
+    let pairs = means.iter().enumerate().flat_map(|(i, a)| means[..i].iter().map(move |b| (a, b)));
+    let slopes = pairs.map(|(a, b)| {
+        let loads = a.loads - b.loads;
+        ((a.time - b.time) / loads, loads / a.error.hypot(b.error))
+    });
+    let slope = weighted_median(slopes.collect())?;
+    let rests = means.iter().map(|mean| (mean.time - slope * mean.loads, 1.0 / mean.error));
+    Some((slope, weighted_median(rests.collect())?))
+}
+
+/// By how much the means are farther from the line than their errors explain; at least 1.
+fn bend(means: &[Mean], slope: f64, intercept: f64) -> f64 {
+    let away = |mean: &Mean| ((mean.time - intercept - slope * mean.loads) / mean.error).abs();
+    let away: Vec<f64> = means.iter().map(away).collect();
+    let freedom = away.len().saturating_sub(2).max(1) as f64;
+    // The median of the absolute value of a standard normal is 0.6745.
+    median(&away).map_or(1.0, |m| m / 0.6745 * (away.len() as f64 / freedom).sqrt()).max(1.0)
+}
+
+/// Samples above this quantile may share the last bin.
+const SHOWN: f64 = 0.99;
+
+/// Bins of the `times` less `bias`, in ns; the clock makes steps of `step`. At most `most` bins, at
+/// least two: the last has everything above the others. They add up to the number of the times
+/// that are finite; empty without any.
+///
+/// Edges are half a step beside what the clock can show, and bins are whole steps wide, so that
+/// all bins hold as many values of the clock.
+pub fn histogram(times: &[f64], bias: f64, step: f64, most: usize) -> Vec<Bin> {
+    let net = times.iter().map(|time| time - bias).filter(|time| time.is_finite());
+    let mut net: Vec<f64> = net.collect();
+    net.sort_unstable_by(f64::total_cmp);
+    let (Some(&least), Some(shown)) = (net.first(), quantile(&net, SHOWN)) else {
+        return Vec::new();
+    };
+    let closed = most.max(2) - 1;
+    let step = if step.is_finite() && step > 0.0 { step } else { 0.0 };
+    let first = least - step / 2.0;
+    let width = bin_width((shown + step / 2.0 - first) / closed as f64, step, least);
+    let edge = |i: usize| first + i as f64 * width;
+    let needed = (1..=closed).find(|&i| edge(i) > shown).unwrap_or(closed);
+    let mut below = 0;
+    let mut bins: Vec<Bin> = Vec::with_capacity(needed + 1);
+    for i in 0..=needed {
+        let to = (i < needed).then(|| edge(i + 1));
+        let end = to.map_or(net.len(), |to| net.partition_point(|&time| time < to));
+        bins.push(Bin { from_ns: edge(i), to_ns: to, count: (end - below) as u64 });
+        below = end;
+    }
+    bins
+}
+
+/// The least whole number of steps that is no narrower than `wanted`; `wanted` itself where the
+/// clock makes no steps.
+fn bin_width(wanted: f64, step: f64, least: f64) -> f64 {
+    let width = if step > 0.0 { (wanted / step - 1e-9).ceil().max(1.0) * step } else { wanted };
+    // Equal times and no step: any width will do that moves an edge at all.
+    let apart = (least.abs() * 4.0 * f64::EPSILON).max(f64::MIN_POSITIVE);
+    if width.is_finite() { width.max(apart) } else { f64::MAX }
+}
+
+/// A heap of fewer is not a mode, as a share of all samples.
+const LEAST_SHARE: f64 = 0.02;
+/// Bins lower than this, as a share of a mode's highest, are its tail and do not move it.
+const TAIL: f64 = 0.05;
+/// By how many standard errors a heap must stand above the valley beside it.
+const ERRORS: f64 = 4.0;
+/// A valley is no deeper than that is not one: the ratio of its count to the lower heap's.
+const VALLEY: f64 = 0.7;
+
+/// Where the samples of `bins` pile up, rising. The last bin, if it has no end, belongs to none.
+///
+/// As if the bins were ground, flooded to the brim and drained:
+///
+/// ```text
+/// for each bin, the highest first:
+///     it joins the heaps on its left and right; without any it begins one
+///     where it joins two, it is the valley between them:
+///         if the lower one is clearly higher than the valley, both stay and their border is here
+///         else the lower is part of the higher one
+/// ```
+pub fn modes(bins: &[Bin]) -> Vec<Mode> {
+    let closed: Vec<(f64, f64)> = bins
+        .iter()
+        .filter_map(|bin| Some((bin.from_ns.midpoint(bin.to_ns?), bin.count as f64)))
+        .collect();
+    let total: f64 = bins.iter().map(|bin| bin.count as f64).sum();
+    let mode = |heap: std::ops::Range<usize>| {
+        let heap = &closed[heap];
+        let highest = heap.iter().map(|(_, count)| *count).fold(0.0, f64::max);
+        let core = heap.iter().filter(|(_, count)| *count >= TAIL * highest);
+        let (sum, moment) =
+            core.fold((0.0, 0.0), |(s, m), (at, count)| (s + count, m + at * count));
+        let share = heap.iter().map(|(_, count)| count).sum::<f64>() / total;
+        Mode { at: moment / sum, share }
+    };
+    let counts: Vec<f64> = closed.iter().map(|(_, count)| *count).collect();
+    let modes = heaps(&counts).into_iter().map(mode);
+    modes.filter(|mode| mode.at.is_finite() && mode.share >= LEAST_SHARE).collect()
+}
+
+/// The borders of the heaps in `counts`, rising.
+fn heaps(counts: &[f64]) -> Vec<std::ops::Range<usize>> {
+    let mut order: Vec<usize> = (0..counts.len()).collect();
+    order.sort_by(|&a, &b| counts[b].total_cmp(&counts[a]).then(a.cmp(&b)));
+    // Per bin the heap it belongs to, by its highest bin; heaps that were kept apart stay so.
+    let mut heap: Vec<Option<usize>> = vec![None; counts.len()];
+    for i in order {
+        let left = i.checked_sub(1).and_then(|left| heap[left]);
+        let right = heap.get(i + 1).copied().flatten();
+        heap[i] = match (left, right) {
+            (Some(left), Some(right)) => {
+                let (lower, higher) =
+                    if counts[left] < counts[right] { (left, right) } else { (right, left) };
+                if !stands_out(counts[lower], counts[i]) {
+                    heap.iter_mut().filter(|h| **h == Some(lower)).for_each(|h| *h = Some(higher));
+                }
+                Some(higher)
+            }
+            (one, other) => one.or(other).or(Some(i)),
+        };
+    }
+    let mut ranges: Vec<(usize, std::ops::Range<usize>)> = Vec::new();
+    for (i, top) in heap.into_iter().flatten().enumerate() {
+        match ranges.last_mut() {
+            Some((last, range)) if *last == top => range.end = i + 1,
+            _ => ranges.push((top, i..i + 1)),
+        }
+    }
+    ranges.into_iter().map(|(_, range)| range).collect()
+}
+
+/// Whether a heap as high as `top` is one beside a valley as high as `valley`: counts of
+/// independent samples scatter by their square roots.
+fn stands_out(top: f64, valley: f64) -> bool {
+    valley <= VALLEY * top && top - valley >= ERRORS * (top + valley).sqrt()
+}
+
+#[cfg(test)]
+mod tests;

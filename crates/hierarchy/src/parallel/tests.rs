@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Cores whose number of outstanding loads is known.
+
+use super::*;
+use crate::resample::normal;
+use fastrand::Rng;
+use proptest::prelude::*;
+
+const CHAINS: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
+
+/// `passes` windows per point of a core with `truth` loads under way, 1 % noise and one window in
+/// seven disturbed.
+fn points(latency: f64, truth: f64, passes: usize, random: &mut Rng) -> Vec<Point> {
+    let mut window = |chains: u32| {
+        let time = (latency / f64::from(chains)).max(latency / truth);
+        let disturbed = if random.f64() < 0.15 { 1.0 + random.f64() } else { 1.0 };
+        time * disturbed * (1.0 + 0.01 * normal(random).abs())
+    };
+    let mut point =
+        |chains| Point { chains, passes: (0..passes).map(|_| window(chains)).collect() };
+    CHAINS.map(&mut point).into()
+}
+
+#[test]
+fn outstanding_loads_are_those_at_the_knee() {
+    for truth in [1.0, 2.0, 5.0, 10.0, 12.5, 22.0] {
+        let mut random = Rng::with_seed(1);
+        let found = overlap(&points(98.0, truth, 5, &mut random), 0.95, 1).unwrap();
+        assert!((found.outstanding.value / truth - 1.0).abs() < 0.03, "{truth}: {found:?}");
+        assert!((found.time.value * truth / 98.0 - 1.0).abs() < 0.03, "{truth}: {found:?}");
+        assert_eq!(found.outstanding.n, 50);
+    }
+}
+
+#[test]
+fn intervals_hold_the_truth() {
+    let mut random = Rng::with_seed(2);
+    let experiments = 200;
+    let holds = |seed| {
+        let found = overlap(&points(98.0, 10.0, 5, &mut random), 0.95, seed).unwrap();
+        found.outstanding.low <= 10.0 && 10.0 <= found.outstanding.high
+    };
+    let hits = (0..experiments).map(holds).filter(|&holds| holds).count();
+    assert!(hits as f64 >= 0.9 * experiments as f64, "{hits} of {experiments}");
+}
+
+#[test]
+fn without_a_knee_there_is_no_upper_end() {
+    let mut random = Rng::with_seed(3);
+    let found = overlap(&points(98.0, 64.0, 5, &mut random), 0.95, 3).unwrap();
+    assert!(found.outstanding.value > 28.0 && found.outstanding.low > 28.0, "{found:?}");
+    assert_eq!((found.outstanding.high, found.time.low), (f64::INFINITY, 0.0));
+}
+
+#[test]
+fn chains_that_hinder_each_other_take_nothing_off_the_knee() {
+    let point = |chains, time: f64| Point { chains, passes: vec![time; 3] };
+    let rising =
+        [point(1, 100.0), point(4, 25.0), point(8, 20.0), point(16, 20.0), point(32, 24.0)];
+    let found = overlap(&rising, 0.95, 4).unwrap();
+    assert_eq!(found.outstanding.value, 5.0);
+}
+
+#[test]
+fn one_number_of_chains_tells_nothing() {
+    let point = |chains, passes: &[f64]| Point { chains, passes: passes.to_vec() };
+    assert_eq!(overlap(&[], 0.95, 0), None);
+    assert_eq!(overlap(&[point(1, &[5.0])], 0.95, 0), None);
+    assert_eq!(overlap(&[point(2, &[5.0]), point(4, &[3.0])], 0.95, 0), None);
+    assert_eq!(overlap(&[point(1, &[f64::NAN]), point(4, &[3.0])], 0.95, 0), None);
+}
+
+proptest! {
+    #[test]
+    fn no_points_make_it_panic(
+        points in prop::collection::vec((0_u32..40, prop::collection::vec(any::<f64>(), 0..4)), 0..12),
+    ) {
+        let points: Vec<Point> =
+            points.into_iter().map(|(chains, passes)| Point { chains, passes }).collect();
+        if let Some(found) = overlap(&points, 0.95, 7) {
+            prop_assert!(found.outstanding.low <= found.outstanding.value);
+            prop_assert!(found.outstanding.value >= 1.0);
+        }
+    }
+}
