@@ -39,11 +39,25 @@ pub(crate) struct Done {
     pub(crate) stderr: String,
 }
 
-/// The program with its arguments, without standard input.
+/// The program with its arguments, without standard input, and without what it was told of this
+/// machine before: nothing is kept in a folder that cannot be made.
 pub(crate) fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
-    command.args(arguments).stdin(Stdio::null());
+    command.args(arguments).stdin(Stdio::null()).env("XDG_STATE_HOME", "/dev/null/state");
     command
+}
+
+/// Whether whoever started these tests had the signal ignored, as nohup(1) and `&` of a shell do:
+/// then commands ignore it, too, and die of none.
+pub(crate) fn is_ignored(signal: i32) -> bool {
+    let status = fs::read_to_string("/proc/self/status").expect("the kernel tells");
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("a mask");
+    let mask = u64::from_str_radix(mask.trim(), 16).expect("hexadecimal digits");
+    let is_ignored = mask >> (signal - 1) & 1 == 1;
+    if is_ignored {
+        println!("SKIP: signal {signal} is ignored here, and so by every command started here");
+    }
+    is_ignored
 }
 
 /// Runs the program to its end.
