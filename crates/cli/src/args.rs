@@ -2,6 +2,7 @@
 //! The command line.
 
 use crate::doctor::DoctorArgs;
+use crate::memory::MemoryArgs;
 use crate::regions::RegionsArgs;
 use crate::stat::StatArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -37,6 +38,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Measure checksum and copy: every variant beside its bound, warm, cold and mixed
     Kernels(KernelsArgs),
+    /// Find the tiers of the memory, what a miss costs, what translation and noise add
+    Memory(MemoryArgs),
     /// Count events of a command, a process or processors: instructions, misses, switches, ...
     Stat(StatArgs),
     /// Find out what this machine can measure and run, and which commands unlock the rest
@@ -250,7 +253,7 @@ fn size(text: &str) -> Result<u32, String> {
     size.ok_or_else(|| format!("a size is 1 to {SIZE_MAX} octets"))
 }
 
-fn cpu(text: &str) -> Result<u32, String> {
+pub(crate) fn cpu(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| format!("'{text}' is no processor number; write e.g. 2"))
 }
 

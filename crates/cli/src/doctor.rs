@@ -4,10 +4,12 @@
 use crate::emit::{self, Answer};
 use crate::failure::Failure;
 use crate::figures;
+use crate::profile::Profile;
 use clap::Args;
 use linerate_counters::doctor;
 use linerate_counters::opener::Kernel;
 use linerate_counters::surroundings::Surroundings;
+use linerate_record::doctor::{Observation, Section};
 use linerate_record::{Body, Record, Warning};
 use std::path::PathBuf;
 
@@ -38,7 +40,9 @@ pub(crate) struct DoctorArgs {
 /// Examines this machine and prints what was found.
 pub(crate) fn doctor(args: &DoctorArgs) -> Result<Answer, Failure> {
     emit::check_writable(args.record.iter())?;
-    let report = doctor::examine(&Kernel, &Surroundings::gather());
+    let mut report = doctor::examine(&Kernel, &Surroundings::gather());
+    report.observations.push(profile());
+    report.observations.sort_by_key(|observation| observation.section);
     let provenance = figures::provenance();
     let is_emulated = provenance.emulated == Some(true);
     let record = Record {
@@ -49,4 +53,26 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<Answer, Failure> {
     };
     let text = linerate_report::doctor(&report, &emit::style(emit::NARROW));
     emit::emit(args, &record, &text)
+}
+
+/// Whether the memory hierarchy of this machine was measured.
+fn profile() -> Observation {
+    const NAME: &str = "memory_profile";
+    let section = Section::Topology;
+    let measure = Some("linerate memory".to_owned());
+    match Profile::load() {
+        Ok(Some(profile)) => {
+            let (age, file) = (profile.age(), profile.file.display());
+            let sentence = format!("the memory hierarchy as measured then is in {file}");
+            section.good(NAME, format!("{age} old"), &sentence)
+        }
+        Ok(None) => {
+            let sentence = "the memory hierarchy was not measured: caches are taken to be what the \
+                            system states, and nothing tells what a miss costs";
+            section.advice(NAME, "none", sentence, measure)
+        }
+        Err(reason) => {
+            section.advice(NAME, "unreadable", &format!("it cannot be used: {reason}"), measure)
+        }
+    }
 }

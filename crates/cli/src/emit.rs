@@ -4,6 +4,7 @@
 use crate::args::{Common, KernelsArgs};
 use crate::doctor::DoctorArgs;
 use crate::failure::Failure;
+use crate::memory::MemoryArgs;
 use linerate_record::Record;
 use linerate_report::Style;
 use std::fs::{self, OpenOptions};
@@ -93,6 +94,12 @@ impl<'a> From<&'a Common> for Forms<'a> {
 
 impl<'a> From<&'a KernelsArgs> for Forms<'a> {
     fn from(args: &'a KernelsArgs) -> Self {
+        Self { json: args.json, record: args.record.as_ref(), quiet: args.quiet }
+    }
+}
+
+impl<'a> From<&'a MemoryArgs> for Forms<'a> {
+    fn from(args: &'a MemoryArgs) -> Self {
         Self { json: args.json, record: args.record.as_ref(), quiet: args.quiet }
     }
 }

@@ -10,9 +10,12 @@ mod doctor;
 mod emit;
 mod failure;
 mod figures;
+mod footprint;
 mod kernels;
 mod load;
+mod memory;
 mod processors;
+mod profile;
 mod progress;
 mod regions;
 mod run;
@@ -61,6 +64,7 @@ fn answer(cli: &Cli) -> Result<Answer, Failure> {
         Command::Tune(args) => tune::tune(args),
         Command::Run(args) => run::run(args),
         Command::Kernels(args) => kernels::kernels(args),
+        Command::Memory(args) => memory::memory(args),
         Command::Stat(args) => stat::stat(args),
         Command::Doctor(args) => doctor::doctor(args),
         Command::Regions(args) => regions::regions(args),

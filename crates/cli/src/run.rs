@@ -5,6 +5,7 @@ use crate::args::{Common, RunArgs};
 use crate::emit::{self, Answer};
 use crate::failure::Failure;
 use crate::figures;
+use crate::footprint;
 use crate::load::{Loaded, load};
 use crate::processors::{assign, processors};
 use crate::progress::Progress;
@@ -72,9 +73,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
         Err(error) => return Err(failed(common, error, provenance, warnings, frames)),
     };
     write_kept(&path.sink, &outcome.kept)?;
-    let record = record(outcome.report, provenance, warnings, frames);
+    let mut record = record(outcome.report, provenance, warnings, frames);
+    let home = footprint::of(&loaded, &path.mapping);
+    record.figures.extend(footprint::figures(&home));
     let kpps = record.figures["processed_kpps"].as_number();
-    let text = text_of(&record);
+    let text = text_of(&record) + &footprint::line(&home);
     emit::emit(common, &record, &text)?;
     emit::reaches(loaded.goal_kpps, kpps)
 }

@@ -5,6 +5,7 @@
 //! commands are not buried under this one.
 
 mod args;
+mod caches;
 mod list;
 
 pub(crate) use self::args::StatArgs;
@@ -54,6 +55,7 @@ fn request(args: &StatArgs) -> Result<Request, Failure> {
     if args.format == Layout::Rpistat && !sets.iter().any(|set| set == RPISTAT) {
         sets.push(RPISTAT.to_owned());
     }
+    let baseline = args.baseline.as_deref().map(read_record).transpose()?.map(Box::new);
     Ok(Request {
         events: args.events.iter().flat_map(|EventList(events)| events.clone()).collect(),
         sets,
@@ -66,9 +68,9 @@ fn request(args: &StatArgs) -> Result<Request, Failure> {
         slice: args.slice.unwrap_or(DEFAULT_SLICE),
         seed: args.seed,
         strict: args.strict,
-        baseline: args.baseline.as_deref().map(read_record).transpose()?.map(Box::new),
+        caches: caches::caches(args, baseline.as_deref())?,
+        baseline,
         threshold: args.threshold(),
-        caches: args.caches.clone(),
         ..Request::new(what)
     })
 }

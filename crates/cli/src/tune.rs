@@ -20,6 +20,7 @@ use crate::calibrate;
 use crate::emit::{self, Answer};
 use crate::failure::Failure;
 use crate::figures;
+use crate::footprint;
 use crate::load::{Loaded, kernels, load};
 use crate::processors::processors;
 use crate::progress::Progress;
@@ -31,6 +32,7 @@ use linerate_path::spec::StageSpec;
 use linerate_plan::candidates::{Proposal, candidates, nearest_feasible, order};
 use linerate_plan::costs::Costs;
 use linerate_plan::diagnose::diagnose;
+use linerate_plan::footprint::waits;
 use linerate_plan::kernels::{advise, shares};
 use linerate_plan::model::{Environment, predict};
 use linerate_plan::verdict::{Contender, Verdict, choose, gap_to_line, prediction_error};
@@ -86,14 +88,21 @@ pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
     let others = figures::others(&cpus);
     let ended = Tuning::new(&bench, long).and_then(Tuning::go);
     progress.clear();
-    let Ended { report, kept, cannot_tell } = ended?;
+    let Ended { report, kept, costs, cannot_tell } = ended?;
     let mut warnings = mapping_warnings(&loaded.path, cpus.len());
     warnings.extend(others);
     let frames = loaded.traffic.len() as u64;
     warnings.extend(figures::warnings(&report.tuned, &provenance, frames));
-    let figures = tune_figures(&report);
+    let home = footprint::of(&loaded, &nearest_feasible(&loaded.path.mapping, cpus.len(), None));
+    let mut figures = tune_figures(&report);
+    figures.extend(footprint::figures(&home));
     let kpps = figures["tuned_kpps"].as_number();
-    let text = linerate_report::tune(&report, &emit::style(emit::WHOLE));
+    let mut text = linerate_report::tune(&report, &emit::style(emit::WHOLE));
+    text += &footprint::line(&home);
+    if let (Some(costs), Ok(home)) = (&costs, &home) {
+        let waits = waits(costs, home, report.baseline.ticks_per_second);
+        text.extend(waits.into_iter().map(|sentence| sentence + "\n"));
+    }
     let body = Body::Tune(Box::new(report));
     let record = Record { provenance, figures, warnings, body };
     if let Some(kept) = &kept {
@@ -177,7 +186,9 @@ struct Ended {
     report: TuneReport,
     /// What to keep; `None` when that was not decided.
     kept: Option<Kept>,
-    /// Why not, unless it was stopped.
+    /// What the stages cost; `None` when that was not measured.
+    costs: Option<Costs>,
+    /// Why nothing was kept, unless it was stopped.
     cannot_tell: Option<Failure>,
 }
 
@@ -202,7 +213,7 @@ impl<'a> Tuning<'a> {
         if self.finding.limit == Limit::Offered || stopped {
             let kept = (!stopped).then(|| self.kept(None, self.bench.kernels));
             let report = self.unchanged(Vec::new(), Vec::new());
-            return Ok(Ended { report, kept, cannot_tell: None });
+            return Ok(Ended { report, kept, costs: None, cannot_tell: None });
         }
         let trial = &self.bench.with(self.kernels_to_try());
         self.bench.progress.step("calibrating");
@@ -211,7 +222,7 @@ impl<'a> Tuning<'a> {
             Ok(calibration) => calibration,
             Err(why) => {
                 let report = self.unchanged(Vec::new(), Vec::new());
-                return Ok(Ended { report, kept: None, cannot_tell: Some(why) });
+                return Ok(Ended { report, kept: None, costs: None, cannot_tell: Some(why) });
             }
         };
         let burst = path.run.burst;
@@ -227,7 +238,7 @@ impl<'a> Tuning<'a> {
         let rates = self.rounds(&contenders, trial)?;
         if self.bench.is_stopped() {
             let report = self.unchanged(stored, advice.ruled_out);
-            return Ok(Ended { report, kept: None, cannot_tell: None });
+            return Ok(Ended { report, kept: None, costs: Some(costs), cannot_tell: None });
         }
         let verdict = verdict(&contenders, &rates);
         for (index, contender) in contenders.iter().enumerate() {
@@ -250,7 +261,7 @@ impl<'a> Tuning<'a> {
             baseline_kpps: rate_figure(&rates[0]),
             ..self.unchanged(stored, advice.ruled_out)
         };
-        Ok(Ended { report, kept: Some(kept), cannot_tell: None })
+        Ok(Ended { report, kept: Some(kept), costs: Some(costs), cannot_tell: None })
     }
 
     /// What is kept: a proposal, or the baseline.

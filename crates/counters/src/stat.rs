@@ -23,6 +23,7 @@ use crate::catalog::Catalog;
 use crate::opener::{Kernel, Opener};
 use crate::refusal::Refusal;
 pub use crate::rotation::DEFAULT_SLICE;
+use crate::sim::Geometry;
 use crate::surroundings::Surroundings;
 use linerate_linux::signal::Pending;
 use linerate_record::stat::StatReport;
@@ -64,8 +65,8 @@ pub struct Request {
     pub baseline: Option<Box<Record>>,
     /// The growth of a cost beyond which it is a regression: 0.001 is +0.1 %.
     pub threshold: f64,
-    /// Whose caches are simulated (`sim` only): a name of [`crate::sim`]; `None`: this machine's.
-    pub caches: Option<String>,
+    /// Which caches are simulated (`sim` only); `None`: this machine's, as the system states them.
+    pub caches: Option<Geometry>,
 }
 
 /// The metric set, with its events, where nothing is named.

@@ -26,7 +26,7 @@ pub use counting::Counting;
 pub use kernels::StageKernels;
 pub use ledger::StageLedger;
 pub use packet::Packet;
-pub use runner::{Job, Outcome, RunError, Watch, run, steering};
+pub use runner::{Job, Outcome, RunError, Watch, buffers_octets, run, steering};
 pub use sink::Kept;
 pub use source::{DESCRIPTORS, coupled_share};
 pub use stage::{BUCKETS, BuildContext, BuildError, Stage, StageKind, Steer};

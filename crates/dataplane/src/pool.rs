@@ -32,7 +32,7 @@ impl Pool {
             "pool of {slots} x {buffer_octets}"
         );
         let room = HEADROOM_OCTETS + buffer_octets;
-        let stride = stride(room);
+        let stride = Self::stride(buffer_octets);
         let layout = slots
             .checked_mul(stride)
             .and_then(|octets| Layout::from_size_align(octets, HUGE_PAGE_OCTETS).ok())
@@ -45,6 +45,14 @@ impl Pool {
         // SAFETY: allocated with this size a moment ago.
         unsafe { base.write_bytes(0, layout.size()) }
         Self { base, layout, slots, stride, room: room as u16 }
+    }
+
+    /// Distance between buffers for frames of up to `buffer_octets` octets: whole lines, an odd
+    /// number of them, so that the first lines of successive buffers fall into different cache
+    /// sets.
+    pub(crate) fn stride(buffer_octets: usize) -> usize {
+        let lines = 1 + (HEADROOM_OCTETS + buffer_octets).div_ceil(LINE_OCTETS);
+        (lines | 1) * LINE_OCTETS
     }
 
     /// Octets the pool takes.
@@ -76,13 +84,6 @@ impl Drop for Pool {
         // SAFETY: allocated in `new` with this layout; no packet outlives the pool (`packets`).
         unsafe { dealloc(self.base.as_ptr(), self.layout) }
     }
-}
-
-/// Distance between buffers: whole lines, an odd number of them, so that the first lines of
-/// successive buffers fall into different cache sets.
-fn stride(room: usize) -> usize {
-    let lines = 1 + room.div_ceil(LINE_OCTETS);
-    (lines | 1) * LINE_OCTETS
 }
 
 #[cfg(test)]

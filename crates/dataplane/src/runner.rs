@@ -242,7 +242,8 @@ fn run_metered<const ON: bool>(job: &Job<'_>, watch: &Watch<'_>) -> Result<Outco
     let timetable = Timetable::new(job.traffic, job.options.rate, line_bits, rate);
     let queues = job.mapping.segments[0].replicas as usize;
     let progress = Progress::new(queues);
-    let mut pools: Vec<Pool> = (0..queues).map(|_| Pool::new(slots(job), buffer(job))).collect();
+    let (slots, buffer) = (slots(job.mapping, &job.options), buffer(job.path));
+    let mut pools: Vec<Pool> = (0..queues).map(|_| Pool::new(slots, buffer)).collect();
     let feed = Feed {
         traffic: job.traffic,
         timetable: timetable.as_ref(),
@@ -289,15 +290,21 @@ fn places(job: &Job<'_>) -> Vec<Place> {
 
 /// Buffers of one source queue: enough to fill one ring to each later strand and to keep two bursts
 /// on every strand. With fewer the source would wait for buffers before the rings are full.
-fn slots(job: &Job<'_>) -> usize {
-    let strands = job.mapping.strands();
-    let later = strands - job.mapping.segments[0].replicas as usize;
-    later * job.options.ring as usize + 2 * MAX_BURST * strands
+fn slots(mapping: &Mapping, options: &RunOptions) -> usize {
+    let strands = mapping.strands();
+    let later = strands - mapping.segments[0].replicas as usize;
+    later * options.ring as usize + 2 * MAX_BURST * strands
 }
 
-fn buffer(job: &Job<'_>) -> usize {
+/// Octets of all buffers of a run.
+pub fn buffers_octets(path: &Path, mapping: &Mapping, options: &RunOptions) -> u64 {
+    let queues = u64::from(mapping.segments[0].replicas);
+    queues * slots(mapping, options) as u64 * Pool::stride(buffer(path)) as u64
+}
+
+fn buffer(path: &Path) -> usize {
     use linerate_path::model::Source::{Capture, Generator};
-    match job.path.source {
+    match path.source {
         Capture { buffer_octets, .. } | Generator { buffer_octets, .. } => buffer_octets as usize,
     }
 }
@@ -416,7 +423,7 @@ type Returns<'p> = Vec<Vec<Consumer<Packet<'p>>>>;
 /// there.
 fn ways_home<'p>(job: &Job<'_>, places: &[Place]) -> (Homes<'p>, Returns<'p>) {
     let queues = job.mapping.segments[0].replicas as usize;
-    let capacity = slots(job).next_power_of_two();
+    let capacity = slots(job.mapping, &job.options).next_power_of_two();
     let mut homes: Homes<'_> = places.iter().map(|_| Vec::new()).collect();
     let mut returns: Returns<'_> = (0..queues).map(|_| Vec::new()).collect();
     for (place, homes) in places.iter().zip(&mut homes) {

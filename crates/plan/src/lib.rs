@@ -9,8 +9,8 @@
 //! 4. [`candidates`] searches the mappings that a path and a number of processors allow.
 //! 5. [`verdict`] chooses among those that were measured.
 //!
-//! Beside the chain, [`kernels`] says what part of the work is checksum and copy, and which variant
-//! of them suits the path.
+//! Beside the chain, [`footprint`] says which tier of the memory the packets lie in, and [`kernels`]
+//! what part of the work is checksum and copy, and which variant of them suits the path.
 //!
 //! Nothing here measures, reads a file or a clock, or runs a packet path.
 
@@ -19,6 +19,7 @@
 pub mod candidates;
 pub mod costs;
 pub mod diagnose;
+pub mod footprint;
 pub mod kernels;
 pub mod model;
 mod partition;

@@ -22,7 +22,8 @@ clocks), sim (Valgrind: instructions, cache and branch misses of simulated cache
 slower). Without --tier, the best of the first three that works here; linerate doctor tells why the
 others do not.
 
-Caches of --tier sim: this (this machine's), arm1176, cortex_a7, cortex_a53, cortex_a72, g4,
+Caches of --tier sim: os (this machine's, as the system states them), profile (the same with the
+sizes that linerate memory measured), arm1176, cortex_a7, cortex_a53, cortex_a72, g4,
 ultrasparc_t1, ultrasparc_t2, or any, as size/ways/octets of a line:
 i1=32K/8/64,d1=32K/8/64,ll=8M/16/64.
 
@@ -76,7 +77,8 @@ pub(crate) struct StatArgs {
     /// What hardware events shall rest on: hw, user, sw, sim (default: the best that works)
     #[arg(long, value_parser = tier)]
     pub(crate) tier: Option<Tier>,
-    /// Which caches are simulated with --tier sim (default: this machine's); names are below
+    /// Which caches are simulated with --tier sim (default: this machine's, those of the baseline
+    /// or as measured, else as stated); names are below
     #[arg(long, value_name = "NAME")]
     pub(crate) caches: Option<String>,
     /// Give every count per this event, or divided by this number of units of work

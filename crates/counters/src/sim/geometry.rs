@@ -143,6 +143,10 @@ static NAMED: [Named; 7] = [
 /// How this machine's caches are asked for.
 const THIS: &str = "this";
 
+/// What they are called, and what is added where sizes were measured.
+const THIS_MACHINE: &str = "this machine";
+const MEASURED: &str = "as measured";
+
 impl Geometry {
     /// The caches of this machine, as the kernel tells them of the first processor that this
     /// program may use. In a virtual machine that is what the hypervisor chose to tell.
@@ -155,7 +159,7 @@ impl Geometry {
         let topology = Topology::read(&cpus[..cpus.len().min(1)]);
         let cpu = topology.cpus.first().ok_or_else(|| not_told("no processor".to_owned()))?;
         let caches = cpu.caches.as_ref().map_err(|error| not_told(error.to_string()))?;
-        Self::from_caches("this machine", caches)
+        Self::from_caches(THIS_MACHINE, caches)
     }
 
     /// The caches of a processor as the kernel tells them. The unified cache of the highest level
@@ -181,6 +185,39 @@ impl Geometry {
         };
         let ll = last.map(shape_of).transpose()?;
         Self::new(name, [shape_of(i1)?, shape_of(d1)?], ll, last_level, "")
+    }
+
+    /// The same with other sizes of the caches for data, where they are given: what a measurement
+    /// says is to be had of them. Ways and lines stay; `note` says where the sizes are from.
+    ///
+    /// # Errors
+    /// [`GeometryError::Malformed`] where a size holds less than one set.
+    pub fn resized(
+        &self,
+        d1: Option<u64>,
+        ll: Option<u64>,
+        note: &str,
+    ) -> Result<Self, GeometryError> {
+        let SimulatedCaches { name, i1, d1: first, ll: last, .. } = &self.caches;
+        let of = |shape: CacheShape, octets: Option<u64>| CacheShape {
+            octets: octets.unwrap_or(shape.octets),
+            ..shape
+        };
+        // A last level that stands for nothing is no cache to be resized.
+        let ll = (self.last_level != LastLevel::None).then(|| of(*last, ll));
+        let name = format!("{name}, {MEASURED}");
+        Self::new(&name, [*i1, of(*first, d1)], ll, self.last_level, note)
+    }
+
+    /// Whether these are the caches of this machine, as stated or as measured.
+    pub fn is_of_this_machine(caches: &SimulatedCaches) -> bool {
+        let rest = caches.name.strip_prefix(THIS_MACHINE);
+        rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix(", ") == Some(MEASURED))
+    }
+
+    /// The same machine with the caches that an earlier record has of it.
+    pub fn recorded(&self, caches: &SimulatedCaches) -> Self {
+        Self { caches: caches.clone(), last_level: self.last_level }
     }
 
     /// The caches of a processor of [`Geometry::names`].
@@ -494,6 +531,31 @@ mod tests {
         assert_eq!(of(&[second]).last_level(), LastLevel::Second);
         let unified = Geometry::from_caches("x", &[cache(1, Unified, 8 << 10, 4)]).unwrap();
         assert_eq!((unified.caches().i1, unified.caches().d1), (shape(8, 4, 64), shape(8, 4, 64)));
+    }
+
+    #[test]
+    fn measured_sizes_replace_those_stated() {
+        use CacheKind::{Data, Instruction, Unified};
+        let first = [cache(1, Data, 48 << 10, 12), cache(1, Instruction, 32 << 10, 8)];
+        let third = [cache(2, Unified, 1 << 20, 16), cache(3, Unified, 32 << 20, 16)];
+        let stated = Geometry::from_caches(THIS_MACHINE, &[&first[..], &third].concat()).unwrap();
+        let measured = stated.resized(None, Some(6_500_000), "measured").unwrap();
+        let SimulatedCaches { name, d1, ll, note, .. } = measured.caches();
+        assert_eq!((name.as_str(), *d1), ("this machine, as measured", shape(48, 12, 64)));
+        // 4096 sets of 24 ways.
+        assert_eq!((ll.octets, ll.ways, measured.last_level()), (6 << 20, 24, LastLevel::Beyond));
+        assert!(note.contains("simulated as 6M/24/64") && note.ends_with("; measured"), "{note}");
+        assert!(stated.resized(Some(100), None, "").is_err());
+        for (geometry, is_ours) in [(&stated, true), (&measured, true)] {
+            assert_eq!(Geometry::is_of_this_machine(geometry.caches()), is_ours);
+            assert_eq!(stated.recorded(geometry.caches()).caches(), geometry.caches());
+        }
+        let other = Geometry::named("g4").unwrap();
+        assert!(!Geometry::is_of_this_machine(other.caches()));
+        // A machine of one level has no last one to be resized.
+        let alone = Geometry::from_caches(THIS_MACHINE, &first).unwrap();
+        let resized = alone.resized(Some(32 << 10), Some(1 << 20), "").unwrap();
+        assert_eq!((resized.caches().d1.octets, resized.caches().ll.octets), (32 << 10, 32 << 10));
     }
 
     #[test]

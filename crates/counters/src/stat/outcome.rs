@@ -51,7 +51,7 @@ pub(super) fn count(runner: &Runner<'_>, catalog: &Catalog) -> Result<Outcome, S
 
 /// Counts in the simulator.
 pub(super) fn simulate(runner: &Runner<'_>) -> Result<Outcome, StatError> {
-    let simulator = Simulator::of(runner.request.caches.as_deref(), runner.around)?;
+    let simulator = Simulator::of(runner.request.caches.as_ref(), runner.around)?;
     let asked = simulator.asked(runner.asked);
     let runner = Runner { asked: &asked, ..*runner };
     if runner.request.strict {

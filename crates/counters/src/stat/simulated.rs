@@ -23,8 +23,11 @@ pub(super) struct Simulator<'a> {
 
 impl<'a> Simulator<'a> {
     /// Finds the simulator and reads which caches were asked for.
-    pub(super) fn of(caches: Option<&str>, around: &'a Surroundings) -> Result<Self, StatError> {
-        let geometry = caches.map_or_else(Geometry::this_machine, Geometry::parse);
+    pub(super) fn of(
+        caches: Option<&Geometry>,
+        around: &'a Surroundings,
+    ) -> Result<Self, StatError> {
+        let geometry = caches.cloned().map_or_else(Geometry::this_machine, Ok);
         let geometry =
             geometry.map_err(|error| StatError::BadRequest { reason: error.to_string() })?;
         let sim = Sim::find(around).map_err(|refusal| StatError::NoSimulator {

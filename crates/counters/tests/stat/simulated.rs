@@ -2,6 +2,7 @@
 //! The simulator behind the same request. Where there is no Valgrind, that is said.
 
 use crate::rig::{command, event, events, figure, number, run, shell, watch};
+use linerate_counters::sim::Geometry;
 use linerate_counters::stat::{Outcome, Request, StatError};
 use linerate_linux::signal::{Caught, Pending};
 use linerate_record::stat::Judged;
@@ -78,7 +79,7 @@ fn a_simulator_that_was_killed_leaves_a_report() {
 fn other_caches_are_no_ground_for_a_verdict() {
     let misses = || events(command(&["true"]), &["instructions", "l1d_misses"]);
     let Some(before) = simulated(misses()) else { return };
-    let (caches, baseline) = (Some("arm1176".to_owned()), Some(record(&before)));
+    let (caches, baseline) = (Geometry::named("arm1176").ok(), Some(record(&before)));
     let outcome = simulated(Request { caches, baseline, ..misses() }).unwrap();
     let names = vec!["instructions".to_owned(), "l1d_misses".to_owned()];
     assert_eq!(outcome.warnings, [Warning::NoVerdictOnOtherGrounds { names }]);

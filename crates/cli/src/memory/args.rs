@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The arguments of `linerate memory`.
+
+use crate::args::cpu;
+use clap::Args;
+use linerate_record::memory::{Effort, PageKind};
+use std::path::PathBuf;
+
+const AFTER: &str = "\
+Chains of loads, each of which needs the one before, through more and more memory, in windows of
+2 ms or less; windows in which something else ran are dropped, so that a busy machine makes
+intervals wider and costs no truth. What cannot be told is left out, with the reason.
+
+A tier's size is what this program gets of it now, and its latency that of a load that waits for the
+one before: an upper bound where loads overlap. Memory is taken only as far as neither the machine
+nor a group of processes would have to swap.
+
+The record is kept in $XDG_STATE_HOME/linerate (~/.local/state/linerate) as the profile of this
+machine: stat --tier sim then simulates the caches as they were found, and run and tune tell what it
+costs that packets do not fit them. Examples:
+
+  linerate memory
+  linerate memory --quick --max 64M
+  linerate memory --full --all --svg curves.svg
+  linerate memory --json | jq '.summary.tiers[] | {name, size_bytes, latency_ns}'
+
+Exit status 2: there is too little memory, or it was interrupted; what was measured is printed.";
+
+#[derive(Debug, Args)]
+#[command(after_help = AFTER)]
+pub(crate) struct MemoryArgs {
+    /// Tiers, translation and costs only, in about 2 s instead of 10
+    #[arg(long)]
+    quick: bool,
+    /// Everything with narrower intervals, in about 60 s
+    #[arg(long, conflicts_with = "quick")]
+    full: bool,
+    /// Take no more memory than this, e.g. 64M or 2G (default: as much as tells anything)
+    #[arg(long, value_name = "SIZE", value_parser = size, allow_negative_numbers = true)]
+    pub(crate) max: Option<u64>,
+    /// Measure on this logical processor (default: the first that `run` would take)
+    #[arg(long, value_name = "N", value_parser = cpu, allow_negative_numbers = true)]
+    pub(crate) cpu: Option<u32>,
+    /// Measure the curves on these pages: base or huge (default: huge where there are any)
+    #[arg(long, value_name = "PAGES", value_parser = pages)]
+    pub(crate) pages: Option<PageKind>,
+    /// Print everything: every size, the histograms, the events
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Write a plot of the curves with their tiers to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
+    /// Print the record as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write the record to this file as well
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+    /// Do not keep the record as the profile of this machine
+    #[arg(long)]
+    pub(crate) no_store: bool,
+    /// Draw the orders of loads and sizes by this number
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// No progress, no warnings
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+impl MemoryArgs {
+    /// How long to measure.
+    pub(crate) fn effort(&self) -> Effort {
+        match (self.quick, self.full) {
+            (true, _) => Effort::Quick,
+            (_, true) => Effort::Full,
+            _ => Effort::Default,
+        }
+    }
+}
+
+/// Octets, or 2^10, 2^20, 2^30, 2^40 of them.
+fn size(text: &str) -> Result<u64, String> {
+    let wrong = || format!("'{text}' is no size; write e.g. 65536, 64K, 256M or 2G");
+    let (digits, shift) = match text.as_bytes().last().map(u8::to_ascii_lowercase) {
+        Some(b'k') => (&text[..text.len() - 1], 10),
+        Some(b'm') => (&text[..text.len() - 1], 20),
+        Some(b'g') => (&text[..text.len() - 1], 30),
+        Some(b't') => (&text[..text.len() - 1], 40),
+        _ => (text, 0),
+    };
+    // A sign would be read as part of the number.
+    let count = digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse::<u64>().ok());
+    count.flatten().and_then(|count| count.checked_mul(1 << shift)).ok_or_else(wrong)
+}
+
+fn pages(text: &str) -> Result<PageKind, String> {
+    match text {
+        "base" => Ok(PageKind::Base),
+        "huge" => Ok(PageKind::Huge),
+        _ => Err("choose from base, huge".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_octets_or_powers_of_1024() {
+        for (text, octets) in [
+            ("0", 0),
+            ("65536", 65_536),
+            ("64K", 65_536),
+            ("64k", 65_536),
+            ("3M", 3 << 20),
+            ("2G", 2 << 30),
+            ("1t", 1 << 40),
+            ("9223372036854775808", 1 << 63),
+            ("18446744073709551615", u64::MAX),
+        ] {
+            assert_eq!(size(text), Ok(octets), "{text}");
+        }
+        for bad in ["", "K", "-1", "+1", "1.5G", "1 G", "64MB", "16777216T", "1e9", "é", "K1"] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+    }
+}

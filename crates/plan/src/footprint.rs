@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which tier of the memory the packets of a path lie in, and what that costs.
+//!
+//! A source goes round its frames and copies each into a buffer, so frames and buffers are what a
+//! path touches again and again whatever its stages do. By the sizes that `linerate memory` found:
+//!
+//! ```text
+//! share  = (frames + buffers) / queues of the source: what one strand meets at least
+//! home   = the nearest tier that holds `share`
+//! cost   = a load from there, with its translation in the worst place that was measured
+//! ```
+//!
+//! The cost is an upper bound: loads overlap, and frames are read in order, which prefetching
+//! helps. Whether a stage waits at all is evidence of another kind, a run with few packets beside
+//! one with all of them ([`MemoryCheck`](crate::costs::MemoryCheck)); [`waits`] puts the two
+//! together. Left out: tables of the stages, whose octets only they know.
+
+use crate::costs::{Costs, StageCost};
+use linerate_record::memory::{MemoryReport, MemoryTier};
+use linerate_record::units::three_digits;
+
+/// What the packets of a path take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Footprint {
+    /// Octets of the frames that the source goes round.
+    pub frames: u64,
+    /// Octets of all buffers: the most that may be touched.
+    pub buffers: u64,
+    /// Queues of the source, among which both are divided.
+    pub queues: u32,
+}
+
+/// Where the packets of a path lie.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Home {
+    /// Octets that one strand meets.
+    pub bytes: u64,
+    /// The tier they lie in, by name.
+    pub tier: String,
+    /// ns of a load from there: an upper bound.
+    pub ns: f64,
+    /// The same in cycles of the core; `None` where its clock is unknown.
+    pub cycles: Option<f64>,
+    /// What to make of it, where they exceed the second cache or one beyond it.
+    pub sentence: Option<String>,
+}
+
+/// Tells where the packets of a path lie, by a profile that is `age` old.
+///
+/// # Errors
+/// Why that cannot be told.
+pub fn home(footprint: &Footprint, memory: &MemoryReport, age: &str) -> Result<Home, String> {
+    let bytes = (footprint.frames + footprint.buffers) / u64::from(footprint.queues.max(1));
+    let size = |tier: &MemoryTier| tier.size_bytes.as_number();
+    let holds = |tier: &MemoryTier| size(tier).is_none_or(|size| bytes as f64 <= size);
+    let place = memory.tiers.iter().position(holds).ok_or("the profile has no tier that large")?;
+    let covers = |from: u64, to: u64| (from..to).contains(&bytes);
+    if let Some(part) = memory.unresolved.iter().find(|u| covers(u.from_bytes, u.to_bytes)) {
+        return Err(format!("the profile cannot tell what {bytes} octets meet: {}", part.sentence));
+    }
+    let tier = &memory.tiers[place];
+    let (ns, cycles) = worst(memory, tier).ok_or("the profile has no latency of that tier")?;
+    // What exceeds the first cache alone costs little, and nearly everything does.
+    let before = place.checked_sub(1).filter(|before| *before > 0).map(|b| &memory.tiers[b]);
+    let sentence = before.and_then(|before| {
+        let parts = Footprint { queues: footprint.queues.max(1), ..*footprint };
+        Some(sentence(&parts, (before, size(before)?), (tier, ns, cycles), age))
+    });
+    Ok(Home { bytes, tier: tier.name.clone(), ns, cycles, sentence })
+}
+
+/// ns and cycles of a load from a tier: the dearest that was measured.
+fn worst(memory: &MemoryReport, tier: &MemoryTier) -> Option<(f64, Option<f64>)> {
+    let costs = memory.costs.iter().filter(|cost| cost.tier == tier.name);
+    let costs = costs.filter_map(|cost| Some((cost.ns.as_number()?, cost.cycles.as_number())));
+    let plain = tier.latency_ns.as_number().map(|ns| (ns, tier.latency_cycles.as_number()));
+    costs.chain(plain).max_by(|a, b| a.0.total_cmp(&b.0))
+}
+
+fn sentence(
+    parts: &Footprint,
+    (before, size): (&MemoryTier, f64),
+    (tier, ns, cycles): (&MemoryTier, f64, Option<f64>),
+    age: &str,
+) -> String {
+    let each = u64::from(parts.queues);
+    let of_each = if each > 1 { " of each queue" } else { "" };
+    let cycles = cycles.map_or(String::new(), |c| format!(" ({} cycles)", three_digits(c)));
+    format!(
+        "frames ({}) and buffers (up to {}){of_each} exceed {} ({}, measured {age} ago): a load \
+         that misses it waits at most {} ns{cycles} for {}, less where loads overlap",
+        octets((parts.frames / each) as f64),
+        octets((parts.buffers / each) as f64),
+        before.name,
+        octets(size),
+        three_digits(ns),
+        tier.name,
+    )
+}
+
+/// What the stages that were seen to wait for memory wait, in loads from where the packets lie.
+pub fn waits(costs: &Costs, home: &Home, ticks_per_second: f64) -> Vec<String> {
+    let all = [&costs.source, &costs.sink].into_iter().chain(&costs.stages);
+    let waiting = all.filter_map(|cost| Some((cost, cost.ticks.value - cost.hot_ticks?.value)));
+    let told = waiting.filter(|(_, ticks)| *ticks > 0.0);
+    told.map(|(cost, ticks)| wait(cost, ticks, home, ticks_per_second)).collect()
+}
+
+fn wait(cost: &StageCost, ticks: f64, home: &Home, ticks_per_second: f64) -> String {
+    let ns = ticks / ticks_per_second * 1e9;
+    format!(
+        "`{}` waits for memory: {} of its {} ticks per packet ({} ns) are gone when few packets go \
+         round, as long as {} loads from {} take one after the other",
+        cost.name,
+        three_digits(ticks),
+        three_digits(cost.ticks.value),
+        three_digits(ns),
+        three_digits(ns / home.ns),
+        home.tier,
+    )
+}
+
+/// `396 KiB`, `2.36 MiB`.
+fn octets(bytes: f64) -> String {
+    match bytes {
+        b if b >= 1_048_576.0 => format!("{} MiB", three_digits(b / 1_048_576.0)),
+        b => format!("{} KiB", three_digits(b / 1024.0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_record::memory::{
+        Conditions, Cost, Effort, Noise, PageKind, Pages, PagesVerdict, Timer, TlbState, Unresolved,
+    };
+    use linerate_record::stats::Estimate;
+    use linerate_record::{Figure, Tier};
+
+    const KIB: u64 = 1 << 10;
+    const MIB: u64 = 1 << 20;
+
+    fn figure(unit: &str, value: f64) -> Figure {
+        Figure::exact(unit, value, Tier::Sw, "made up")
+    }
+
+    fn absent(unit: &str) -> Figure {
+        Figure::absent(unit, Tier::Sw, "made up", "not measured")
+    }
+
+    fn tier(name: &str, bytes: Option<u64>, ns: f64) -> MemoryTier {
+        MemoryTier {
+            name: name.to_owned(),
+            size_bytes: bytes.map_or_else(|| absent("B"), |bytes| figure("B", bytes as f64)),
+            latency_ns: figure("ns", ns),
+            latency_cycles: figure("cycles", 4.0 * ns),
+            settled: true,
+            note: None,
+        }
+    }
+
+    fn conditions() -> Conditions {
+        Conditions {
+            effort: Effort::Quick,
+            seconds: 2.0,
+            cpu: 0,
+            cpus: vec![0],
+            line_bytes: 64,
+            max_bytes: 256 * MIB,
+            max_reason: "made up".to_owned(),
+            load_before: None,
+            load_after: None,
+            windows: 1,
+            windows_dropped: 0,
+            interrupted: false,
+        }
+    }
+
+    /// 32 KiB, 1 MiB, 8 MiB and memory, at 1, 4, 12 and 100 ns; 15 ns from L3 with a walk.
+    fn memory() -> MemoryReport {
+        let ns = || absent("ns");
+        let timer = Timer {
+            source: "tsc".to_owned(),
+            invariant: None,
+            rate_ghz: absent("GHz"),
+            step_ns: ns(),
+            overhead_ns: ns(),
+            core_ghz: absent("GHz"),
+        };
+        let pages = Pages {
+            base_bytes: 4096,
+            huge_bytes: None,
+            used: PageKind::Base,
+            granted: absent("ratio"),
+            time_ratio: absent("ratio"),
+            verdict: PagesVerdict::Unknown,
+            sentence: String::new(),
+        };
+        let noise = Noise {
+            seconds: 0.1,
+            lost: absent("ratio"),
+            gaps_per_s: absent("1/s"),
+            longest_us: absent("us"),
+            gaps: Vec::new(),
+            stolen: absent("ratio"),
+            others: absent("ratio"),
+        };
+        let walk = Cost {
+            tier: "L3".to_owned(),
+            tlb: TlbState::Walk,
+            ns: figure("ns", 15.0),
+            cycles: figure("cycles", 60.0),
+            overlapped_ns: ns(),
+        };
+        MemoryReport {
+            conditions: conditions(),
+            timer,
+            pages,
+            curves: Vec::new(),
+            tiers: vec![
+                tier("L1", Some(32 * KIB), 1.0),
+                tier("L2", Some(MIB), 4.0),
+                tier("L3", Some(8 * MIB), 12.0),
+                tier("memory", None, 100.0),
+            ],
+            unresolved: Vec::new(),
+            resolution: 2.0,
+            tlb: Vec::new(),
+            costs: vec![walk],
+            histograms: Vec::new(),
+            parallelism: Vec::new(),
+            bandwidth: Vec::new(),
+            loaded: Vec::new(),
+            noise,
+            os_view: Vec::new(),
+            events: Vec::new(),
+            events_reason: None,
+        }
+    }
+
+    fn at(frames: u64, buffers: u64, queues: u32) -> Home {
+        home(&Footprint { frames, buffers, queues }, &memory(), "3 hours").expect("a tier")
+    }
+
+    #[test]
+    fn packets_lie_in_the_nearest_tier_that_holds_them() {
+        for (bytes, tier, ns, is_told) in [
+            (32 * KIB, "L1", 1.0, false),
+            (32 * KIB + 1, "L2", 4.0, false),
+            (MIB, "L2", 4.0, false),
+            (MIB + 1, "L3", 15.0, true),
+            (8 * MIB + 1, "memory", 100.0, true),
+        ] {
+            let home = at(bytes, 0, 1);
+            assert_eq!((home.tier.as_str(), home.ns), (tier, ns), "{bytes}");
+            assert_eq!(home.cycles, Some(4.0 * ns));
+            assert_eq!(home.sentence.is_some(), is_told, "{bytes}: {:?}", home.sentence);
+        }
+    }
+
+    #[test]
+    fn queues_divide_what_there_is() {
+        assert_eq!(at(MIB, MIB, 1).tier, "L3");
+        let divided = at(MIB, MIB, 2);
+        assert_eq!((divided.bytes, divided.tier.as_str()), (MIB, "L2"));
+        assert_eq!(at(MIB, MIB, 0), at(MIB, MIB, 1));
+    }
+
+    #[test]
+    fn the_sentence_names_octets_tiers_and_costs() {
+        let wanted = "frames (3 MiB) and buffers (up to 512 KiB) of each queue exceed L2 (1 MiB, \
+                      measured 3 hours ago): a load that misses it waits at most 15 ns (60 cycles) \
+                      for L3, less where loads overlap";
+        assert_eq!(at(6 * MIB, MIB, 2).sentence.as_deref(), Some(wanted));
+    }
+
+    #[test]
+    fn what_the_profile_cannot_tell_is_not_told() {
+        let footprint = Footprint { frames: 3 * MIB, buffers: 0, queues: 1 };
+        let part = Unresolved {
+            from_bytes: 2 * MIB,
+            to_bytes: 6 * MIB,
+            cause: "moved".to_owned(),
+            sentence: "it moved".to_owned(),
+        };
+        let moved = MemoryReport { unresolved: vec![part], ..memory() };
+        let reason = home(&footprint, &moved, "1 day").expect_err("it moved");
+        assert!(reason.contains("it moved") && reason.contains("3145728"), "{reason}");
+        let none = MemoryReport { tiers: Vec::new(), ..memory() };
+        assert!(home(&footprint, &none, "1 day").is_err());
+        let mut silent = memory();
+        silent.tiers[2].latency_ns = absent("ns");
+        silent.costs.clear();
+        assert!(home(&footprint, &silent, "1 day").is_err());
+    }
+
+    #[test]
+    fn stages_that_wait_are_told_in_loads() {
+        let exactly = |value| Estimate { value, low: value, high: value, confidence: 0.9, n: 9 };
+        let stage = |name: &str, ticks, hot: Option<f64>| StageCost {
+            name: name.to_owned(),
+            ticks: exactly(ticks),
+            reach: 1.0,
+            hot_ticks: hot.map(exactly),
+        };
+        let costs = Costs {
+            source: stage("source", 40.0, None),
+            stages: vec![stage("nat44", 150.0, Some(60.0)), stage("count", 5.0, Some(6.0))],
+            sink: stage("sink", 5.0, None),
+            burst: 32,
+            strands: 1,
+        };
+        // 90 ticks of 1/3 ns are 30 ns, two loads of 15 ns.
+        let told = waits(&costs, &at(2 * MIB, 0, 1), 3e9);
+        assert_eq!(told.len(), 1, "{told:?}");
+        let wanted = "`nat44` waits for memory: 90 of its 150 ticks per packet (30 ns) are gone \
+                      when few packets go round, as long as 2 loads from L3 take one after the other";
+        assert_eq!(told[0], wanted);
+    }
+}
