@@ -2,7 +2,7 @@
 //! Curves from probabilities: how many lines share a set, and how many of them stay.
 //!
 //! A chase loads every line once per traversal and in the same order each time, so what a set does
-//! depends on nothing but the number of lines that take turns in it ([`hit_rate`]). That number:
+//! depends on nothing but the number of lines that take turns in it ([`hit_rate`](crate::hit_rate)). That number:
 //!
 //! - [`Index::Virtual`], and physical indices of no more than a contiguous stretch: the same for
 //!   all sets, give or take one;
@@ -17,9 +17,10 @@
 //! the holes that a victim cache leaves as even; the tests compare with [`trace`](crate::trace()).
 
 use crate::curve::{Parts, Pass, Point, curve, passes};
-use crate::hit_rate;
 use crate::machine::{Cache, Inclusion, Index, LINE_BYTES, Machine};
 use crate::noise::Noise;
+use crate::set::hit_rates;
+use std::sync::Arc;
 
 /// The time of a load in page-local chains of these sizes, for each of `passes`. The same arguments
 /// give the same times, whichever other sizes are asked for.
@@ -45,12 +46,8 @@ struct Level {
     /// Stretches that cover all sets once; 1 where a single one does.
     colours: u64,
     /// [`hit_rate`] from 0 lines; what is beyond the end is as good as the end.
-    rates: Vec<f64>,
+    rates: Arc<[f64]>,
 }
-
-/// Lines per way up to which hit rates are tabled: e^-6 is what survives there of random
-/// replacement, and nothing of the others.
-const TABLED_PER_WAY: u64 = 6;
 
 impl Level {
     fn new(cache: &Cache, machine: &Machine) -> Self {
@@ -59,8 +56,7 @@ impl Level {
             Index::Physical => way_bytes.div_ceil(machine.contiguous_bytes),
             Index::Virtual | Index::Hashed => 1,
         };
-        let most = TABLED_PER_WAY * u64::from(cache.ways);
-        let rates = (0..=most).map(|lines| hit_rate(cache.policy, cache.ways, lines)).collect();
+        let rates = hit_rates(cache.policy, cache.ways);
         Self { cache: cache.clone(), colours, rates }
     }
 

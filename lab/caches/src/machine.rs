@@ -7,7 +7,7 @@ use fastrand::Rng;
 pub const LINE_BYTES: u64 = 64;
 
 /// Which line of a set makes room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Policy {
     /// The least recently used.
     Lru,
