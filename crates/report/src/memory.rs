@@ -1,11 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The report of a memory hierarchy: the tiers first, then what else a load may meet.
+//! The report of a memory hierarchy: the tiers first, with what the system says of them, then what
+//! a load may meet besides.
+//!
+//! Each block says under which load of the machine it was measured, for the same machine tells
+//! other figures beside other programs. Left out: what tiers mean for a program.
+
+mod bars;
+mod noise;
+mod plot;
+mod sizes;
+mod throughput;
+mod tiers;
+mod translation;
+
+pub(crate) use translation::reach;
 
 use crate::Style;
-use crate::layout::Grid;
-use crate::value::number;
-use linerate_record::Provenance;
-use linerate_record::memory::MemoryReport;
+use crate::layout::{Paint, labelled, painted, stacked};
+use crate::value::{ABSENT, binary, clean, count, quoted, reason, tiers as evidence};
+use linerate_record::memory::{Curve, CurvePoint, Effort, MemoryReport, Order, PageKind};
+use linerate_record::units::three_digits;
+use linerate_record::{Figure, Provenance};
+use std::collections::BTreeMap;
 
 /// How much of a `memory` record is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,27 +32,211 @@ pub enum Detail {
     Full,
 }
 
-/// The characters that plots are drawn with.
+/// The characters that plots and bars are drawn with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Glyphs {
-    /// Patterns of eight dots, U+2800 to U+28FF.
-    Braille,
+    /// Patterns of dots (U+2800 to U+28FF) and blocks.
+    Unicode,
     /// Those of every terminal.
     Ascii,
 }
 
-/// The report of `linerate memory`.
+/// The report of `linerate memory`. Fits 80 columns; in less, cells are broken.
 pub fn memory(
     report: &MemoryReport,
-    _provenance: &Provenance,
-    _detail: Detail,
-    _glyphs: Glyphs,
+    provenance: &Provenance,
+    detail: Detail,
+    glyphs: Glyphs,
     style: &Style,
 ) -> String {
-    let mut grid = Grid::new(&["tier", ">octets", ">ns", ">cycles"]);
-    for tier in &report.tiers {
-        let figures = [&tier.size_bytes, &tier.latency_ns, &tier.latency_cycles];
-        grid.row(std::iter::once(tier.name.clone()).chain(figures.map(number)).collect());
+    let page = Page { report, glyphs, style };
+    let is_full = detail == Detail::Full;
+    let full = |block: fn(&Page) -> String| if is_full { block(&page) } else { String::new() };
+    stacked(&[
+        head(&page, provenance),
+        tiers::table(&page, is_full),
+        plot::plot(&page),
+        translation::buffers(&page),
+        translation::costs(&page, is_full),
+        full(sizes::times),
+        if is_full { sizes::events(&page) } else { sizes::doubts(&page) },
+        full(bars::histograms),
+        throughput::table(&page),
+        full(throughput::chains),
+        throughput::loaded(&page, is_full),
+        noise::block(&page, is_full),
+        foot(&page, is_full),
+    ])
+}
+
+const MORE: &str = "--all shows every size, histograms of single loads, events and gaps";
+
+/// What is rendered, and how.
+struct Page<'a> {
+    report: &'a MemoryReport,
+    glyphs: Glyphs,
+    style: &'a Style,
+}
+
+impl Page<'_> {
+    fn line(&self, label: &str, text: &str) -> String {
+        labelled(label, Paint::Head, &clean(text), self.style)
     }
-    grid.render(style)
+
+    /// A text below a table.
+    fn note(&self, text: &str) -> String {
+        self.line("", text)
+    }
+
+    /// The title of a block, and the load under which it was measured.
+    fn title(&self, text: &str) -> String {
+        let text = clean(&format!("{text}; {}", load(self.report)));
+        painted(Paint::Head, &textwrap::fill(&text, self.style.width), self.style) + "\n"
+    }
+
+    /// Why figures are absent: each reason once, behind the names of what lacks them.
+    fn reasons<'f>(&self, figures: impl IntoIterator<Item = (String, &'f Figure)>) -> String {
+        let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for (name, figure) in figures.into_iter().filter(|(_, f)| f.as_number().is_none()) {
+            let names = reasons.entry(reason(figure)).or_default();
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let note = |(why, names): (&str, Vec<String>)| {
+            self.note(&format!("{ABSENT} {}: {why}", names.join(", ")))
+        };
+        reasons.into_iter().map(note).collect()
+    }
+}
+
+/// The load averages while it was measured.
+pub(crate) fn load(report: &MemoryReport) -> String {
+    let conditions = &report.conditions;
+    match (conditions.load_before, conditions.load_after) {
+        (Some(before), Some(after)) => {
+            format!("load average {} to {}", three_digits(before), three_digits(after))
+        }
+        (Some(load), None) | (None, Some(load)) => format!("load average {}", three_digits(load)),
+        (None, None) => "load average unknown".to_owned(),
+    }
+}
+
+/// The confidence of intervals, in per cent, by the first of `figures` that has one.
+pub(crate) fn confidence<'a>(figures: impl IntoIterator<Item = &'a Figure>) -> Option<String> {
+    let confidence = figures.into_iter().find_map(|figure| figure.confidence)?;
+    Some(three_digits(confidence * 100.0))
+}
+
+/// What the loads of a curve do; the pages too if they are not those that the rest is of.
+pub(crate) fn curve_name(curve: &Curve, report: &MemoryReport) -> String {
+    let order = match curve.order {
+        Order::PageLocal => "page-local",
+        Order::Random => "random",
+        Order::Sequential => "sequential",
+    };
+    match curve.pages == report.pages.used {
+        true => order.to_owned(),
+        false => format!("{order}, {}", page_kind(curve.pages)),
+    }
+}
+
+pub(crate) fn page_kind(kind: PageKind) -> &'static str {
+    match kind {
+        PageKind::Base => "base",
+        PageKind::Huge => "huge",
+    }
+}
+
+/// The point of a curve as octets and ns per load, if it can be drawn on logarithmic axes.
+pub(crate) fn drawable(point: &CurvePoint) -> Option<(f64, f64)> {
+    // 1 ps to 1 s: no load takes less or more, and axes have to end somewhere.
+    let ns = point.latency_ns.as_number().filter(|ns| (1e-3..=1e9).contains(ns))?;
+    (point.bytes > 0).then_some((point.bytes as f64, ns))
+}
+
+/// The points of a curve that can be drawn, by size.
+pub(crate) fn drawn(curve: &Curve) -> Vec<(f64, f64)> {
+    let mut points: Vec<(f64, f64)> = curve.points.iter().filter_map(drawable).collect();
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    points
+}
+
+/// Where tiers end: for each with a known size, the least, the likeliest and the greatest octets.
+/// An end that is not known is the size itself.
+pub(crate) fn edges(report: &MemoryReport) -> Vec<[f64; 3]> {
+    let edge = |size: &Figure| {
+        let value = size.as_number().filter(|size| *size > 0.0)?;
+        let end = |end: Option<f64>| end.filter(|end| *end > 0.0).unwrap_or(value);
+        Some([end(size.low).min(value), value, end(size.high).max(value)])
+    };
+    report.tiers.iter().filter_map(|tier| edge(&tier.size_bytes)).collect()
+}
+
+fn head(page: &Page, provenance: &Provenance) -> String {
+    let report = page.report;
+    let processor = provenance.cpu.as_deref().unwrap_or("of no known name");
+    let guest = provenance.hypervisor.as_ref().map(|name| format!("; under {name}"));
+    let processor =
+        format!("{processor}; cpu {}{}", report.conditions.cpu, guest.unwrap_or_default());
+    page.line("processor", &processor) + &page.line("measured", &measured(report))
+}
+
+/// What the figures rest on.
+fn foot(page: &Page, is_full: bool) -> String {
+    let more = if is_full { String::new() } else { page.line("more", MORE) };
+    page.line("clock", &clock(page.report)) + &page.line("chains", &chains(page.report)) + &more
+}
+
+fn clock(report: &MemoryReport) -> String {
+    let timer = &report.timer;
+    let ns = |figure: &Figure| quoted(figure, |ns| format!("{} ns", three_digits(ns)));
+    let ghz = |figure: &Figure| quoted(figure, |ghz| format!("{} GHz", three_digits(ghz)));
+    let invariant = match timer.invariant {
+        Some(true) => "",
+        Some(false) => ", its rate follows the core's clock",
+        None => ", whether its rate is constant is not known",
+    };
+    format!(
+        "core {}; timer {} {}{invariant}: steps of {}, a pair of reads takes {}",
+        ghz(&timer.core_ghz),
+        timer.source,
+        ghz(&timer.rate_ghz),
+        ns(&timer.step_ns),
+        ns(&timer.overhead_ns)
+    )
+}
+
+fn measured(report: &MemoryReport) -> String {
+    let conditions = &report.conditions;
+    let effort = match conditions.effort {
+        Effort::Quick => ", quick",
+        Effort::Default => "",
+        Effort::Full => ", full",
+    };
+    let mut text = format!(
+        "{} s{effort}; {}; {} windows of at most 2 ms, {} dropped as preempted",
+        three_digits(conditions.seconds),
+        load(report),
+        count(conditions.windows),
+        count(conditions.windows_dropped)
+    );
+    let words = evidence(report.tiers.iter().map(|tier| &tier.latency_ns));
+    if !words.is_empty() {
+        text += &format!("; tier {words}");
+    }
+    if conditions.interrupted {
+        text += "; stopped before the end: the figures are those until then";
+    }
+    text
+}
+
+fn chains(report: &MemoryReport) -> String {
+    let conditions = &report.conditions;
+    format!(
+        "up to {} of lines of {}: {}",
+        binary(conditions.max_bytes as f64),
+        conditions.line_bytes,
+        conditions.max_reason
+    )
 }

@@ -9,6 +9,7 @@
 
 mod bars;
 mod canvas;
+mod frame;
 mod kernels;
 mod lines;
 mod memory;

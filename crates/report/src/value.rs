@@ -61,6 +61,52 @@ pub(crate) fn octets(n: u64) -> String {
     if n == 1 { "1 octet".to_owned() } else { format!("{n} octets") }
 }
 
+/// Binary units, largest first: 2 to this power, and the unit.
+const BINARY: [(i32, &str); 5] = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB"), (0, "B")];
+
+/// The largest binary unit that keeps so many octets at 1 or more when they are rounded to three
+/// digits: octets in it, and its name.
+fn binary_unit(octets: f64) -> (f64, &'static str) {
+    // 1023.5 and more would be rounded to 1024.
+    let rounded = octets.abs() * (1.0 + 0.5 / 1023.5);
+    let unit = BINARY.iter().find(|(power, _)| rounded >= 2f64.powi(*power));
+    let (power, name) = unit.unwrap_or(&(0, "B"));
+    (2f64.powi(*power), name)
+}
+
+/// So many octets to three digits: `48 KiB`, `1.02 MiB`.
+pub(crate) fn binary(octets: f64) -> String {
+    let (size, unit) = binary_unit(octets);
+    format!("{} {unit}", three_digits(octets / size))
+}
+
+/// A figure in octets with its interval, all in one unit: `7.3 MiB (6.1 to 8.9)`.
+pub(crate) fn ranged_binary(figure: &Figure) -> String {
+    let (size, unit) = binary_unit(figure.as_number().unwrap_or(1.0));
+    let in_unit = |octets: f64| three_digits(octets / size);
+    ranged_as(figure, |octets| format!("{} {unit}", in_unit(octets)), in_unit)
+}
+
+/// A figure with its interval, as a cell has it: `1.08 (1.07 to 1.1)`. Of an interval that rounds
+/// to the value nothing is shown.
+pub(crate) fn ranged(figure: &Figure, show: impl Fn(f64) -> String) -> String {
+    ranged_as(figure, &show, &show)
+}
+
+fn ranged_as(
+    figure: &Figure,
+    show: impl Fn(f64) -> String,
+    show_end: impl Fn(f64) -> String,
+) -> String {
+    let Some(value) = figure.as_number() else { return ABSENT.to_owned() };
+    let is_value = |end: Option<f64>| end.is_some_and(|end| show_end(end) == show_end(value));
+    let ends = match is_value(figure.low) && is_value(figure.high) {
+        true => None,
+        false => interval(figure, &show_end),
+    };
+    show(value) + &ends.map_or(String::new(), |ends| format!(" ({ends})"))
+}
+
 /// A share as a percentage, to a tenth.
 pub(crate) fn percent(share: f64) -> String {
     let text = format!("{:.1}", share * 100.0);
@@ -184,6 +230,30 @@ mod tests {
             assert_eq!(significant(x), text);
         }
         assert_eq!((whole(1e30), whole(0.4)), (count(u64::MAX), "0".to_owned()));
+    }
+
+    #[test]
+    fn octets_are_in_the_largest_unit_that_fits() {
+        let table = [
+            (0.0, "0 B"),
+            (64.0, "64 B"),
+            (1023.4, "1023 B"),
+            (1023.5, "1 KiB"),
+            (49_152.0, "48 KiB"),
+            (1_073_741_823.0, "1 GiB"),
+            (7_654_321.0, "7.3 MiB"),
+            (1e15, "909 TiB"),
+        ];
+        for (octets, text) in table {
+            assert_eq!(binary(octets), text);
+        }
+        let (kib, mib) = (1024.0, 1_048_576.0);
+        assert_eq!(ranged_binary(&figure(mib, 900.0 * kib, 1.5 * mib)), "1 MiB (0.879 to 1.5)");
+        let absent = Figure::absent("octets", Tier::Sw, "test", "no step");
+        assert_eq!(ranged_binary(&absent), "-");
+        assert_eq!(ranged(&figure(2.0, 1.5, f64::INFINITY), three_digits), "2 (at least 1.5)");
+        assert_eq!(ranged(&figure(2.0, 1.99, 2.001), three_digits), "2 (1.99 to 2)");
+        assert_eq!(ranged(&figure(72.0, 72.0, 72.4), whole), "72");
     }
 
     #[test]

@@ -135,12 +135,14 @@ pub(super) struct Caption {
 /// A plot under construction.
 pub(super) struct Canvas {
     body: String,
+    /// Rules beside those that all plots have.
+    rules: &'static str,
 }
 
 impl Canvas {
     /// An empty plot under `caption`, and the y under its last line.
     pub(super) fn new(caption: &Caption) -> (Self, f64) {
-        let mut canvas = Self { body: String::new() };
+        let mut canvas = Self { body: String::new(), rules: "" };
         let mut y = MARGIN - 4.0;
         let room = |character: f64| ((WIDTH - 2.0 * MARGIN) / character) as usize;
         for line in textwrap::wrap(&caption.title, room(TITLE_CHARACTER)) {
@@ -154,6 +156,11 @@ impl Canvas {
             }
         }
         (canvas, y)
+    }
+
+    /// Rules of the stylesheet that only this plot needs.
+    pub(super) fn rules(&mut self, rules: &'static str) {
+        self.rules = rules;
     }
 
     pub(super) fn text(&mut self, at: (f64, f64), class: &str, anchor: Anchor, text: &str) {
@@ -176,10 +183,14 @@ impl Canvas {
 
     /// A line through points, in the look of a routine.
     pub(super) fn polyline(&mut self, look: Look, points: &[(f64, f64)]) {
-        let point = |(x, y): &(f64, f64)| format!("{},{}", number(*x), number(*y));
-        let points: Vec<String> = points.iter().map(point).collect();
-        let (class, points) = (look.class(), points.join(" "));
+        let (class, points) = (look.class(), pairs(points));
         self.push(&format!("<polyline class=\"{class} line\" points=\"{points}\"/>"));
+    }
+
+    /// An area within corners, in the look of a routine.
+    pub(super) fn area(&mut self, look: Look, corners: &[(f64, f64)]) {
+        let (class, points) = (look.class(), pairs(corners));
+        self.push(&format!("<polygon class=\"{class} area\" points=\"{points}\"/>"));
     }
 
     /// What stands for a line of one point: a ring for looks without a marker, small for the bound
@@ -229,13 +240,19 @@ impl Canvas {
              aria-labelledby=\"{id}-title {id}-desc\">\n\
              <title id=\"{id}-title\">{title}</title>\n\
              <desc id=\"{id}-desc\">{description}</desc>\n\
-             <style>{STYLE}</style>\n\
+             <style>{STYLE}{}</style>\n\
              <rect class=\"back\" width=\"{width}\" height=\"{height}\"/>\n\
              {}</svg>",
-            self.body
+            self.rules, self.body
         );
         svg
     }
+}
+
+/// Points as polygons have them.
+fn pairs(points: &[(f64, f64)]) -> String {
+    let pair = |(x, y): &(f64, f64)| format!("{},{}", number(*x), number(*y));
+    points.iter().map(pair).collect::<Vec<_>>().join(" ")
 }
 
 /// A length to a tenth of a unit.

@@ -1,12 +1,275 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The plot of a `memory` record.
+//! The plot of a `memory` record: time of a load over the size of its chain, the tiers as bands
+//! between their sizes, and how far the translation buffer reaches.
+//!
+//! Everything uncertain is as wide as its interval: points, and the ends of the tiers.
 
 use super::Plot;
-use linerate_record::Provenance;
-use linerate_record::memory::MemoryReport;
+use super::canvas::{Anchor, Canvas, Caption, LINE_HEIGHT, Look, MARGIN, WIDTH, cut};
+use super::frame::{Frame, LEFT, LOWEST, RIGHT};
+use super::lines::{ENTRY_HEIGHT, Line, legend};
+use crate::memory::{confidence, curve_name, drawable, drawn, edges, load, page_kind, reach};
+use crate::value::{binary, clean, quoted, ranged, ranged_binary, tiers as evidence};
+use linerate_record::memory::{Curve, CurvePoint, MemoryReport, MemoryTier, Order, TlbLevel};
+use linerate_record::units::three_digits;
+use linerate_record::{Figure, Provenance};
 
-/// Time of a load over the size of the chain, with the tiers drawn in; `None` without a curve.
-pub fn memory(report: &MemoryReport, _provenance: &Provenance) -> Option<Plot> {
-    report.curves.first()?;
-    None
+/// Time of a load over the size of its chain, with the tiers drawn in; `None` without a curve.
+pub fn memory(report: &MemoryReport, provenance: &Provenance) -> Option<Plot> {
+    let line = |curve: &Curve| {
+        let (name, look) = (clean(&curve_name(curve, report)), look(curve, report));
+        (Line { name, look, points: drawn(curve) }, spread(curve))
+    };
+    let curves = report.curves.iter().filter(|curve| !drawn(curve).is_empty());
+    let (lines, spreads): (Vec<Line>, Vec<Spread>) = curves.map(line).unzip();
+    let quoted = quoted_size(&lines)?;
+    let processor = provenance.cpu.as_deref().unwrap_or("an unknown processor");
+    let caption = Caption {
+        name: "memory".to_owned(),
+        title: format!("Time of a load over the size of its chain, on {processor}"),
+        notes: vec![conditions(report)],
+        description: description(report),
+    };
+    let (name, title) = (caption.name.clone(), caption.title.clone());
+    let chart = Chart { report, lines, spreads, quoted: (quoted, binary(quoted)) };
+    Some(Plot { name, title, svg: chart.svg(&caption) })
+}
+
+/// By the order, so that it looks the same in all plots; other pages than those that tiers are
+/// from stand back.
+fn look(curve: &Curve, report: &MemoryReport) -> Look {
+    let index = match curve.order {
+        Order::PageLocal => 3,
+        Order::Random => 5,
+        Order::Sequential => 2,
+    };
+    if curve.pages == report.pages.used { Look::Variant(index) } else { Look::Peer(index) }
+}
+
+/// The greatest size that most lines have: what the legend quotes. `None` without lines.
+fn quoted_size(lines: &[Line]) -> Option<f64> {
+    let points = lines.iter().flat_map(|line| &line.points);
+    let mut sizes: Vec<f64> = points.map(|point| point.0).collect();
+    sizes.sort_by(f64::total_cmp);
+    // Of runs of the same length the last, and so the greatest, is taken.
+    let most = sizes.chunk_by(|a, b| a == b).max_by_key(|run| run.len())?;
+    most.first().copied()
+}
+
+/// What has to be known to read the figures.
+fn conditions(report: &MemoryReport) -> String {
+    let points = report.curves.iter().flat_map(|curve| &curve.points);
+    let passes = points.clone().map(|point| point.passes_ns.len()).max().unwrap_or(0);
+    let mut parts = vec![format!("Fastest window of each of {passes} passes; {}", load(report))];
+    let figures = points.map(|point| &point.latency_ns);
+    if let Some(confidence) = confidence(figures.clone()) {
+        parts.push(format!("shaded: {confidence} % intervals"));
+    }
+    if !report.tiers.is_empty() {
+        parts.push("dashed: the time of a tier".to_owned());
+    }
+    if let Some(ghz) = report.timer.core_ghz.as_number() {
+        parts.push(format!("1 ns is {} cycles", three_digits(ghz)));
+    }
+    let tier = evidence(figures);
+    if !tier.is_empty() {
+        parts.push(format!("tier {tier}"));
+    }
+    let moved = report.tiers.iter().filter(|tier| !tier.settled);
+    parts.extend(moved.map(|tier| format!("{} moved between passes", tier.name)));
+    parts.join("; ") + "."
+}
+
+/// The tiers and the translation buffer in words.
+fn description(report: &MemoryReport) -> String {
+    let ns = |figure: &Figure| quoted(figure, |ns| format!("{} ns", three_digits(ns)));
+    let tier = |tier: &MemoryTier| match tier.size_bytes.as_number() {
+        Some(_) => format!(
+            "{} up to {}, {} a load",
+            tier.name,
+            quoted(&tier.size_bytes, binary),
+            ns(&tier.latency_ns)
+        ),
+        None => format!("{}, {} a load", tier.name, ns(&tier.latency_ns)),
+    };
+    let tiers: Vec<String> = report.tiers.iter().map(tier).collect();
+    let tlb: Vec<String> = marks(report).into_iter().map(|mark| mark.label).collect();
+    let mut text = "Lines of ns per load over octets, both axes logarithmic.".to_owned();
+    for (what, parts) in [("Tiers", tiers), ("Translation buffer", tlb)] {
+        if !parts.is_empty() {
+            text += &format!(" {what}: {}.", parts.join("; "));
+        }
+    }
+    text
+}
+
+/// How far a level of the translation buffer reaches.
+struct Mark {
+    octets: f64,
+    label: String,
+}
+
+fn marks(report: &MemoryReport) -> Vec<Mark> {
+    let mark = |level: &TlbLevel| {
+        let octets = reach(level, &report.pages)?;
+        let pages = |figure: &Figure| figure.as_number().map(three_digits);
+        let text = match pages(&level.entries) {
+            Some(entries) => format!("{entries} pages"),
+            None => format!("slower from {} pages", pages(&level.onset)?),
+        };
+        let kind = page_kind(level.pages);
+        Some(Mark { octets, label: clean(&format!("{} ({kind}): {text}", level.name)) })
+    };
+    report.tlb.iter().filter_map(mark).collect()
+}
+
+/// Beside the rules of all plots: bands and what is as wide as its interval.
+const RULES: &str = "\
+.band { fill: #59636e; fill-opacity: 0.09 }
+.edge { fill: #59636e; fill-opacity: 0.3 }
+.level { stroke: #59636e; stroke-opacity: 0.7; stroke-dasharray: 7 4 }
+.tier { font-weight: 600 }
+.area { fill: currentColor; fill-opacity: 0.22 }
+@media (prefers-color-scheme: dark) {
+.band, .edge { fill: #9198a1 }
+.level { stroke: #9198a1 }
+}
+";
+
+/// `256 KiB` under the x axis, and air.
+const LABEL_WIDTH: f64 = 56.0;
+/// What a name may take in the legend.
+const NAME_ROOM: f64 = 46.0;
+/// The least width of what is drawn as wide as its interval.
+const HAIR: f64 = 1.5;
+const TIER_HEIGHT: f64 = 2.2 * LINE_HEIGHT;
+
+struct Chart<'a> {
+    report: &'a MemoryReport,
+    /// Of each curve that can be drawn, in the order of the report.
+    lines: Vec<Line>,
+    spreads: Vec<Spread>,
+    /// The size that the legend quotes, and the same in words.
+    quoted: (f64, String),
+}
+
+impl Chart<'_> {
+    fn svg(&self, caption: &Caption) -> String {
+        let (mut canvas, y) = Canvas::new(caption);
+        canvas.rules(RULES);
+        let marks: Vec<Mark> = marks(self.report);
+        // Over the area a line for the unit, one for the tiers, and one for each mark.
+        let top = y + (2.5 + marks.len() as f64) * LINE_HEIGHT;
+        let legend_height = (self.lines.len() as f64 + 2.0) * ENTRY_HEIGHT
+            + self.report.tiers.len() as f64 * TIER_HEIGHT;
+        let points = self.lines.iter().flat_map(|line| &line.points);
+        let frame = Frame::new(points, top, LOWEST.max(legend_height));
+        self.bands(&mut canvas, &frame, y + 2.0 * LINE_HEIGHT);
+        frame.y_axis(&mut canvas);
+        let octave = frame.x(2.0) - frame.x(1.0);
+        let step = 2.0 * (LABEL_WIDTH / octave / 2.0).ceil();
+        let is_labelled = |octets: &f64| octets.log2() % step == 0.0;
+        frame.x_axis(&mut canvas, |octets| Some(octets).filter(is_labelled).map(binary));
+        canvas.text((MARGIN, y + LINE_HEIGHT), "", Anchor::Start, "ns per load");
+        frame.x_label(&mut canvas, "octets of the chain (both axes logarithmic)");
+        self.reaches(&mut canvas, &frame, &marks);
+        // The curve that tiers are from is the first: drawn last, it lies in front.
+        for (line, spread) in self.lines.iter().zip(&self.spreads).rev() {
+            canvas.area(line.look, &corners(spread, &frame));
+            line.draw(&mut canvas, &frame);
+        }
+        let end = legend(&mut canvas, &frame, &self.lines, &self.quoted);
+        self.tiers(&mut canvas, end + LINE_HEIGHT);
+        canvas.finish(caption, frame.end())
+    }
+
+    /// Every second tier shaded, the names above, the ends as wide as their intervals.
+    fn bands(&self, canvas: &mut Canvas, frame: &Frame, names_y: f64) {
+        let within = |octets: f64| frame.x(octets).clamp(LEFT, RIGHT);
+        let mut left = LEFT;
+        let mut free = LEFT;
+        for (index, tier) in self.report.tiers.iter().enumerate() {
+            let size = tier.size_bytes.as_number().filter(|size| *size > 0.0);
+            let right = size.map_or(RIGHT, within).max(left);
+            if index % 2 == 1 {
+                canvas.rectangle("band", (left, frame.top), (right - left, frame.height));
+            }
+            if let Some(ns) = tier.latency_ns.as_number().filter(|ns| *ns > 0.0) {
+                let y = frame.y(ns).clamp(frame.top, frame.bottom());
+                canvas.line("level", (left, y), (right, y));
+            }
+            let name = clean(&tier.name);
+            let half = name.chars().count() as f64 * 3.5;
+            let middle = f64::midpoint(left, right);
+            if middle - half >= free && middle + half <= RIGHT {
+                canvas.text((middle, names_y), "tier", Anchor::Middle, &name);
+                free = middle + half;
+            }
+            left = right;
+        }
+        for [low, _, high] in edges(self.report) {
+            let (low, high) = (within(low), within(high));
+            let width = (high - low).max(HAIR);
+            canvas.rectangle("edge", (low.min(RIGHT - width), frame.top), (width, frame.height));
+        }
+    }
+
+    /// How far the translation buffer reaches, each on a line of its own above the area.
+    fn reaches(&self, canvas: &mut Canvas, frame: &Frame, marks: &[Mark]) {
+        for (index, mark) in marks.iter().enumerate() {
+            let x = frame.x(mark.octets);
+            let y = frame.top - 6.0 - (marks.len() - 1 - index) as f64 * LINE_HEIGHT;
+            let half = mark.label.chars().count() as f64 * 3.3;
+            let middle = x.clamp(LEFT + half, (RIGHT - half).max(LEFT + half));
+            match (LEFT..=RIGHT).contains(&x) {
+                true => {
+                    canvas.text((middle, y), "tick", Anchor::Middle, &mark.label);
+                    canvas.line("mark-at", (x, y + 4.0), (x, frame.bottom()));
+                }
+                false => {
+                    let label = format!("{} (beyond)", mark.label);
+                    canvas.text((RIGHT, y), "tick", Anchor::End, &label);
+                }
+            }
+        }
+    }
+
+    /// The tiers in the legend: name, size and time, with their intervals.
+    fn tiers(&self, canvas: &mut Canvas, mut y: f64) {
+        let (left, right) = (RIGHT + 24.0, WIDTH - MARGIN);
+        for tier in &self.report.tiers {
+            canvas.text((left, y), "tier", Anchor::Start, &clean(&cut(&tier.name, NAME_ROOM)));
+            if tier.size_bytes.as_number().is_some() {
+                canvas.text((right, y), "", Anchor::End, &ranged_binary(&tier.size_bytes));
+                y += LINE_HEIGHT;
+            }
+            let time = format!("{} ns", ranged(&tier.latency_ns, three_digits));
+            canvas.text((right, y), "", Anchor::End, &time);
+            y += 1.2 * LINE_HEIGHT;
+        }
+    }
+}
+
+/// By size, octets and the ends of the interval of ns per load.
+type Spread = Vec<(f64, [f64; 2])>;
+
+fn spread(curve: &Curve) -> Spread {
+    let ends = |point: &CurvePoint| {
+        let (octets, ns) = drawable(point)?;
+        let end = |end: Option<f64>| end.filter(|end| *end > 0.0).unwrap_or(ns);
+        let (low, high) = (end(point.latency_ns.low), end(point.latency_ns.high));
+        Some((octets, [low.min(ns), high.max(ns)]))
+    };
+    let mut spread: Spread = curve.points.iter().filter_map(ends).collect();
+    spread.sort_by(|a, b| a.0.total_cmp(&b.0));
+    spread
+}
+
+/// The corners of the area between the ends of the intervals.
+fn corners(spread: &Spread, frame: &Frame) -> Vec<(f64, f64)> {
+    let place =
+        |octets: f64, ns: f64| (frame.x(octets), frame.y(ns).clamp(frame.top, frame.bottom()));
+    let above = spread.iter().map(|(octets, [_, high])| place(*octets, *high));
+    let below = spread.iter().rev().map(|(octets, [low, _])| place(*octets, *low));
+    above.chain(below).collect()
 }

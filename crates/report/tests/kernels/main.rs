@@ -3,6 +3,8 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/drawing.rs"]
+mod drawing;
 mod example;
 mod svg;
 mod text;

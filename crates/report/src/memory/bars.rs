@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Histograms: bars to scale under one another, and their sum.
+
+use super::{Glyphs, Page};
+use crate::value::{binary, count, percent, quoted};
+use linerate_record::memory::{Bin, Histogram, Mode};
+use linerate_record::units::three_digits;
+
+/// The times of single loads, a histogram per size.
+pub(super) fn histograms(page: &Page) -> String {
+    let all = &page.report.histograms;
+    if all.is_empty() {
+        return String::new();
+    }
+    let each: Vec<String> = all.iter().map(|histogram| one(page, histogram)).collect();
+    page.title("single loads") + &each.join("\n")
+}
+
+fn one(page: &Page, histogram: &Histogram) -> String {
+    let ns = |figure| quoted(figure, |ns| format!("{} ns", three_digits(ns)));
+    let tier = histogram.tier.as_ref().map_or(String::new(), |tier| format!(" ({tier})"));
+    let mut text = format!(
+        "{} loads, {} by chains of loads; {} of timing taken off",
+        count(histogram.samples),
+        ns(&histogram.slope_ns),
+        ns(&histogram.bias_ns)
+    );
+    let modes: Vec<String> = histogram.modes.iter().map(mode).collect();
+    if !modes.is_empty() {
+        text += &format!("; they pile up at {}", modes.join(", "));
+    }
+    let label = format!("{}{tier}", binary(histogram.bytes as f64));
+    page.note(&format!("{label}: {text}"))
+        + &bars(page, &LOADS, &histogram.bins, Some(histogram.samples))
+}
+
+fn mode(mode: &Mode) -> String {
+    let name = mode.name.as_ref().map_or(String::new(), |name| format!(" ({name})"));
+    format!("{} ns{name} {} %", three_digits(mode.ns), percent(mode.share))
+}
+
+/// Lines that a histogram has at most; where it has more bins, neighbours are put together.
+const MOST_LINES: usize = 40;
+
+/// The least and the greatest length of the longest bar.
+const BAR_COLUMNS: (usize, usize) = (8, 60);
+
+/// One line of a histogram.
+struct Bar {
+    from: f64,
+    count: u64,
+    /// Bins before it that are empty and were left out.
+    is_after_gap: bool,
+}
+
+/// What the lines of a histogram show.
+pub(super) struct Shown {
+    /// The heads of the lower ends of bins, and of what was counted.
+    pub(super) heads: [&'static str; 2],
+    /// A lower end as text, from ns.
+    pub(super) from: fn(f64) -> String,
+}
+
+const LOADS: Shown = Shown { heads: ["ns from", "loads"], from: three_digits };
+
+/// The bins with their sum below. Says so where that is not `expected`. Nothing without bins.
+pub(super) fn bars(page: &Page, shown: &Shown, bins: &[Bin], expected: Option<u64>) -> String {
+    let heads = shown.heads;
+    let bars = condensed(bins);
+    let Some(most) = bars.iter().map(|bar| bar.count).max() else { return String::new() };
+    let sum = bins.iter().fold(0u64, |sum, bin| sum.saturating_add(bin.count));
+    let label = |bar: &Bar| [(shown.from)(bar.from), count(bar.count)];
+    let mut lines: Vec<[String; 2]> = bars.iter().map(label).collect();
+    lines.push(["sum".to_owned(), count(sum)]);
+    let width = |column: usize| {
+        let cells = lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+        cells.max(heads[column].len())
+    };
+    let (left, right) = (width(0), width(1));
+    let taken = INDENT + left + GAP + right + GAP;
+    let room = page.style.width.saturating_sub(taken).clamp(BAR_COLUMNS.0, BAR_COLUMNS.1);
+    let line = |cells: [&str; 2], bar: &str| {
+        let text = format!("{:INDENT$}{:>left$}  {:>right$}  {bar}", "", cells[0], cells[1]);
+        text.trim_end().to_owned() + "\n"
+    };
+    let mut text = line(heads, "");
+    for (bar, [from, n]) in bars.iter().zip(&lines) {
+        if bar.is_after_gap {
+            text += &line(["...", ""], "");
+        }
+        text += &line([from, n], &drawn(bar.count, most, room, page.glyphs));
+    }
+    text += &line(["sum", &count(sum)], "");
+    match expected {
+        Some(expected) if expected != sum => {
+            text + &page.note(&format!("the bins hold {sum} of {expected} loads"))
+        }
+        _ => text,
+    }
+}
+
+const INDENT: usize = 12;
+const GAP: usize = 2;
+
+/// The bins from the first to the last that are not empty, in groups if they are many; of empty
+/// ones in a row only that they were there.
+fn condensed(bins: &[Bin]) -> Vec<Bar> {
+    let is_full = |bin: &Bin| bin.count > 0;
+    let Some(first) = bins.iter().position(is_full) else { return Vec::new() };
+    let last = bins.iter().rposition(is_full).unwrap_or(first);
+    let used = &bins[first..=last];
+    let group = used.len().div_ceil(MOST_LINES);
+    let mut bars = Vec::new();
+    let mut is_after_gap = false;
+    for bins in used.chunks(group) {
+        let count = bins.iter().fold(0u64, |sum, bin| sum.saturating_add(bin.count));
+        if count > 0 {
+            bars.push(Bar { from: bins[0].from_ns, count, is_after_gap });
+        }
+        is_after_gap = count == 0;
+    }
+    bars
+}
+
+/// A bar as long as its share of the longest, to an eighth of a column, or to a column in ASCII.
+/// What is not empty can be seen: the shortest bar is an eighth, or a dot.
+fn drawn(count: u64, most: u64, room: usize, glyphs: Glyphs) -> String {
+    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let columns = count as f64 / most as f64 * room as f64;
+    match glyphs {
+        Glyphs::Unicode => {
+            let eighths = ((columns * 8.0).round() as usize).max(1);
+            "█".repeat(eighths / 8) + EIGHTHS[eighths % 8]
+        }
+        Glyphs::Ascii => match columns.round() as usize {
+            0 => ".".to_owned(),
+            whole => "#".repeat(whole),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bins(counts: &[u64]) -> Vec<Bin> {
+        let bin = |(index, &count): (usize, &u64)| {
+            let from_ns = index as f64;
+            let to_ns = (index + 1 < counts.len()).then_some(from_ns + 1.0);
+            Bin { from_ns, to_ns, count }
+        };
+        counts.iter().enumerate().map(bin).collect()
+    }
+
+    #[test]
+    fn bars_are_as_long_as_their_share() {
+        let ascii = |count| drawn(count, 1000, 40, Glyphs::Ascii);
+        assert_eq!([1000, 500, 13, 12, 1].map(|n| ascii(n).len()), [40, 20, 1, 1, 1]);
+        assert_eq!((ascii(13), ascii(12)), ("#".to_owned(), ".".to_owned()));
+        let unicode = |count| drawn(count, 64, 8, Glyphs::Unicode);
+        assert_eq!([64, 12, 8, 1].map(unicode), ["████████", "█▌", "█", "▏"]);
+    }
+
+    #[test]
+    fn nothing_is_lost_where_bins_are_put_together() {
+        for counts in [vec![0, 5, 0, 0, 3, 0], vec![1; 41], (0..1000).collect(), vec![0, 0]] {
+            let bars = condensed(&bins(&counts));
+            assert!(bars.len() <= MOST_LINES);
+            assert_eq!(bars.iter().map(|b| b.count).sum::<u64>(), counts.iter().sum::<u64>());
+        }
+        let bars = condensed(&bins(&[0, 5, 0, 0, 3, 2, 0]));
+        let shape: Vec<(f64, bool)> = bars.iter().map(|b| (b.from, b.is_after_gap)).collect();
+        assert_eq!(shape, [(1.0, false), (4.0, true), (5.0, false)]);
+    }
+}

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The curves in the terminal: ns per load over octets, both logarithmic, with the tiers between
+//! dotted lines at their sizes, which are as wide as their intervals.
+
+use super::{Glyphs, Page, curve_name, drawn, edges};
+use crate::value::clean;
+use linerate_record::units::three_digits;
+
+/// Lines of the area of the points.
+const ROWS: usize = 16;
+/// A curve's name takes no more columns than this: `sequential, huge`, and its letter.
+const NAME_COLUMNS: usize = 17;
+/// The area takes no more columns than this: the text beside it stays near.
+const MOST_COLUMNS: usize = 88;
+
+/// A curve to draw.
+struct Trace {
+    /// With the letter in front where that is what is drawn.
+    name: String,
+    /// Stands for it where there are only letters.
+    letter: char,
+    points: Vec<(f64, f64)>,
+}
+
+/// The plot; nothing without a curve.
+pub(super) fn plot(page: &Page) -> String {
+    const LETTERS: [char; 6] = ['*', '+', 'o', 'x', '#', '%'];
+    let curves = page.report.curves.iter().zip(LETTERS.into_iter().cycle());
+    let traces = curves.map(|(curve, letter)| {
+        let name = clean(&curve_name(curve, page.report));
+        let name = match page.glyphs {
+            Glyphs::Unicode => name,
+            Glyphs::Ascii => format!("{letter} {name}"),
+        };
+        let name = name.chars().take(NAME_COLUMNS).collect();
+        Trace { name, letter, points: drawn(curve) }
+    });
+    let traces: Vec<Trace> = traces.filter(|trace| !trace.points.is_empty()).collect();
+    let Some(area) = Area::of(page, &traces) else { return String::new() };
+    let mut raster = Raster::new(&area, page.glyphs);
+    for [low, _, high] in edges(page.report) {
+        raster.edge(area.column(low), area.column(high));
+    }
+    // The first curve is the one that tiers are from: drawn last, it lies in front.
+    for trace in traces.iter().rev() {
+        raster.trace(&area, trace);
+    }
+    let title = "time of a load over the size of its chain";
+    page.title(title)
+        + &head(page, &area)
+        + &body(&area, &raster, &traces)
+        + &axis(&area, page.glyphs)
+}
+
+/// What the area of the points stands for, in octaves.
+struct Area {
+    /// Columns of the labels on the left.
+    left: usize,
+    columns: usize,
+    x: (f64, f64),
+    y: (f64, f64),
+}
+
+impl Area {
+    fn of(page: &Page, traces: &[Trace]) -> Option<Self> {
+        let points = || traces.iter().flat_map(|trace| &trace.points);
+        let extent = |values: &mut dyn Iterator<Item = f64>| {
+            let both = values.map(|value| (value, value));
+            both.reduce(|(low, high), (value, _)| (low.min(value), high.max(value)))
+        };
+        let x = extent(&mut points().map(|point| point.0.log2()))?;
+        let (low, high) = extent(&mut points().map(|point| point.1.log2()))?;
+        let y = (low.floor(), high.ceil().max(low.floor() + 1.0));
+        let labels = octaves(y).map(|value| three_digits(value).chars().count());
+        let left = labels.max().unwrap_or(0) + 1;
+        let names = traces.iter().map(|trace| trace.name.chars().count()).max().unwrap_or(0);
+        let room = page.style.width.saturating_sub(left + 1 + 1 + names);
+        Some(Self { left, columns: room.clamp(8, MOST_COLUMNS), x: (x.0, x.1.max(x.0 + 1.0)), y })
+    }
+
+    /// How far along the x axis, 0 to 1.
+    fn across(&self, octets: f64) -> f64 {
+        (octets.log2() - self.x.0) / (self.x.1 - self.x.0)
+    }
+
+    /// How far down from the top, 0 to 1.
+    fn down(&self, ns: f64) -> f64 {
+        (self.y.1 - ns.log2()) / (self.y.1 - self.y.0)
+    }
+
+    fn column(&self, octets: f64) -> usize {
+        place(self.across(octets), self.columns)
+    }
+
+    fn row(&self, ns: f64) -> usize {
+        place(self.down(ns), ROWS)
+    }
+}
+
+/// The cell of `cells` in which the share lies; the first and the last take what is outside.
+fn place(share: f64, cells: usize) -> usize {
+    ((share * cells as f64) as usize).min(cells - 1)
+}
+
+/// The powers of two from one octave to another.
+fn octaves((low, high): (f64, f64)) -> impl Iterator<Item = f64> {
+    (low.ceil() as i32..=high.floor() as i32).map(|octave| 2f64.powi(octave))
+}
+
+/// The characters of the area.
+struct Raster {
+    glyphs: Glyphs,
+    rows: Vec<Vec<char>>,
+}
+
+/// The first pattern of dots; those that follow have a bit for each dot.
+const NO_DOTS: u32 = 0x2800;
+
+impl Raster {
+    fn new(area: &Area, glyphs: Glyphs) -> Self {
+        Self { glyphs, rows: vec![vec![' '; area.columns]; ROWS] }
+    }
+
+    /// Where a tier ends.
+    fn edge(&mut self, from: usize, to: usize) {
+        let line = match self.glyphs {
+            Glyphs::Unicode => '┊',
+            Glyphs::Ascii => ':',
+        };
+        for row in &mut self.rows {
+            row[from..=to].fill(line);
+        }
+    }
+
+    /// Dots across and down in a character.
+    fn dots(&self) -> (usize, usize) {
+        match self.glyphs {
+            Glyphs::Unicode => (2, 4),
+            Glyphs::Ascii => (1, 1),
+        }
+    }
+
+    /// A line through the points, a dot for every dot across, and those between it and the last.
+    fn trace(&mut self, area: &Area, trace: &Trace) {
+        let (across, down) = self.dots();
+        let (width, height) = (area.columns * across, ROWS * down);
+        let place = |&(octets, ns): &(f64, f64)| {
+            (place(area.across(octets), width), place(area.down(ns), height))
+        };
+        let points: Vec<(usize, usize)> = trace.points.iter().map(place).collect();
+        let mut before = points[0].1;
+        self.dot(points[0], trace.letter);
+        for pair in points.windows(2) {
+            let ((x0, y0), (x1, y1)) = (pair[0], pair[1]);
+            for x in x0 + 1..=x1 {
+                let share = (x - x0) as f64 / (x1 - x0) as f64;
+                let y = (y0 as f64 + share * (y1 as f64 - y0 as f64)).round() as usize;
+                // Where it is steep, the dots between belong to the column they lead to.
+                let run =
+                    if y > before { before + 1..=y } else { y..=y.max(before.saturating_sub(1)) };
+                run.for_each(|y| self.dot((x, y), trace.letter));
+                before = y;
+            }
+        }
+    }
+
+    fn dot(&mut self, (x, y): (usize, usize), letter: char) {
+        /// Bits of the dots by column and row, as the patterns are numbered.
+        const BITS: [[u32; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
+        let (across, down) = self.dots();
+        let cell = &mut self.rows[y / down][x / across];
+        *cell = match self.glyphs {
+            Glyphs::Ascii => letter,
+            Glyphs::Unicode => {
+                let dots = (*cell as u32).checked_sub(NO_DOTS).filter(|dots| *dots < 256);
+                let dots = dots.unwrap_or(0) | BITS[x % 2][y % 4];
+                char::from_u32(NO_DOTS | dots).unwrap_or(letter)
+            }
+        };
+    }
+}
+
+/// The names of the tiers over their share of the area, and their times where there is room.
+fn head(page: &Page, area: &Area) -> String {
+    let tiers = &page.report.tiers;
+    let mut from = 0;
+    let mut names = Ruler::new(area);
+    let mut times = Ruler::new(area);
+    for tier in tiers {
+        let size = tier.size_bytes.as_number().filter(|size| *size > 0.0);
+        let to = size.map_or(area.columns, |size| area.column(size));
+        let middle = usize::midpoint(from, to);
+        names.put(middle, &clean(&tier.name));
+        if let Some(ns) = tier.latency_ns.as_number() {
+            times.put(middle, &format!("{} ns", three_digits(ns)));
+        }
+        from = to.max(from);
+    }
+    names.line() + &times.line()
+}
+
+/// A line of labels that do not touch.
+struct Ruler {
+    left: usize,
+    end: usize,
+    text: Vec<char>,
+    /// Where the next label may begin.
+    free: usize,
+}
+
+impl Ruler {
+    fn new(area: &Area) -> Self {
+        let left = area.left + 1;
+        Self { left, end: left + area.columns, text: vec![' '; left + area.columns], free: 0 }
+    }
+
+    /// A label around a column of the area; nothing where there is no room.
+    fn put(&mut self, middle: usize, label: &str) {
+        let length = label.chars().count();
+        let start =
+            (self.left + middle).saturating_sub(length / 2).min(self.end - length.min(self.end));
+        if start < self.free || start + length > self.end {
+            return;
+        }
+        self.text.splice(start..start + length, label.chars());
+        self.free = start + length + 1;
+    }
+
+    fn line(self) -> String {
+        let text: String = self.text.into_iter().collect();
+        let text = text.trim_end();
+        if text.is_empty() { String::new() } else { format!("{text}\n") }
+    }
+}
+
+/// The area between the labels of the y axis and the names of the curves.
+fn body(area: &Area, raster: &Raster, traces: &[Trace]) -> String {
+    let mut labels = vec![String::new(); ROWS];
+    for value in octaves(area.y) {
+        labels[area.row(value)] = three_digits(value);
+    }
+    let bar = match raster.glyphs {
+        Glyphs::Unicode => '┤',
+        Glyphs::Ascii => '|',
+    };
+    let names = names(area, traces);
+    let width = area.left - 1;
+    let line = |((cells, label), name): ((&Vec<char>, String), String)| {
+        let cells: String = cells.iter().collect();
+        format!("{label:>width$} {bar}{cells} {name}").trim_end().to_owned() + "\n"
+    };
+    raster.rows.iter().zip(labels).zip(names).map(line).collect()
+}
+
+/// The names of the curves beside their ends, from the slowest down, each on a line of its own.
+fn names(area: &Area, traces: &[Trace]) -> Vec<String> {
+    let mut ends: Vec<(usize, &Trace)> =
+        traces.iter().filter_map(|trace| Some((area.row(trace.points.last()?.1), trace))).collect();
+    ends.sort_by_key(|(row, _)| *row);
+    let mut names = vec![String::new(); ROWS];
+    let mut free = 0;
+    for (index, (row, trace)) in ends.iter().enumerate() {
+        let after = ends.len() - 1 - index;
+        let row = (*row).max(free).min((ROWS - 1).saturating_sub(after));
+        names[row].clone_from(&trace.name);
+        free = row + 1;
+    }
+    names
+}
+
+/// The x axis: every second power of two that there is room for.
+fn axis(area: &Area, glyphs: Glyphs) -> String {
+    let mut ruler = Ruler::new(area);
+    let (corner, line, tick) = match glyphs {
+        Glyphs::Unicode => ('└', '─', '┴'),
+        Glyphs::Ascii => ('+', '-', '+'),
+    };
+    let mut cells = vec![line; area.columns];
+    for octets in octaves(area.x).filter(|octets| octets.log2() % 2.0 == 0.0) {
+        let column = area.column(octets);
+        cells[column] = tick;
+        ruler.put(column, &short(octets));
+    }
+    let cells: String = cells.into_iter().collect();
+    format!("{:>1$}{corner}{cells}\n", "", area.left) + &ruler.line()
+}
+
+/// A power of two of octets: `256K`.
+fn short(octets: f64) -> String {
+    let text = crate::value::binary(octets);
+    match text.split_once(' ') {
+        Some((number, unit)) => number.to_owned() + unit.get(..1).unwrap_or_default(),
+        None => text,
+    }
+}

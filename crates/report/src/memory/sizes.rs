@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Size by size: times, and events beside the loads that are known to have been made.
+
+use super::{Page, curve_name};
+use crate::layout::{Grid, Paint, labelled};
+use crate::value::{ABSENT, binary, clean, count, number};
+use linerate_record::memory::{Curve, CurvePoint, EventOfChase, EventsOfSize, MemoryReport, Order};
+use linerate_record::units::three_digits;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Loads, time and cycles of every size, and beside them what other orders of loads take.
+pub(super) fn times(page: &Page) -> String {
+    let report = page.report;
+    let main = report.curves.iter().position(|curve| is_main(curve, report)).unwrap_or(0);
+    let Some(curve) = report.curves.get(main) else { return String::new() };
+    let rest = report.curves.iter().enumerate().filter(|(index, _)| *index != main);
+    let others: Vec<&Curve> = rest.map(|(_, curve)| curve).collect();
+    let heads = [">size", ">lines", ">loads", ">time\nms", ">mean\nns", ">least\nns", ">CPI"];
+    let beside = others.iter().map(|other| format!(">{}\nns", curve_name(other, report)));
+    let heads: Vec<String> = heads.into_iter().map(str::to_owned).chain(beside).collect();
+    let mut grid = Grid::new(&heads.iter().map(String::as_str).collect::<Vec<_>>());
+    let (own, beside) = (by_size(curve), others.iter().map(|other| by_size(other)));
+    let beside: Vec<BTreeMap<u64, &CurvePoint>> = beside.collect();
+    let sizes: BTreeSet<&u64> = own.keys().chain(beside.iter().flat_map(BTreeMap::keys)).collect();
+    for bytes in sizes {
+        let own = own.get(bytes).map_or_else(Default::default, |point| cells(point));
+        let beside = beside.iter().map(|points| {
+            points.get(bytes).map_or_else(String::new, |point| number(&point.latency_ns))
+        });
+        let size = binary(*bytes as f64);
+        grid.row(std::iter::once(size).chain(own).chain(beside).collect());
+    }
+    let title = format!("time over size, {}", curve_name(curve, report));
+    page.title(&title) + &grid.render(page.style) + &page.note(NOTE)
+}
+
+/// Whether tiers are from this curve.
+fn is_main(curve: &Curve, report: &MemoryReport) -> bool {
+    curve.order == Order::PageLocal && curve.pages == report.pages.used
+}
+
+fn by_size(curve: &Curve) -> BTreeMap<u64, &CurvePoint> {
+    curve.points.iter().map(|point| (point.bytes, point)).collect()
+}
+
+const NOTE: &str = "mean: all windows that were kept; least: the fastest of them, which others \
+                    disturbed least; CPI: cycles per instruction, for the chase executes little but \
+                    its loads";
+
+fn cells(point: &CurvePoint) -> [String; 6] {
+    let mean = point.seconds * 1e9 / point.loads as f64;
+    [
+        count(point.lines),
+        count(point.loads),
+        three_digits(point.seconds * 1e3),
+        if mean.is_finite() { three_digits(mean) } else { ABSENT.to_owned() },
+        number(&point.latency_ns),
+        number(&point.cycles),
+    ]
+}
+
+/// The mark of a count that cannot be true.
+const DOUBTED: &str = "!";
+
+/// Events per load of every size; why there are none.
+pub(super) fn events(page: &Page) -> String {
+    let sizes = &page.report.events;
+    if sizes.is_empty() {
+        let why = page.report.events_reason.as_deref().unwrap_or("no reason given");
+        return page.line("events", &format!("{ABSENT} {why}"));
+    }
+    let mut names: Vec<&str> = Vec::new();
+    for event in sizes.iter().flat_map(|size| &size.events) {
+        if !names.contains(&event.event.as_str()) {
+            names.push(&event.event);
+        }
+    }
+    // Broken at underscores, so that many columns fit.
+    let heads = names.iter().map(|name| format!(">{}", name.replace('_', "_\n")));
+    let heads: Vec<String> =
+        [">size", ">loads"].into_iter().map(str::to_owned).chain(heads).collect();
+    let mut grid = Grid::new(&heads.iter().map(String::as_str).collect::<Vec<_>>());
+    for size in sizes {
+        let cell = |name: &&str| {
+            let event = size.events.iter().find(|event| event.event == **name);
+            event.map_or_else(String::new, per_load)
+        };
+        let first = [binary(size.bytes as f64), count(size.loads)];
+        grid.row(first.into_iter().chain(names.iter().map(cell)).collect());
+    }
+    let figures = sizes.iter().flat_map(|size| &size.events);
+    let absent = figures.map(|event| (event.event.clone(), &event.per_load));
+    page.title("events per load") + &grid.render(page.style) + &page.reasons(absent) + &doubts(page)
+}
+
+fn per_load(event: &EventOfChase) -> String {
+    let mark = if event.plausible == Some(false) { DOUBTED } else { "" };
+    format!("{}{mark}", number(&event.per_load))
+}
+
+/// Counts that cannot be true, given the loads.
+pub(super) fn doubts(page: &Page) -> String {
+    let doubted = |size: &EventsOfSize| {
+        let is_doubted = |event: &&EventOfChase| event.plausible == Some(false);
+        let text = |event: &EventOfChase| {
+            let why = event.doubt.as_deref().unwrap_or("no reason given");
+            let (event, octets) = (&event.event, binary(size.bytes as f64));
+            let text = clean(&format!("{event} at {octets} cannot be true: {why}"));
+            labelled("events", Paint::Warning, &text, page.style)
+        };
+        size.events.iter().filter(is_doubted).map(text).collect::<String>()
+    };
+    page.report.events.iter().map(doubted).collect()
+}

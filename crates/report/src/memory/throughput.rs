@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Loads under way at once, octets per second, and a load beside others' traffic.
+
+use super::Page;
+use crate::layout::Grid;
+use crate::value::{ABSENT, number, percent, quoted, ranged, reason};
+use linerate_record::Figure;
+use linerate_record::memory::{Bandwidth, LoadedLatency, MemoryReport, Operation};
+use linerate_record::units::three_digits;
+use std::collections::BTreeSet;
+
+const OPERATIONS: [(Operation, &str); 3] =
+    [(Operation::Read, "read"), (Operation::Write, "write"), (Operation::Copy, "copy")];
+
+/// A line per tier: misses outstanding, and bandwidth by threads and operation; the bound below.
+pub(super) fn table(page: &Page) -> String {
+    let report = page.report;
+    let cases = cases(&report.bandwidth);
+    let mut grid = Grid::new(&heads(&cases).iter().map(String::as_str).collect::<Vec<_>>());
+    let mut figures: Vec<(String, &Figure)> = Vec::new();
+    for tier in tiers(report) {
+        let parallelism = report.parallelism.iter().find(|row| row.tier == tier);
+        let gb_per_s = cases.iter().map(|case| {
+            let mut rows = report.bandwidth.iter().filter(|row| case.is_of(row));
+            rows.find(|row| row.tier == tier).map(|row| &row.gb_per_s)
+        });
+        let outstanding = parallelism.map(|row| &row.outstanding);
+        let cells: Vec<Option<&Figure>> = std::iter::once(outstanding).chain(gb_per_s).collect();
+        figures.extend(cells.iter().flatten().map(|figure| (tier.to_owned(), *figure)));
+        let shown = cells.into_iter().map(|figure| figure.map_or_else(String::new, number));
+        grid.row(std::iter::once(tier.to_owned()).chain(shown).collect());
+    }
+    let bounds: Vec<Option<f64>> = cases.iter().map(|case| case.bound(&report.bandwidth)).collect();
+    if bounds.iter().any(Option::is_some) {
+        let shown = bounds.iter().map(|bound| bound.map_or(ABSENT.to_owned(), three_digits));
+        grid.row(["bound".to_owned(), String::new()].into_iter().chain(shown).collect());
+    }
+    let table = grid.render(page.style);
+    if table.is_empty() {
+        return table;
+    }
+    let cpus = ranges(&report.conditions.cpus);
+    let on = if cpus.is_empty() { String::new() } else { format!(" on cpu {cpus}") };
+    page.title(&format!("loads under way at once; GB/s (10^9 octets per second){on}"))
+        + &table
+        + &page.reasons(figures)
+}
+
+/// Rising numbers, three and more in a row as a range: `0-3, 8`.
+fn ranges(numbers: &[u32]) -> String {
+    let runs = numbers.chunk_by(|a, b| a.checked_add(1) == Some(*b));
+    let text = |run: &[u32]| match run {
+        [first, _, .., last] => format!("{first}-{last}"),
+        run => run.iter().map(u32::to_string).collect::<Vec<_>>().join(", "),
+    };
+    runs.map(text).collect::<Vec<_>>().join(", ")
+}
+
+/// What a column of bandwidths is of.
+struct Case {
+    threads: u32,
+    operation: Operation,
+    name: &'static str,
+}
+
+impl Case {
+    fn is_of(&self, row: &Bandwidth) -> bool {
+        (row.threads, row.operation) == (self.threads, self.operation)
+    }
+
+    /// What the same loop reaches where every line is at hand.
+    fn bound(&self, rows: &[Bandwidth]) -> Option<f64> {
+        let rows = rows.iter().filter(|row| self.is_of(row));
+        rows.filter_map(|row| row.bound.as_number()).reduce(f64::max)
+    }
+}
+
+fn cases(rows: &[Bandwidth]) -> Vec<Case> {
+    let threads: BTreeSet<u32> = rows.iter().map(|row| row.threads).collect();
+    let of = |threads| OPERATIONS.map(|(operation, name)| Case { threads, operation, name });
+    let cases = threads.into_iter().flat_map(of);
+    cases.filter(|case| rows.iter().any(|row| case.is_of(row))).collect()
+}
+
+fn heads(cases: &[Case]) -> Vec<String> {
+    let mut heads = vec!["tier".to_owned(), ">loads\nat once".to_owned()];
+    let mut last = None;
+    for Case { threads, name, .. } in cases {
+        heads.push(match last == Some(threads) {
+            true => format!(">{name}"),
+            false => {
+                format!(">{threads} {}\n{name}", if *threads == 1 { "thread" } else { "threads" })
+            }
+        });
+        last = Some(threads);
+    }
+    heads
+}
+
+/// The tiers with any of it, in order.
+fn tiers(report: &MemoryReport) -> Vec<&str> {
+    let mut tiers: Vec<&str> = Vec::new();
+    let parallelism = report.parallelism.iter().map(|row| row.tier.as_str());
+    for tier in parallelism.chain(report.bandwidth.iter().map(|row| row.tier.as_str())) {
+        if !tiers.contains(&tier) {
+            tiers.push(tier);
+        }
+    }
+    // In the order of the hierarchy; what it does not have comes last.
+    let place = |tier: &&str| report.tiers.iter().position(|known| known.name == **tier);
+    tiers.sort_by_key(|tier| place(tier).unwrap_or(usize::MAX));
+    tiers
+}
+
+/// ns per load by the number of chains side by side.
+pub(super) fn chains(page: &Page) -> String {
+    let rows = &page.report.parallelism;
+    let numbers: BTreeSet<u32> =
+        rows.iter().flat_map(|row| &row.points).map(|point| point.chains).collect();
+    let heads: Vec<String> = std::iter::once("chains".to_owned())
+        .chain(numbers.iter().map(|chains| format!(">{chains}")))
+        .collect();
+    let mut grid = Grid::new(&heads.iter().map(String::as_str).collect::<Vec<_>>());
+    for row in rows {
+        let cell = |chains: &u32| {
+            let point = row.points.iter().find(|point| point.chains == *chains);
+            point.map_or_else(String::new, |point| number(&point.ns_per_load))
+        };
+        grid.row(std::iter::once(row.tier.clone()).chain(numbers.iter().map(cell)).collect());
+    }
+    let table = grid.render(page.style);
+    if table.is_empty() {
+        return table;
+    }
+    page.title("ns per load with so many chains side by side") + &table
+}
+
+/// A load in memory while others use it: the slowest case, or all of them.
+pub(super) fn loaded(page: &Page, all: bool) -> String {
+    let points = &page.report.loaded;
+    if points.is_empty() {
+        return String::new();
+    }
+    if !all {
+        return page.line("loaded", &slowest(points));
+    }
+    let mut grid = Grid::new(&[">threads", ">reading\n%", ">GB/s", ">ns per load"]);
+    for point in points {
+        grid.row(vec![
+            point.threads.to_string(),
+            percent(point.duty),
+            number(&point.gb_per_s),
+            ranged(&point.latency_ns, three_digits),
+        ]);
+    }
+    let absent =
+        points.iter().map(|point| (format!("{} threads", point.threads), &point.latency_ns));
+    page.title("a load in memory while other threads read it")
+        + &grid.render(page.style)
+        + &page.reasons(absent)
+}
+
+fn slowest(points: &[LoadedLatency]) -> String {
+    let ns = |point: &LoadedLatency| point.latency_ns.as_number();
+    let show = |figure: &Figure| quoted(figure, |ns| format!("{} ns", three_digits(ns)));
+    let slowest = points.iter().filter(|p| p.threads > 0 && ns(p).is_some());
+    let slowest = slowest.max_by(|a, b| ns(a).unwrap_or(0.0).total_cmp(&ns(b).unwrap_or(0.0)));
+    let alone = points.iter().find(|point| point.threads == 0 || point.duty == 0.0);
+    let mut text = "a load in memory takes ".to_owned();
+    if let Some(alone) = alone {
+        text += &format!("{} alone", show(&alone.latency_ns));
+    }
+    match slowest {
+        Some(point) => {
+            let others = if point.threads == 1 { "thread reads" } else { "threads read" };
+            let gb = match point.gb_per_s.as_number() {
+                Some(gb) => format!("{} GB/s", three_digits(gb)),
+                None => format!("{ABSENT} GB/s ({})", reason(&point.gb_per_s)),
+            };
+            let comma = if alone.is_some() { ", " } else { "" };
+            let (ns, threads) = (show(&point.latency_ns), point.threads);
+            text + &format!("{comma}{ns} while {threads} other {others} {gb}")
+        }
+        None => {
+            let why = points.iter().find_map(|point| point.latency_ns.reason.as_deref());
+            text + &format!("; beside others {ABSENT} ({})", why.unwrap_or("not measured"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_processors_are_told_as_ranges() {
+        let table: [(&[u32], &str); 5] = [
+            (&[], ""),
+            (&[3], "3"),
+            (&[0, 1], "0, 1"),
+            (&[0, 1, 2, 3, 8, 10, 11, 12], "0-3, 8, 10-12"),
+            (&[u32::MAX, 0], "4294967295, 0"),
+        ];
+        for (numbers, text) in table {
+            assert_eq!(ranges(numbers), text);
+        }
+    }
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The translation buffer, the pages, and what loads cost by where both are found.
+
+use super::{Page, page_kind};
+use crate::layout::{Grid, Paint, labelled};
+use crate::value::{ABSENT, binary, clean, number, percent, quoted, ranged, whole};
+use linerate_record::Figure;
+use linerate_record::memory::{Cost, PageKind, Pages, PagesVerdict, TlbLevel, TlbState};
+use linerate_record::units::three_digits;
+
+/// The levels of the buffer, and what became of huge pages.
+pub(super) fn buffers(page: &Page) -> String {
+    let report = page.report;
+    let mut grid = Grid::new(&[
+        "dTLB",
+        "pages",
+        ">entries",
+        ">reach",
+        ">rises\nfrom",
+        ">half\nat",
+        ">a miss adds\nns",
+        ">cycles",
+    ]);
+    for level in &report.tlb {
+        grid.row(vec![
+            level.name.clone(),
+            page_kind(level.pages).to_owned(),
+            ranged(&level.entries, whole),
+            reach(level, &report.pages).map_or(ABSENT.to_owned(), binary),
+            shown(&level.onset, whole),
+            shown(&level.half, whole),
+            ranged(&level.cost_ns, three_digits),
+            number(&level.cost_cycles),
+        ]);
+    }
+    let table = grid.render(page.style);
+    let title = page.title("translation buffer: the pages it holds");
+    let absent = report.tlb.iter().flat_map(|level| {
+        let name = |what: &str| format!("{what} of {} ({})", level.name, page_kind(level.pages));
+        [(name("entries"), &level.entries), (name("ns"), &level.cost_ns)]
+    });
+    let notes = report.tlb.iter().filter_map(|level| {
+        let note = level.note.as_ref()?;
+        Some(page.note(&format!("{} ({}): {note}", level.name, page_kind(level.pages))))
+    });
+    let table = if table.is_empty() { table } else { title + &table };
+    table + &page.reasons(absent) + &notes.collect::<String>() + &pages(page)
+}
+
+fn shown(figure: &Figure, show: impl Fn(f64) -> String) -> String {
+    figure.as_number().map_or_else(|| ABSENT.to_owned(), show)
+}
+
+/// Octets that a level covers: all its entries, or as many as it takes without a slower load.
+pub(crate) fn reach(level: &TlbLevel, pages: &Pages) -> Option<f64> {
+    let entries = level.entries.as_number().or(level.onset.as_number())?;
+    let octets = match level.pages {
+        PageKind::Base => pages.base_bytes,
+        PageKind::Huge => pages.huge_bytes?,
+    };
+    Some(entries * octets as f64).filter(|octets| *octets > 0.0)
+}
+
+fn pages(page: &Page) -> String {
+    let pages = &page.report.pages;
+    let (label, paint) = match pages.verdict {
+        PagesVerdict::Work | PagesVerdict::NotOffered | PagesVerdict::Unknown => {
+            ("pages", Paint::Head)
+        }
+        PagesVerdict::Splintered | PagesVerdict::NotGranted => ("pages", Paint::Warning),
+    };
+    let mut facts = vec![format!("{} pages of {}", page_kind(pages.used), used(pages))];
+    if let Some(share) = pages.granted.as_number() {
+        facts.push(format!("{} % of what was asked for lies in huge ones", percent(share)));
+    }
+    if pages.time_ratio.as_number().is_some() {
+        let ratio = quoted(&pages.time_ratio, three_digits);
+        facts.push(format!("a load takes {ratio} of the time it takes with base pages"));
+    }
+    let text = format!("{}; used here: {}", pages.sentence, facts.join("; "));
+    labelled(label, paint, &clean(&text), page.style)
+}
+
+fn used(pages: &Pages) -> String {
+    let octets = match pages.used {
+        PageKind::Base => Some(pages.base_bytes),
+        PageKind::Huge => pages.huge_bytes,
+    };
+    octets.map_or("unknown size".to_owned(), |octets| binary(octets as f64))
+}
+
+const STATES: [(TlbState, &str); 3] =
+    [(TlbState::Hit, "at hand"), (TlbState::MissL1, "L1 dTLB miss"), (TlbState::Walk, "page walk")];
+
+/// What loads cost. In brief a line per tier; with `all`, a line per tier and state.
+pub(super) fn costs(page: &Page, all: bool) -> String {
+    let costs = &page.report.costs;
+    let grid = if all { each(costs) } else { matrix(costs) };
+    let table = grid.render(page.style);
+    if table.is_empty() {
+        return table;
+    }
+    page.title("what a load costs, by where data and translation are") + &table + &page.note(NOTE)
+}
+
+const NOTE: &str = "a load that others wait for: an upper bound where loads overlap; overlapped: as \
+                    many under way as the core takes, a lower bound";
+
+fn each(costs: &[Cost]) -> Grid {
+    let mut grid = Grid::new(&["data in", "translation", ">ns", ">cycles", ">overlapped\nns"]);
+    for cost in costs {
+        let state = STATES.iter().find(|(state, _)| *state == cost.tlb);
+        grid.row(vec![
+            cost.tier.clone(),
+            state.map_or(ABSENT, |(_, name)| name).to_owned(),
+            ranged(&cost.ns, three_digits),
+            number(&cost.cycles),
+            ranged(&cost.overlapped_ns, three_digits),
+        ]);
+    }
+    grid
+}
+
+fn matrix(costs: &[Cost]) -> Grid {
+    let states: Vec<_> =
+        STATES.iter().filter(|(state, _)| costs.iter().any(|cost| cost.tlb == *state)).collect();
+    let mut heads = vec!["data in".to_owned()];
+    for (_, name) in &states {
+        heads.extend([format!(">{name}\nns"), ">cycles".to_owned()]);
+    }
+    heads.push(">overlapped\nns".to_owned());
+    let mut grid = Grid::new(&heads.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut tiers: Vec<&str> = Vec::new();
+    for cost in costs {
+        if !tiers.contains(&cost.tier.as_str()) {
+            tiers.push(&cost.tier);
+        }
+    }
+    for tier in tiers {
+        let find = |state| costs.iter().find(|cost| cost.tier == tier && cost.tlb == state);
+        let cells = states.iter().flat_map(|(state, _)| match find(*state) {
+            Some(cost) => [number(&cost.ns), number(&cost.cycles)],
+            None => [String::new(), String::new()],
+        });
+        let overlapped = find(TlbState::Hit).map(|cost| number(&cost.overlapped_ns));
+        let row = std::iter::once(tier.to_owned()).chain(cells);
+        grid.row(row.chain([overlapped.unwrap_or_default()]).collect());
+    }
+    grid
+}

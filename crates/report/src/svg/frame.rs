@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! An area of points over two logarithmic axes, with a column for a legend beside it.
+
+use super::canvas::{Anchor, Canvas, LINE_HEIGHT, MARGIN, WIDTH};
+use linerate_record::units::three_digits;
+
+pub(super) const LEFT: f64 = MARGIN + 36.0;
+const LEGEND_WIDTH: f64 = 216.0;
+pub(super) const RIGHT: f64 = WIDTH - MARGIN - LEGEND_WIDTH - 16.0;
+pub(super) const LOWEST: f64 = 340.0;
+/// Between the frame and the first and last point, in octaves.
+const AIR: f64 = 0.3;
+
+/// The area of the points, and the octaves that it stands for. Equal distances are equal factors,
+/// in both directions.
+pub(super) struct Frame {
+    pub(super) top: f64,
+    pub(super) height: f64,
+    x_octaves: (f64, f64),
+    y_octaves: (f64, f64),
+}
+
+impl Frame {
+    /// For points of which both coordinates are positive.
+    pub(super) fn new<'a>(
+        points: impl Iterator<Item = &'a (f64, f64)> + Clone,
+        top: f64,
+        height: f64,
+    ) -> Self {
+        let (left, right) = extent(points.clone().map(|point| point.0.log2()));
+        let (low, high) = extent(points.map(|point| point.1.log2()));
+        Self {
+            top,
+            height,
+            x_octaves: (left - AIR, right + AIR),
+            // Whole octaves, so that the frame ends at labels; at least one of them.
+            y_octaves: (low.floor(), high.ceil().max(low.floor() + 1.0)),
+        }
+    }
+
+    pub(super) fn bottom(&self) -> f64 {
+        self.top + self.height
+    }
+
+    /// Under the labels of the x axis.
+    pub(super) fn end(&self) -> f64 {
+        self.bottom() + 3.0 * LINE_HEIGHT + 4.0
+    }
+
+    pub(super) fn x(&self, value: f64) -> f64 {
+        LEFT + share(value, self.x_octaves) * (RIGHT - LEFT)
+    }
+
+    pub(super) fn y(&self, value: f64) -> f64 {
+        self.bottom() - share(value, self.y_octaves) * self.height
+    }
+
+    pub(super) fn place(&self, point: &(f64, f64)) -> (f64, f64) {
+        (self.x(point.0), self.y(point.1))
+    }
+
+    /// Labels on the left at powers of two, with lines across.
+    pub(super) fn y_axis(&self, canvas: &mut Canvas) {
+        canvas.rectangle("plot", (LEFT, self.top), (RIGHT - LEFT, self.height));
+        for value in powers(self.y_octaves) {
+            let y = self.y(value);
+            canvas.line("grid", (LEFT, y), (RIGHT, y));
+            canvas.text((LEFT - 8.0, y + 4.0), "tick", Anchor::End, &three_digits(value));
+        }
+    }
+
+    /// Ticks below at powers of two, with the label that `label` has for each.
+    pub(super) fn x_axis(&self, canvas: &mut Canvas, label: impl Fn(f64) -> Option<String>) {
+        let bottom = self.bottom();
+        canvas.line("axis", (LEFT, bottom), (RIGHT, bottom));
+        for value in powers(self.x_octaves) {
+            let x = self.x(value);
+            canvas.line("axis", (x, bottom), (x, bottom + 4.0));
+            if let Some(label) = label(value) {
+                canvas.text((x, bottom + 18.0), "tick", Anchor::Middle, &label);
+            }
+        }
+    }
+
+    /// What the x axis is of.
+    pub(super) fn x_label(&self, canvas: &mut Canvas, label: &str) {
+        let middle = f64::midpoint(LEFT, RIGHT);
+        canvas.text((middle, self.bottom() + 38.0), "", Anchor::Middle, label);
+    }
+}
+
+/// The least and the greatest; 0 and 0 of nothing.
+fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let both = values.map(|value| (value, value));
+    both.reduce(|(low, high), (value, _)| (low.min(value), high.max(value))).unwrap_or_default()
+}
+
+/// How far along the octaves `value` lies, 0 to 1.
+fn share(value: f64, (low, high): (f64, f64)) -> f64 {
+    (value.log2() - low) / (high - low)
+}
+
+/// The powers of two within the octaves.
+fn powers((low, high): (f64, f64)) -> impl Iterator<Item = f64> {
+    (low.ceil() as i32..=high.floor() as i32).map(|octave| 2f64.powi(octave))
+}

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What people see of a `memory` record. Golden files: see `common`.
+
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../common/drawing.rs"]
+mod drawing;
+mod example;
+mod svg;
+mod text;

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The report for the terminal.
+
+use crate::common::{PLAIN, assert_golden};
+use crate::example::{bare, counted, local_ns, odd, provenance, report};
+use linerate_record::memory::{MemoryReport, Order};
+use linerate_report::{Detail, Glyphs, Style, memory};
+
+const NARROW: Style = Style { color: false, width: 80 };
+
+fn brief(report: &MemoryReport, style: &Style) -> String {
+    memory(report, &provenance(), Detail::Brief, Glyphs::Unicode, style)
+}
+
+fn full(report: &MemoryReport, style: &Style) -> String {
+    memory(report, &provenance(), Detail::Full, Glyphs::Unicode, style)
+}
+
+#[test]
+fn the_report_in_brief() {
+    assert_golden("memory.txt", &NARROW, &brief(&report(), &NARROW));
+}
+
+#[test]
+fn everything() {
+    assert_golden("memory-all.txt", &PLAIN, &full(&report(), &PLAIN));
+}
+
+#[test]
+fn everything_fits_80_columns() {
+    for line in full(&counted(), &NARROW).lines().chain(brief(&counted(), &NARROW).lines()) {
+        assert!(line.chars().count() <= 80, "too wide: {line:?}");
+    }
+}
+
+#[test]
+fn what_was_not_measured_is_absent_with_its_reason() {
+    assert_golden("memory-bare.txt", &NARROW, &full(&bare(), &NARROW));
+}
+
+#[test]
+fn a_terminal_without_unicode() {
+    let text = memory(&report(), &provenance(), Detail::Brief, Glyphs::Ascii, &NARROW);
+    assert_golden("memory-ascii.txt", &NARROW, &text);
+    assert!(text.is_ascii());
+}
+
+#[test]
+fn colour_changes_nothing_else() {
+    let colored = brief(&report(), &Style { color: true, ..NARROW });
+    assert!(colored.contains("\x1b[33mcannot tell\x1b[0m"), "{colored}");
+    let plain = ["1", "32", "33", "0"]
+        .iter()
+        .fold(colored, |text, code| text.replace(&format!("\x1b[{code}m"), ""));
+    assert_eq!(plain, brief(&report(), &NARROW));
+}
+
+#[test]
+fn counts_that_cannot_be_true_are_told() {
+    let doubt = "loads at 4 MiB cannot be true: 0.184 per load";
+    let (brief, full) = (brief(&counted(), &PLAIN), full(&counted(), &PLAIN));
+    assert!(brief.contains(doubt), "{brief}");
+    assert!(full.contains(doubt), "{full}");
+    let rows = full.lines().skip_while(|line| !line.starts_with("events per load"));
+    let rows: Vec<Vec<&str>> =
+        rows.skip(1).take(5).map(|l| l.split_whitespace().collect()).collect();
+    let expected = [
+        ["16", "KiB", "1,048,576", "1.06", "1", "0", "-"],
+        ["4", "MiB", "1,048,576", "1.06", "0.184!", "0.998", "-"],
+    ];
+    assert_eq!(rows[2..4], expected, "{full}");
+    assert_eq!(rows[4].join(" "), "- dtlb_misses: the processor has no such event");
+}
+
+#[test]
+fn bins_that_do_not_add_up_are_told() {
+    let mut short = report();
+    short.histograms[1].samples += 15;
+    let text = full(&short, &PLAIN);
+    assert!(text.contains("the bins hold 1000 of 1015 loads"), "{text}");
+    assert!(!full(&report(), &PLAIN).contains("the bins hold"));
+}
+
+/// The lines of the plot between the axes, without the labels.
+fn area(text: &str) -> Vec<Vec<char>> {
+    let lines = text.lines().filter_map(|line| line.split_once('|'));
+    lines.filter(|(label, _)| label.len() == 4).map(|(_, cells)| cells.chars().collect()).collect()
+}
+
+#[test]
+fn the_plot_shows_what_was_measured() {
+    let mut alone = report();
+    alone.curves.retain(|curve| curve.order == Order::PageLocal);
+    let text = memory(&alone, &provenance(), Detail::Brief, Glyphs::Ascii, &NARROW);
+    let area = area(&text);
+    assert_eq!(area.len(), 16, "{text}");
+    // 4 KiB to 256 MiB over the columns, 1 to 128 ns over the lines.
+    let columns = 80 - "128 |".len() - " * page-local".len();
+    let row_of = |ns: f64| 16.0 - ns.log2() / 7.0 * 16.0;
+    for column in 0..columns {
+        let bytes = |share: f64| 4096.0 * 2f64.powf(share / columns as f64 * 16.0);
+        let (near, far) = (bytes(column as f64 - 1.0), bytes(column as f64 + 2.0));
+        let marked = (0..16).filter(|row| area[*row].get(column) == Some(&'*'));
+        let rows: Vec<usize> = marked.collect();
+        assert!(!rows.is_empty(), "nothing in column {column}: {text}");
+        for row in rows {
+            let (row, low, high) = (row as f64, row_of(local_ns(far)), row_of(local_ns(near)));
+            assert!(row >= low - 2.0 && row <= high + 1.0, "column {column} row {row}: {text}");
+        }
+    }
+    // The ends of the tiers: 32 KiB, 1.02 MiB and 7.3 MiB.
+    for octets in [32.0 * 1024.0, 1.02 * 1_048_576.0, 7.3 * 1_048_576.0_f64] {
+        let column = ((octets / 4096.0).log2() / 16.0 * columns as f64) as usize;
+        assert!(area.iter().any(|row| row.get(column) == Some(&':')), "{octets}: {text}");
+    }
+}
+
+#[test]
+fn odd_records_are_rendered_too() {
+    for report in odd() {
+        for width in [40, 60, 80, 120] {
+            for glyphs in [Glyphs::Unicode, Glyphs::Ascii] {
+                let style = Style { color: false, width };
+                let text = memory(&report, &provenance(), Detail::Full, glyphs, &style);
+                assert!(text.contains("measured"), "{text}");
+                assert!(!text.contains('\x1b') && !text.contains("NaN"), "{text}");
+            }
+        }
+    }
+}
