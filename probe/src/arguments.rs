@@ -4,20 +4,29 @@
 use lexopt::prelude::*;
 use linerate_counters::stat::{Per, Request, What};
 use linerate_record::Tier;
-use linerate_record::units::parse_duration;
+use linerate_record::memory::{Effort, PageKind};
+use linerate_record::units::{parse_duration, parse_memory_size};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// What `--help` prints.
 pub(crate) const USAGE: &str = "\
-Counters on machines where linerate itself cannot be built.
+Counters, and the memory, of machines where linerate itself cannot be built.
 
 usage: linerate-probe doctor [--json] [-o FILE]
+       linerate-probe memory [OPTIONS]
        linerate-probe stat [OPTIONS] CMD [ARG]...
        linerate-probe stat [OPTIONS] --pid PID | --cpu LIST
 
 doctor  what this machine can count, and the command that unlocks the rest
+memory  tiers of the memory, what a load from each costs, and what translation adds:
+      --quick            in about 2 s instead of 10
+      --full             in about 60 s
+      --max SIZE         take no more memory than this, e.g. 64M
+      --cpu N            measure on this processor
+      --pages PAGES      base or huge (default: huge where there are any)
+      --seed N           draw the orders of loads and sizes by this number
 stat    counters of a command, a process or processors:
   -e, --events EVENTS    instructions,l1d_misses,r08,cpu/event=0x08/,net:netif_rx; :u for user mode
   -m, --metrics SETS     metrics with their events: pipeline,cache,tlb,branch,...
@@ -30,6 +39,7 @@ stat    counters of a command, a process or processors:
       --slice TIME       how long events keep the counters before others take their turn
       --seed N           draw the order of turns by this number
       --strict           fail when an event cannot be counted
+all:
       --json             print the record, which holds everything
   -o, --output FILE      to this file instead of stdout
 
@@ -45,6 +55,7 @@ pub(crate) enum Task {
     /// Print name and version.
     Version,
     Doctor(Destination),
+    Memory(linerate_memory::Request, Destination),
     Stat(Box<Request>, Destination),
 }
 
@@ -79,6 +90,7 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Task, F
     };
     match task.to_str() {
         Some("doctor") => doctor(&mut parser).map_err(|error| fault(error, 2)),
+        Some("memory") => memory(&mut parser).map_err(|error| fault(error, 2)),
         Some("stat") => stat(&mut parser).map_err(|error| fault(error, 125)),
         _ => Err(Fault { reason: format!("no command {task:?}"), status: 2 }),
     }
@@ -95,6 +107,42 @@ fn doctor(parser: &mut lexopt::Parser) -> Result<Task, lexopt::Error> {
         }
     }
     Ok(Task::Doctor(destination))
+}
+
+fn memory(parser: &mut lexopt::Parser) -> Result<Task, lexopt::Error> {
+    let mut destination = Destination::default();
+    let mut request = linerate_memory::Request {
+        effort: Effort::Default,
+        cpu: None,
+        max_bytes: None,
+        pages: None,
+        seed: 1,
+    };
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Short('h') | Long("help") => return Ok(Task::Help),
+            Long("json") => destination.json = true,
+            Short('o') | Long("output") => destination.file = Some(parser.value()?.into()),
+            Long("quick") => request.effort = Effort::Quick,
+            Long("full") => request.effort = Effort::Full,
+            Long("cpu") => request.cpu = Some(parser.value()?.parse()?),
+            Long("max") => {
+                request.max_bytes = Some(parser.value()?.parse_with(parse_memory_size)?.0);
+            }
+            Long("pages") => request.pages = Some(parser.value()?.parse_with(pages)?),
+            Long("seed") => request.seed = parser.value()?.parse()?,
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok(Task::Memory(request, destination))
+}
+
+fn pages(text: &str) -> Result<PageKind, String> {
+    match text {
+        "base" => Ok(PageKind::Base),
+        "huge" => Ok(PageKind::Huge),
+        _ => Err("choose from base, huge".to_owned()),
+    }
 }
 
 fn stat(parser: &mut lexopt::Parser) -> Result<Task, lexopt::Error> {
@@ -256,8 +304,36 @@ mod tests {
     }
 
     #[test]
+    fn options_of_memory_reach_the_request() {
+        let line = "memory --quick --max 64M --cpu 3 --pages base --seed 7 --json -o f";
+        let Ok(Task::Memory(request, destination)) = parsed(line) else { panic!("{line}") };
+        let wanted = linerate_memory::Request {
+            effort: Effort::Quick,
+            cpu: Some(3),
+            max_bytes: Some(64 << 20),
+            pages: Some(PageKind::Base),
+            seed: 7,
+        };
+        assert_eq!((request, destination.json), (wanted, true));
+        assert_eq!(destination.file, Some(PathBuf::from("f")));
+        let Ok(Task::Memory(request, _)) = parsed("memory") else { panic!("memory") };
+        assert_eq!((request.effort, request.max_bytes), (Effort::Default, None));
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused_with_the_status_of_its_command() {
-        for line in ["", "cure", "--cure", "doctor --cure", "doctor ls"] {
+        for line in [
+            "",
+            "cure",
+            "--cure",
+            "doctor --cure",
+            "doctor ls",
+            "memory ls",
+            "memory --max -1",
+            "memory --max 1e9",
+            "memory --pages giant",
+            "memory --cpu x",
+        ] {
             assert_eq!(parsed(line).expect_err(line).status, 2, "{line}");
         }
         for line in [

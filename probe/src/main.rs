@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counters on machines where linerate itself cannot be built: `doctor` and `stat` in one small
-//! file.
+//! Counters and the memory of machines where linerate itself cannot be built: `doctor`, `memory` and
+//! `stat` in one small file.
 //!
 //! It measures with the same crates as `linerate`, and its records (`--json`) are read by it. Left
 //! out: every other command, tables, colour, progress.
@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
 
 const PROGRAM: &str = concat!("linerate-probe ", env!("CARGO_PKG_VERSION"));
 
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         Ok(Task::Help) => print(USAGE).map(|()| 0),
         Ok(Task::Version) => print(&format!("{PROGRAM}\n")).map(|()| 0),
         Ok(Task::Doctor(destination)) => doctor(&destination),
+        Ok(Task::Memory(request, destination)) => memory(&request, &destination),
         Ok(Task::Stat(request, destination)) => stat(&request, &destination),
         Err(Fault { reason, status }) => {
             Err(Fault { reason: format!("{reason}; see linerate-probe --help"), status })
@@ -88,6 +90,23 @@ fn doctor(destination: &Destination) -> Result<u8, Fault> {
         false => Ok(text::doctor(&report)),
     };
     put(destination, text).map_err(|reason| Fault { reason, status: 2 })?;
+    Ok(0)
+}
+
+/// Measures the memory; the status to exit with. A signal ends it, with nothing printed.
+fn memory(request: &linerate_memory::Request, destination: &Destination) -> Result<u8, Fault> {
+    let fault = |reason: String| Fault { reason, status: 2 };
+    let watch = linerate_memory::Watch { stop: &AtomicBool::new(false), progress: &|_, _| {} };
+    let report = linerate_memory::measure(request, &watch);
+    let report = report.map_err(|error| fault(error.to_string()))?;
+    let text = match destination.json {
+        true => {
+            let figures = linerate_memory::summary::figures(&report);
+            record(Body::Memory(Box::new(report)), figures, Vec::new())
+        }
+        false => Ok(text::memory(&report)),
+    };
+    put(destination, text).map_err(fault)?;
     Ok(0)
 }
 

@@ -5,6 +5,7 @@
 use linerate_record::Tier;
 use linerate_record::doctor::{DoctorReport, Observation, TierState};
 use linerate_record::figure::{Figure, Scalar};
+use linerate_record::memory::MemoryReport;
 use linerate_record::stat::{EventCount, MetricValue, StatReport};
 use std::fmt::Write;
 
@@ -85,6 +86,35 @@ pub(crate) fn doctor(report: &DoctorReport) -> String {
     {
         let value = value.as_deref().unwrap_or("-");
         let _ = writeln!(text, "{name}: {value}: {}", advised(sentence, fix.as_deref()));
+    }
+    text
+}
+
+/// Lines of each tier, of each level of the translation buffer, of the pages and the noise; then a
+/// line for what could not be told.
+pub(crate) fn memory(report: &MemoryReport) -> String {
+    let mut text = String::new();
+    for tier in &report.tiers {
+        for (what, figure) in [
+            ("size", &tier.size_bytes),
+            ("latency", &tier.latency_ns),
+            ("latency", &tier.latency_cycles),
+        ] {
+            line(&mut text, &format!("{} {what}", tier.name), figure, "", None);
+        }
+    }
+    for level in &report.tlb {
+        for (what, figure) in
+            [("entries", &level.entries), ("half", &level.half), ("miss", &level.cost_ns)]
+        {
+            line(&mut text, &format!("{} {what}", level.name), figure, "", None);
+        }
+    }
+    line(&mut text, "core clock", &report.timer.core_ghz, "", None);
+    line(&mut text, "time lost to others", &report.noise.lost, "", None);
+    let _ = writeln!(text, "pages: {}", report.pages.sentence);
+    for part in &report.unresolved {
+        let _ = writeln!(text, "not told: {}", part.sentence);
     }
     text
 }

@@ -12,7 +12,7 @@
 
 use linerate_machine::topology::{Cache, CacheKind, Topology};
 use linerate_record::memory::{MemoryTier, OsVerdict, OsView, Unresolved};
-use linerate_record::units::three_digits;
+use linerate_record::units::memory_size;
 use linerate_record::{Figure, Tier};
 
 /// Sizes that differ by no more than this share, beyond the interval, agree: what is found of a
@@ -161,7 +161,7 @@ fn judged(level: &Level, below: u64, tier: &MemoryTier) -> OsView {
     let low = figure.low.unwrap_or(found) * (1.0 - TOLERANCE);
     let high = figure.high.unwrap_or(found) * (1.0 + TOLERANCE);
     let holds = |bytes: u64| low <= bytes as f64 && bytes as f64 <= high;
-    let (is, of) = (size(found), size(bytes as f64));
+    let (is, of) = (memory_size(found), memory_size(bytes as f64));
     let (verdict, sentence) = if holds(bytes) {
         (OsVerdict::Agrees, format!("{is} are to be had of the {of} stated"))
     } else if below > 0 && holds(bytes + below) {
@@ -207,7 +207,7 @@ fn unseen(level: &Level, found: &Found<'_>) -> OsView {
     let (verdict, sentence) = if found.tiers.is_empty() {
         (OsVerdict::CannotTell, "no tier was found".to_owned())
     } else if too_large {
-        let longest = size(found.max_bytes as f64);
+        let longest = memory_size(found.max_bytes as f64);
         let sentence = format!("the longest chain had {longest}, too little to see its end");
         (OsVerdict::CannotTell, sentence)
     } else if let Some(part) = bytes.and_then(within) {
@@ -232,16 +232,6 @@ fn view(
     sentence: String,
 ) -> OsView {
     OsView { name: name.to_owned(), stated_bytes, found_bytes, verdict, sentence }
-}
-
-/// `48 KiB`, `1.25 MiB`.
-fn size(bytes: f64) -> String {
-    let (unit, octets) = match bytes {
-        b if b >= 1_073_741_824.0 => ("GiB", 1_073_741_824.0),
-        b if b >= 1_048_576.0 => ("MiB", 1_048_576.0),
-        _ => ("KiB", 1024.0),
-    };
-    format!("{} {unit}", three_digits(bytes / octets))
 }
 
 #[cfg(test)]

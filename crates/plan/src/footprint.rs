@@ -17,7 +17,7 @@
 
 use crate::costs::{Costs, StageCost};
 use linerate_record::memory::{MemoryReport, MemoryTier};
-use linerate_record::units::three_digits;
+use linerate_record::units::{memory_size, three_digits};
 
 /// What the packets of a path take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,10 +89,10 @@ fn sentence(
     format!(
         "frames ({}) and buffers (up to {}){of_each} exceed {} ({}, measured {age} ago): a load \
          that misses it waits at most {} ns{cycles} for {}, less where loads overlap",
-        octets((parts.frames / each) as f64),
-        octets((parts.buffers / each) as f64),
+        memory_size((parts.frames / each) as f64),
+        memory_size((parts.buffers / each) as f64),
         before.name,
-        octets(size),
+        memory_size(size),
         three_digits(ns),
         tier.name,
     )
@@ -118,14 +118,6 @@ fn wait(cost: &StageCost, ticks: f64, home: &Home, ticks_per_second: f64) -> Str
         three_digits(ns / home.ns),
         home.tier,
     )
-}
-
-/// `396 KiB`, `2.36 MiB`.
-fn octets(bytes: f64) -> String {
-    match bytes {
-        b if b >= 1_048_576.0 => format!("{} MiB", three_digits(b / 1_048_576.0)),
-        b => format!("{} KiB", three_digits(b / 1024.0)),
-    }
 }
 
 #[cfg(test)]

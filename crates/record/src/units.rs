@@ -178,7 +178,11 @@ impl fmt::Display for UnitError {
                 write!(f, "`{text}` has the unknown unit `{unit}`; the units are {units}")
             }
             Self::OutOfRange { text } => {
-                write!(f, "`{text}` is out of range; a rate is above 0 and a quantity is finite")
+                write!(
+                    f,
+                    "`{text}` is out of range; a rate is above 0, a size is below 2^64, and a \
+                     quantity is finite"
+                )
             }
         }
     }
@@ -287,10 +291,76 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
         .map_err(|_| UnitError::OutOfRange { text: text.to_owned() })
 }
 
+/// Reads a size of memory such as `65536`, `64K`, `256MiB` or `2G`, units of which are powers of
+/// 1024. 0 is a size.
+///
+/// # Errors
+/// See [`UnitError`].
+pub fn parse_memory_size(text: &str) -> Result<Octets, UnitError> {
+    let owned = || text.to_owned();
+    let trimmed = text.trim();
+    let end = trimmed.find(|c: char| !c.is_ascii_digit()).unwrap_or(trimmed.len());
+    let (number, unit) = (&trimmed[..end], trimmed[end..].trim_start());
+    if number.is_empty() {
+        return Err(UnitError::NoNumber { text: owned(), example: "256M" });
+    }
+    let shift = match unit {
+        "" | "B" => 0,
+        "K" | "k" | "KiB" => 10,
+        "M" | "m" | "MiB" => 20,
+        "G" | "g" | "GiB" => 30,
+        "T" | "t" | "TiB" => 40,
+        _ => {
+            let units = "K, M, G, T (powers of 1024; also KiB and so on)";
+            return Err(UnitError::UnknownUnit { text: owned(), unit: unit.to_owned(), units });
+        }
+    };
+    let octets = number.parse::<u64>().ok().and_then(|count| count.checked_mul(1 << shift));
+    octets.map(Octets).ok_or_else(|| UnitError::OutOfRange { text: owned() })
+}
+
+/// A size of memory as people write it: `48 KiB`, `1.25 MiB`.
+pub fn memory_size(octets: f64) -> String {
+    const KIB: f64 = 1024.0;
+    scaled(octets, &[(1.0, "B"), (KIB, "KiB"), (KIB * KIB, "MiB"), (KIB * KIB * KIB, "GiB")])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn sizes_of_memory_are_octets_or_powers_of_1024() {
+        for (text, octets) in [
+            ("0", 0),
+            ("65536", 65_536),
+            ("64K", 65_536),
+            (" 64 KiB ", 65_536),
+            ("3m", 3 << 20),
+            ("2G", 2 << 30),
+            ("1T", 1 << 40),
+            ("9223372036854775808", 1 << 63),
+            ("18446744073709551615", u64::MAX),
+        ] {
+            assert_eq!(parse_memory_size(text), Ok(Octets(octets)), "{text}");
+        }
+        for bad in
+            ["", "K", "-1", "+1", "1.5G", "64MB", "1e9", "\u{e9}", "K1", "18446744073709551616"]
+        {
+            assert!(parse_memory_size(bad).is_err(), "{bad}");
+        }
+        let error = parse_memory_size("16777216T").unwrap_err().to_string();
+        assert!(error.contains("`16777216T` is out of range"), "{error}");
+        for (octets, text) in [
+            (0.0, "0 B"),
+            (48.0 * 1024.0, "48 KiB"),
+            (1.25 * 1024.0 * 1024.0, "1.25 MiB"),
+            (33.4e9, "31.1 GiB"),
+        ] {
+            assert_eq!(memory_size(octets), text);
+        }
+    }
 
     #[test]
     fn prints_three_digits_in_a_fitting_unit() {
