@@ -39,3 +39,11 @@ fn finite<S: serde::Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::
         Err(serde::ser::Error::custom(format_args!("{value} is not a finite number")))
     }
 }
+
+/// The same of many.
+fn finite_all<S: serde::Serializer>(values: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
+    match values.iter().find(|value| !value.is_finite()) {
+        Some(value) => finite(value, serializer),
+        None => serializer.collect_seq(values),
+    }
+}

@@ -205,8 +205,10 @@ pub struct CurvePoint {
     pub seconds: f64,
     /// The fastest window of each pass, in ns per load. Passes visit the sizes in another order,
     /// and other pages.
+    #[serde(serialize_with = "crate::finite_all")]
     pub passes_ns: Vec<f64>,
     /// Core clock in GHz beside each of them; empty where it is unknown.
+    #[serde(serialize_with = "crate::finite_all")]
     pub passes_ghz: Vec<f64>,
     /// ns per load: the minimum over passes.
     pub latency_ns: Figure,

@@ -4,6 +4,7 @@
 mod counting;
 mod envelope;
 mod example;
+mod memory;
 #[cfg(feature = "schema")]
 mod schema;
 #[cfg(feature = "schema")]

@@ -23,7 +23,7 @@ fn verdict(value: &Value) -> Verdict {
     Validator::new().verdict(value)
 }
 
-fn example_values() -> [Value; 6] {
+fn example_values() -> [Value; 7] {
     example::all().map(|record| serde_json::from_str(&record.to_json_pretty().unwrap()).unwrap())
 }
 
@@ -36,7 +36,7 @@ fn records_obey_the_schema() {
 
 #[test]
 fn the_schema_refuses_what_reading_refuses() {
-    let [run, _, _, stat, doctor, _] = example_values();
+    let [run, _, _, stat, doctor, _, memory] = example_values();
     let changes: [fn(&mut Value); 6] = [
         |v| v["schema"] = json!("other"),
         |v| v["version"] = json!("2.0"),
@@ -67,6 +67,16 @@ fn the_schema_refuses_what_reading_refuses() {
     ];
     for change in changes {
         assert_refused(&doctor, change);
+    }
+    let changes: [fn(&mut Value); 5] = [
+        |v| v["tlb"][0]["pages"] = json!("giant"),
+        |v| v["curves"][0]["points"][0]["passes_ns"] = json!([null]),
+        |v| v["histograms"][0]["bins"][0]["count"] = json!(-1),
+        |v| v["noise"]["lost"] = json!(0.045),
+        |v| drop(v.as_object_mut().unwrap().remove("os_view")),
+    ];
+    for change in changes {
+        assert_refused(&memory, change);
     }
 }
 
