@@ -123,3 +123,78 @@ fn addresses(line: &str) -> Option<(u64, u64)> {
     let number = |text| u64::from_str_radix(text, 16).ok();
     Some((number(from)?, number(to)?))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static RUN: AtomicBool = AtomicBool::new(false);
+
+    #[test]
+    fn an_arena_is_aligned_touched_and_of_its_size() {
+        for kind in [PageKind::Base, PageKind::Huge] {
+            for bytes in [1, 5000, 3 << 20] {
+                let mut arena = Arena::new(bytes, kind, &RUN).unwrap();
+                assert_eq!(arena.bytes(), bytes.next_multiple_of(page_octets()));
+                assert_eq!(arena.start() as usize % ALIGNMENT, 0);
+                assert!(arena.words().iter().all(|word| *word == 0));
+                assert_eq!(arena.words().len(), arena.bytes() / 8);
+                arena.words().fill(1);
+            }
+        }
+    }
+
+    /// All of it has memory behind it: the kernel counts what is resident.
+    #[test]
+    fn all_of_an_arena_is_there_before_it_is_used() {
+        let arena = Arena::new(8 << 20, PageKind::Base, &RUN).unwrap();
+        let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let range = arena.start() as u64..arena.start() as u64 + arena.bytes() as u64;
+        let (mut is_within, mut resident) = (false, 0);
+        for line in smaps.lines() {
+            if let Some((from, to)) = addresses(line) {
+                is_within = from >= range.start && to <= range.end;
+            } else if let (true, Some(size)) = (is_within, line.strip_prefix("Rss:")) {
+                resident += size.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024;
+            }
+        }
+        assert_eq!(resident, arena.bytes() as u64);
+        // A kernel without huge pages has nothing to tell of.
+        assert!(arena.granted().is_none_or(|share| share == 0.0), "{arena:?}");
+    }
+
+    #[test]
+    fn a_stop_is_heeded() {
+        let stop = AtomicBool::new(true);
+        let stopped = Arena::new(8 << 20, PageKind::Base, &stop).unwrap_err();
+        assert_eq!(stopped, MemoryError::Stopped);
+    }
+
+    #[test]
+    fn more_than_there_is_is_refused() {
+        for bytes in [usize::MAX, usize::MAX / 2] {
+            let error = Arena::new(bytes, PageKind::Huge, &RUN).unwrap_err();
+            assert!(matches!(error, MemoryError::System(_)), "{error:?}");
+        }
+    }
+
+    /// Two mappings of the range, one before and one behind it, and one of a file.
+    #[test]
+    fn huge_pages_as_recorded() {
+        let smaps = "\
+7f0000000000-7f0000200000 rw-p 00000000 00:00 0 \nSize:               2048 kB\nAnonHugePages:      2048 kB
+VmFlags: rd wr mr mw me ac hg
+7f0000200000-7f0000800000 rw-p 00000000 00:00 0 \nRss: 4096 kB\nAnonHugePages:      4096 kB
+7f0000800000-7f0000a00000 rw-p 00000000 00:00 0 \nAnonHugePages:      2048 kB
+7f0000a00000-7f0000e00000 r--p 00000000 fe:01 77 /lib/x-y\nAnonHugePages:         0 kB
+";
+        let at = |mib: u64| 0x7f00_0000_0000 + (mib << 20);
+        assert_eq!(huge_octets(smaps, at(2), at(10)), Some(6 << 20));
+        assert_eq!(huge_octets(smaps, at(10), at(14)), Some(0));
+        assert_eq!(huge_octets(smaps, at(3), at(10)), Some(2 << 20));
+        assert_eq!(huge_octets(smaps, at(14), at(20)), None);
+        assert_eq!(huge_octets("", 0, u64::MAX), None);
+        let damaged = "0-10 rw-p\nAnonHugePages: many kB\n";
+        assert_eq!(huge_octets(damaged, 0, u64::MAX), None);
+    }
+}

@@ -71,8 +71,14 @@ pub struct Chain<'a> {
     layout: Layout,
     /// Items that fit.
     capacity: usize,
-    /// Items of a box.
-    box_items: usize,
+    /// Items of a box, as a power of two.
+    box_shift: u32,
+    /// The stride, as a power of two.
+    stride_shift: u32,
+    /// Lines of a stride, less 1.
+    skew_mask: usize,
+    /// Item 0, in strides from the start of the arena.
+    first: usize,
     seed: u64,
     /// Items in the chain.
     len: usize,
@@ -97,12 +103,22 @@ impl<'a> Chain<'a> {
         assert!(capacity > 0 && start < capacity * stride, "{layout:?} in {arena:?}");
         let box_items = match order {
             Order::PageLocal => (BOX_PAGES * page_octets() / stride).max(1),
-            Order::Random | Order::Sequential => capacity,
+            Order::Random | Order::Sequential => capacity.next_power_of_two(),
         };
-        let start = arena.start();
-        let (after, exits, arena) = (Vec::new(), Vec::new(), PhantomData);
-        let mut chain =
-            Self { start, layout, capacity, box_items, seed, len: 0, after, exits, arena };
+        let mut chain = Self {
+            start: arena.start(),
+            layout,
+            capacity,
+            box_shift: box_items.ilog2(),
+            stride_shift: stride.ilog2(),
+            skew_mask: stride / line - 1,
+            first: start / stride,
+            seed,
+            len: 0,
+            after: Vec::new(),
+            exits: Vec::new(),
+            arena: PhantomData,
+        };
         chain.resize(1);
         chain
     }
@@ -182,7 +198,7 @@ impl<'a> Chain<'a> {
         let mut at = 0;
         for step in 0..boxes {
             while places.len() < n && places.len() * boxes / n.max(1) == step {
-                places.push(Cursor { item: at * self.box_items });
+                places.push(Cursor { item: at << self.box_shift });
             }
             at = self.after[at] as usize;
         }
@@ -212,19 +228,30 @@ impl<'a> Chain<'a> {
     }
 
     fn slot(&self, item: usize) -> *mut *const u8 {
-        let Layout { stride, line, start, .. } = self.layout;
-        let stretch = item + start / stride;
+        let stretch = item + self.first;
         let stretch = if stretch < self.capacity { stretch } else { stretch - self.capacity };
-        let skew = item & (stride / line - 1);
-        self.start.wrapping_add(stretch * stride + skew * line).cast()
+        let skew = (item & self.skew_mask) * self.layout.line;
+        self.start.wrapping_add((stretch << self.stride_shift) + skew).cast()
     }
 
     /// The item that lies at `address`.
     fn item_at(&self, address: *const *const u8) -> usize {
-        let Layout { stride, start, .. } = self.layout;
-        let stretch = (address as usize - self.start as usize) / stride;
-        let first = start / stride;
-        if stretch < first { stretch + self.capacity - first } else { stretch - first }
+        let stretch = (address as usize - self.start as usize) >> self.stride_shift;
+        if stretch < self.first {
+            stretch + self.capacity - self.first
+        } else {
+            stretch - self.first
+        }
+    }
+
+    /// The box that item `item` is in.
+    fn box_of(&self, item: usize) -> usize {
+        item >> self.box_shift
+    }
+
+    /// How many items of its box come before item `item`.
+    fn within_box(&self, item: usize) -> usize {
+        item & ((1 << self.box_shift) - 1)
     }
 
     /// Puts item `len` behind [`before`](Self::before) it.
@@ -246,7 +273,7 @@ impl<'a> Chain<'a> {
             slot.write(place.read());
             place.write(slot.cast());
         }
-        let (box_of, box_before) = (item / self.box_items, before / self.box_items);
+        let (box_of, box_before) = (self.box_of(item), self.box_of(before));
         if box_of == self.after.len() {
             self.after.push(self.after[box_before]);
             self.after[box_before] = box_of as u32;
@@ -260,12 +287,12 @@ impl<'a> Chain<'a> {
     fn remove(&mut self) {
         self.len -= 1;
         let item = self.len;
-        let (box_of, is_first) = (item / self.box_items, item % self.box_items == 0);
+        let (box_of, is_first) = (self.box_of(item), self.within_box(item) == 0);
         if is_first {
             self.exits.pop();
         }
         let before = self.before(item);
-        let box_before = before / self.box_items;
+        let box_before = self.box_of(before);
         // SAFETY: `slot` gives places within the arena, which is borrowed alone; both were written
         // when their items were added.
         unsafe { self.slot(before).write(self.slot(item).read()) };
@@ -279,7 +306,7 @@ impl<'a> Chain<'a> {
 
     /// The item behind which item `item`, not 0, is put when all before it are there.
     fn before(&self, item: usize) -> usize {
-        let (box_of, within) = (item / self.box_items, item % self.box_items);
+        let (box_of, within) = (self.box_of(item), self.within_box(item));
         let chosen = |n: usize| below(mix(self.seed ^ item as u64), n);
         match (self.layout.order, within) {
             (Order::Sequential, _) => item - 1,

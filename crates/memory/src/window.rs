@@ -10,12 +10,15 @@ use linerate_linux::{involuntary_switches, thread_cpu_time_ns};
 use linerate_machine::ticks::{ticks, ticks_per_second};
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Measures in windows, and counts them. One thread's.
 pub struct Windows<'a> {
     /// Who watches.
     pub watch: &'a Watch<'a>,
+    started: Instant,
+    /// The time that all of it is to take.
+    total: Duration,
     ns_per_tick: f64,
     kept: Cell<u64>,
     dropped: Cell<u64>,
@@ -26,7 +29,7 @@ pub struct Windows<'a> {
 pub struct Plan {
     /// Length of a window in ns: 0.1 to 2 ms.
     pub window_ns: f64,
-    /// Windows that are to be kept.
+    /// Windows in a row that are to be no faster than the fastest.
     pub wanted: u32,
     /// When to stop, whether there are as many or not.
     pub deadline: Instant,
@@ -57,10 +60,22 @@ pub struct Window {
 }
 
 impl<'a> Windows<'a> {
-    /// Takes 20 ms the first time in a process, to learn how long a tick is.
-    pub fn new(watch: &'a Watch<'a>) -> Self {
-        let ns_per_tick = 1e9 / ticks_per_second();
-        Self { watch, ns_per_tick, kept: Cell::new(0), dropped: Cell::new(0) }
+    /// For a measurement that begins now and is to take `total`. Takes 20 ms the first time in a
+    /// process, to learn how long a tick is.
+    pub fn new(watch: &'a Watch<'a>, total: Duration) -> Self {
+        let (started, ns_per_tick) = (Instant::now(), 1e9 / ticks_per_second());
+        Self { watch, started, total, ns_per_tick, kept: Cell::new(0), dropped: Cell::new(0) }
+    }
+
+    /// When it began.
+    pub fn started(&self) -> Instant {
+        self.started
+    }
+
+    /// Tells whoever watches what is measured now. The share that is done is that of the time.
+    pub fn progress(&self, what: &str) {
+        let share = self.started.elapsed().as_secs_f64() / self.total.as_secs_f64();
+        (self.watch.progress)(what, share.min(1.0));
     }
 
     /// Whether someone asked to stop.
@@ -86,11 +101,131 @@ impl<'a> Windows<'a> {
         Window { ns, kept }
     }
 
-    /// The fastest of `plan.wanted` windows. `work` does about as many pieces of work as it is told
-    /// to, and says how many it did; what it does before the first window warms up. `None` when no
-    /// window was kept until the deadline, or someone asked to stop.
-    pub fn best_of(&self, plan: &Plan, mut work: impl FnMut(u64) -> u64) -> Option<Best> {
-        let _ = (plan, &mut work);
-        None
+    /// The fastest window, once `plan.wanted` others in a row were no faster by more than 1 %: until
+    /// then caches may still be filling, after the thread was put aside. `work` does about as many
+    /// pieces of work as it is told to, and says how many it did. `None` when no window was kept
+    /// until the deadline, or someone asked to stop.
+    ///
+    /// How many pieces fill a window is learnt from a first short one, which does not count, and
+    /// from the fastest one after that.
+    pub fn best_of(&self, plan: &Plan, work: impl FnMut(u64) -> u64) -> Option<Best> {
+        self.best_beside(plan, work, || {})
+    }
+
+    /// As [`best_of`](Self::best_of), with a call of `beside` after each window: for what is to be
+    /// known of the same time.
+    pub fn best_beside(
+        &self,
+        plan: &Plan,
+        mut work: impl FnMut(u64) -> u64,
+        mut beside: impl FnMut(),
+    ) -> Option<Best> {
+        let mut best = Best { ns: f64::INFINITY, work: 0, total_ns: 0.0, windows: 0, dropped: 0 };
+        let (mut pace, mut in_vain) = (self.pace(&mut work), 0);
+        let most = MOST_WINDOWS * plan.wanted;
+        while in_vain < plan.wanted && best.windows + best.dropped < most {
+            if self.is_stopped() || Instant::now() >= plan.deadline {
+                break;
+            }
+            let pieces = (plan.window_ns / pace).ceil() as u64;
+            let mut done = 0;
+            let window = self.time(|| done = work(pieces));
+            beside();
+            let ns = window.ns / done.max(1) as f64;
+            pace = pace.min(ns).max(SHORTEST_PIECE_NS);
+            if window.kept {
+                in_vain = if ns < 0.99 * best.ns { 0 } else { in_vain + 1 };
+                best.ns = best.ns.min(ns);
+                best.work += done;
+                best.total_ns += window.ns;
+                best.windows += 1;
+            } else {
+                best.dropped += 1;
+            }
+        }
+        (best.windows > 0).then_some(best)
+    }
+
+    /// ns per piece of work, roughly: the faster of two short stretches.
+    fn pace(&self, work: &mut impl FnMut(u64) -> u64) -> f64 {
+        let mut stretch = || {
+            let start = ticks();
+            let done = work(PROBE).max(1);
+            (ticks() - start) as f64 * self.ns_per_tick / done as f64
+        };
+        stretch().min(stretch()).max(SHORTEST_PIECE_NS)
+    }
+}
+
+/// Times the wanted windows after which the fastest counts, however it came about.
+const MOST_WINDOWS: u32 = 8;
+
+/// Pieces of work in the stretch from which the length of the others is told.
+const PROBE: u64 = 128;
+
+/// No piece of work takes less than this; keeps a clock that stands still from making windows
+/// endless. A hundredth of the time in which a core copies an octet.
+const SHORTEST_PIECE_NS: f64 = 1e-4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicBool;
+    use std::time::Duration;
+
+    fn with_windows<T>(is_stopped: bool, look: impl FnOnce(&Windows<'_>) -> T) -> T {
+        let stop = AtomicBool::new(is_stopped);
+        let watch = Watch { stop: &stop, progress: &|_, _| {} };
+        look(&Windows::new(&watch, Duration::from_secs(1)))
+    }
+
+    /// Work whose length is known: a piece is 1 us of the thread's clock.
+    fn wait(pieces: u64) -> u64 {
+        let start = linerate_linux::monotonic_ns();
+        while linerate_linux::monotonic_ns() - start < 1000 * pieces {}
+        pieces
+    }
+
+    fn plan(wanted: u32, within: Duration) -> Plan {
+        Plan { window_ns: 200_000.0, wanted, deadline: Instant::now() + within }
+    }
+
+    #[test]
+    fn the_fastest_window_takes_as_long_as_its_work() {
+        with_windows(false, |windows| {
+            let best = windows.best_of(&plan(20, Duration::from_secs(20)), wait).unwrap();
+            assert!((999.0..1500.0).contains(&best.ns), "{best:?}");
+            assert!((21..=160).contains(&best.windows), "{best:?}");
+            assert!(best.total_ns >= best.work as f64 * 999.0, "{best:?}");
+            let windows_kept = u64::from(best.windows);
+            assert!((windows_kept * 100..=windows_kept * 201).contains(&best.work), "{best:?}");
+            assert_eq!(windows.counts(), (windows_kept, best.dropped.into()));
+        });
+    }
+
+    /// A sleeping thread has no processor, whatever the load of the machine.
+    #[test]
+    fn windows_without_the_processor_are_dropped() {
+        let sleep = |pieces: u64| {
+            std::thread::sleep(Duration::from_millis(2));
+            pieces
+        };
+        with_windows(false, |windows| {
+            let best = windows.best_of(&plan(3, Duration::from_millis(60)), sleep);
+            assert_eq!(best, None);
+            let (kept, dropped) = windows.counts();
+            assert!(kept == 0 && dropped > 1, "{kept} {dropped}");
+        });
+    }
+
+    #[test]
+    fn a_stop_and_a_deadline_are_heeded() {
+        with_windows(true, |windows| {
+            assert_eq!(windows.best_of(&plan(3, Duration::from_secs(9)), wait), None);
+        });
+        with_windows(false, |windows| {
+            assert_eq!(windows.best_of(&plan(3, Duration::ZERO), wait), None);
+            assert!(!windows.is_stopped());
+        });
     }
 }
