@@ -12,13 +12,15 @@ pub struct Point {
     pub bytes: u64,
     /// ns per load, one of each pass.
     pub passes: Vec<f64>,
+    /// The same as they would be without noise.
+    pub quiet: Vec<f64>,
 }
 
 /// ns of a load by class of [`Noise`]: what the caches and memory contribute.
 pub(crate) type Parts = [f64; Noise::CLASSES];
 
 /// Windows of which a pass takes the fastest.
-const WINDOWS: usize = 4;
+const WINDOWS: usize = 5;
 
 /// A curve whose noiseless times `chase` tells: given the machine and the places of its stretches
 /// in a pass, a function of the octets of a chain.
@@ -32,7 +34,7 @@ where
     Chase: Fn(&'a Pass) -> Time,
     Time: FnMut(u64) -> Parts,
 {
-    let point = |bytes: &u64| Point { bytes: *bytes, passes: Vec::new() };
+    let point = |bytes: &u64| Point { bytes: *bytes, passes: Vec::new(), quiet: Vec::new() };
     let mut points: Vec<Point> = bytes.iter().map(point).collect();
     for pass in places {
         let mut time = chase(pass);
@@ -41,6 +43,7 @@ where
             let quiet = parts.iter().sum::<f64>() + pass.machine.translation_ns(point.bytes);
             let ratio = noise.fastest(mix(pass.seed, point.bytes), WINDOWS, parts);
             point.passes.push(quiet * ratio);
+            point.quiet.push(quiet);
         }
     }
     points

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A machine: caches, translation buffers, memory; drawn at random, and what is to be found in it.
 
+use crate::curve::mix;
 use fastrand::Rng;
 
 /// Octets of a cache line.
@@ -176,6 +177,19 @@ impl Machine {
     pub fn enough_bytes(&self) -> u64 {
         let reach = self.caches.len().checked_sub(1).map_or(0, |last| self.reach_bytes(last));
         (4 * reach).max(64 << 20)
+    }
+
+    /// A [`random`](Self::random) machine whose caches reach no further than `bytes`, 256 KiB at
+    /// least: for simulations that take a time per line.
+    pub fn random_within(seed: u64, bytes: u64) -> Self {
+        let mut attempt = 0;
+        loop {
+            let machine = Self::random(mix(seed, attempt));
+            if machine.reach_bytes(machine.caches.len() - 1) <= bytes.max(256 << 10) {
+                return machine;
+            }
+            attempt += 1;
+        }
     }
 
     /// A machine such as there are: two to four tiers before memory is counted, of the sizes,

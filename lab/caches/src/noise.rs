@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a virtual machine adds to times, as it was recorded.
+//!
+//! The recordings are `data/*.txt`, whose heads say how and beside what they were made. A row is the
+//! time per load in one window of each of four chains, over the least there was; rows are in the
+//! order of time, so that what lasts from window to window does so here.
+//!
+//! Left out: that neighbours take room in a cache away, which is up to [`Moves`](crate::Moves).
 
 /// Times of windows over those of the quietest, row by row in the order of their recording.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -14,6 +20,26 @@ impl Noise {
     /// No noise at all.
     pub fn none() -> Self {
         Self::default()
+    }
+
+    /// Recorded while other virtual machines were at work, and little in this one.
+    pub fn idle() -> Self {
+        Self::parse(include_str!("../data/idle.txt"))
+    }
+
+    /// Recorded while other programs of the same virtual machine wanted three times the processors
+    /// there are, and other virtual machines were at work.
+    pub fn busy() -> Self {
+        Self::parse(include_str!("../data/busy.txt"))
+    }
+
+    /// Lines that begin with a number are rows.
+    fn parse(text: &str) -> Self {
+        let row = |line: &str| -> Option<[f64; Self::CLASSES]> {
+            let ratios = line.split_whitespace().map(|word| word.parse().ok());
+            ratios.collect::<Option<Vec<f64>>>()?.try_into().ok()
+        };
+        Self { rows: text.lines().filter_map(row).collect() }
     }
 
     /// The fastest of `windows` consecutive windows, which begin at `start` (wrapped around): how
