@@ -319,10 +319,24 @@ pub fn parse_memory_size(text: &str) -> Result<Octets, UnitError> {
     octets.map(Octets).ok_or_else(|| UnitError::OutOfRange { text: owned() })
 }
 
+/// Binary units, largest first: 2 to this power, and the unit.
+const MEMORY_UNITS: [(i32, &str); 5] =
+    [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB"), (0, "B")];
+
+/// The largest binary unit that keeps so many octets at 1 or more when they are rounded as
+/// [`three_digits`] does: octets in it, and its name.
+pub fn memory_unit(octets: f64) -> (f64, &'static str) {
+    // 1023.5 and more are rounded to 1024.
+    let rounded = octets.abs() * (1024.0 / 1023.5);
+    let unit = MEMORY_UNITS.iter().find(|(power, _)| rounded >= 2f64.powi(*power));
+    let (power, name) = unit.unwrap_or(&(0, "B"));
+    (2f64.powi(*power), name)
+}
+
 /// A size of memory as people write it: `48 KiB`, `1.25 MiB`.
 pub fn memory_size(octets: f64) -> String {
-    const KIB: f64 = 1024.0;
-    scaled(octets, &[(1.0, "B"), (KIB, "KiB"), (KIB * KIB, "MiB"), (KIB * KIB * KIB, "GiB")])
+    let (size, unit) = memory_unit(octets);
+    format!("{} {unit}", three_digits(octets / size))
 }
 
 #[cfg(test)]
@@ -354,7 +368,12 @@ mod tests {
         assert!(error.contains("`16777216T` is out of range"), "{error}");
         for (octets, text) in [
             (0.0, "0 B"),
+            (1023.4, "1023 B"),
+            (1023.5, "1 KiB"),
             (48.0 * 1024.0, "48 KiB"),
+            (1000.0 * 1024.0, "1000 KiB"),
+            (1_073_741_823.0, "1 GiB"),
+            (1e15, "909 TiB"),
             (1.25 * 1024.0 * 1024.0, "1.25 MiB"),
             (33.4e9, "31.1 GiB"),
         ] {

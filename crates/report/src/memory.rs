@@ -17,9 +17,9 @@ pub(crate) use translation::reach;
 
 use crate::Style;
 use crate::layout::{Paint, labelled, painted, stacked};
-use crate::value::{ABSENT, binary, clean, count, quoted, reason, tiers as evidence};
+use crate::value::{ABSENT, clean, count, quoted, reason, tiers as evidence};
 use linerate_record::memory::{Curve, CurvePoint, Effort, MemoryReport, Order, PageKind};
-use linerate_record::units::three_digits;
+use linerate_record::units::{memory_size, three_digits};
 use linerate_record::{Figure, Provenance};
 use std::collections::BTreeMap;
 
@@ -235,7 +235,7 @@ fn chains(report: &MemoryReport) -> String {
     let conditions = &report.conditions;
     format!(
         "up to {} of lines of {}: {}",
-        binary(conditions.max_bytes as f64),
+        memory_size(conditions.max_bytes as f64),
         conditions.line_bytes,
         conditions.max_reason
     )

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Values as texts.
 
-use linerate_record::units::three_digits;
+use linerate_record::units::{memory_unit, three_digits};
 use linerate_record::{Figure, Scalar, Tier};
 use std::collections::BTreeSet;
 
@@ -61,28 +61,9 @@ pub(crate) fn octets(n: u64) -> String {
     if n == 1 { "1 octet".to_owned() } else { format!("{n} octets") }
 }
 
-/// Binary units, largest first: 2 to this power, and the unit.
-const BINARY: [(i32, &str); 5] = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB"), (0, "B")];
-
-/// The largest binary unit that keeps so many octets at 1 or more when they are rounded to three
-/// digits: octets in it, and its name.
-fn binary_unit(octets: f64) -> (f64, &'static str) {
-    // 1023.5 and more would be rounded to 1024.
-    let rounded = octets.abs() * (1.0 + 0.5 / 1023.5);
-    let unit = BINARY.iter().find(|(power, _)| rounded >= 2f64.powi(*power));
-    let (power, name) = unit.unwrap_or(&(0, "B"));
-    (2f64.powi(*power), name)
-}
-
-/// So many octets to three digits: `48 KiB`, `1.02 MiB`.
-pub(crate) fn binary(octets: f64) -> String {
-    let (size, unit) = binary_unit(octets);
-    format!("{} {unit}", three_digits(octets / size))
-}
-
 /// A figure in octets with its interval, all in one unit: `7.3 MiB (6.1 to 8.9)`.
 pub(crate) fn ranged_binary(figure: &Figure) -> String {
-    let (size, unit) = binary_unit(figure.as_number().unwrap_or(1.0));
+    let (size, unit) = memory_unit(figure.as_number().unwrap_or(1.0));
     let in_unit = |octets: f64| three_digits(octets / size);
     ranged_as(figure, |octets| format!("{} {unit}", in_unit(octets)), in_unit)
 }
@@ -233,20 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn octets_are_in_the_largest_unit_that_fits() {
-        let table = [
-            (0.0, "0 B"),
-            (64.0, "64 B"),
-            (1023.4, "1023 B"),
-            (1023.5, "1 KiB"),
-            (49_152.0, "48 KiB"),
-            (1_073_741_823.0, "1 GiB"),
-            (7_654_321.0, "7.3 MiB"),
-            (1e15, "909 TiB"),
-        ];
-        for (octets, text) in table {
-            assert_eq!(binary(octets), text);
-        }
+    fn cells_have_the_interval_beside_the_value() {
         let (kib, mib) = (1024.0, 1_048_576.0);
         assert_eq!(ranged_binary(&figure(mib, 900.0 * kib, 1.5 * mib)), "1 MiB (0.879 to 1.5)");
         let absent = Figure::absent("octets", Tier::Sw, "test", "no step");

@@ -2,9 +2,9 @@
 //! Histograms: bars to scale under one another, and their sum.
 
 use super::{Glyphs, Page};
-use crate::value::{binary, count, percent, quoted};
+use crate::value::{count, percent, quoted};
 use linerate_record::memory::{Bin, Histogram, Mode};
-use linerate_record::units::three_digits;
+use linerate_record::units::{memory_size, three_digits};
 
 /// The times of single loads, a histogram per size.
 pub(super) fn histograms(page: &Page) -> String {
@@ -29,7 +29,7 @@ fn one(page: &Page, histogram: &Histogram) -> String {
     if !modes.is_empty() {
         text += &format!("; they pile up at {}", modes.join(", "));
     }
-    let label = format!("{}{tier}", binary(histogram.bytes as f64));
+    let label = format!("{}{tier}", memory_size(histogram.bytes as f64));
     page.note(&format!("{label}: {text}"))
         + &bars(page, &LOADS, &histogram.bins, Some(histogram.samples))
 }

@@ -4,7 +4,7 @@
 
 use super::{Glyphs, Page, curve_name, drawn, edges};
 use crate::value::clean;
-use linerate_record::units::three_digits;
+use linerate_record::units::{memory_size, three_digits};
 
 /// Lines of the area of the points.
 const ROWS: usize = 16;
@@ -287,7 +287,7 @@ fn axis(area: &Area, glyphs: Glyphs) -> String {
 
 /// A power of two of octets: `256K`.
 fn short(octets: f64) -> String {
-    let text = crate::value::binary(octets);
+    let text = memory_size(octets);
     match text.split_once(' ') {
         Some((number, unit)) => number.to_owned() + unit.get(..1).unwrap_or_default(),
         None => text,

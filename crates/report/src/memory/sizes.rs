@@ -3,9 +3,9 @@
 
 use super::{Page, curve_name};
 use crate::layout::{Grid, Paint, labelled};
-use crate::value::{ABSENT, binary, clean, count, number};
+use crate::value::{ABSENT, clean, count, number};
 use linerate_record::memory::{Curve, CurvePoint, EventOfChase, EventsOfSize, MemoryReport, Order};
-use linerate_record::units::three_digits;
+use linerate_record::units::{memory_size, three_digits};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Loads, time and cycles of every size, and beside them what other orders of loads take.
@@ -27,7 +27,7 @@ pub(super) fn times(page: &Page) -> String {
         let beside = beside.iter().map(|points| {
             points.get(bytes).map_or_else(String::new, |point| number(&point.latency_ns))
         });
-        let size = binary(*bytes as f64);
+        let size = memory_size(*bytes as f64);
         grid.row(std::iter::once(size).chain(own).chain(beside).collect());
     }
     let title = format!("time over size, {}", curve_name(curve, report));
@@ -85,7 +85,7 @@ pub(super) fn events(page: &Page) -> String {
             let event = size.events.iter().find(|event| event.event == **name);
             event.map_or_else(String::new, per_load)
         };
-        let first = [binary(size.bytes as f64), count(size.loads)];
+        let first = [memory_size(size.bytes as f64), count(size.loads)];
         grid.row(first.into_iter().chain(names.iter().map(cell)).collect());
     }
     let figures = sizes.iter().flat_map(|size| &size.events);
@@ -104,7 +104,7 @@ pub(super) fn doubts(page: &Page) -> String {
         let is_doubted = |event: &&EventOfChase| event.plausible == Some(false);
         let text = |event: &EventOfChase| {
             let why = event.doubt.as_deref().unwrap_or("no reason given");
-            let (event, octets) = (&event.event, binary(size.bytes as f64));
+            let (event, octets) = (&event.event, memory_size(size.bytes as f64));
             let text = clean(&format!("{event} at {octets} cannot be true: {why}"));
             labelled("events", Paint::Warning, &text, page.style)
         };

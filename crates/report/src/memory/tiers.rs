@@ -3,9 +3,9 @@
 
 use super::{Page, confidence};
 use crate::layout::{Grid, Paint, labelled};
-use crate::value::{binary, clean, number, ranged, ranged_binary};
+use crate::value::{clean, number, ranged, ranged_binary};
 use linerate_record::memory::{MemoryReport, MemoryTier, OsVerdict, OsView, Unresolved};
-use linerate_record::units::three_digits;
+use linerate_record::units::{memory_size, three_digits};
 
 /// The table with its notes. With `all`, every sentence on what the system says.
 pub(super) fn table(page: &Page, all: bool) -> String {
@@ -67,7 +67,7 @@ fn stated(report: &MemoryReport, name: &str) -> String {
     let Some(view) = report.os_view.iter().find(|view| view.name == name) else {
         return String::new();
     };
-    let octets = view.stated_bytes.map(|octets| format!("{}: ", binary(octets as f64)));
+    let octets = view.stated_bytes.map(|octets| format!("{}: ", memory_size(octets as f64)));
     octets.unwrap_or_default() + verdict(view.verdict)
 }
 
@@ -100,7 +100,7 @@ fn sentences(page: &Page, all: bool) -> String {
 
 fn unresolved(page: &Page) -> String {
     let paragraph = |what: &Unresolved| {
-        let (from, to) = (binary(what.from_bytes as f64), binary(what.to_bytes as f64));
+        let (from, to) = (memory_size(what.from_bytes as f64), memory_size(what.to_bytes as f64));
         let text = format!("{from} to {to}: {}", what.sentence);
         labelled("cannot tell", Paint::Warning, &clean(&text), page.style)
     };

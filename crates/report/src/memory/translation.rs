@@ -3,10 +3,10 @@
 
 use super::{Page, page_kind};
 use crate::layout::{Grid, Paint, labelled};
-use crate::value::{ABSENT, binary, clean, number, percent, quoted, ranged, whole};
+use crate::value::{ABSENT, clean, number, percent, quoted, ranged, whole};
 use linerate_record::Figure;
 use linerate_record::memory::{Cost, PageKind, Pages, PagesVerdict, TlbLevel, TlbState};
-use linerate_record::units::three_digits;
+use linerate_record::units::{memory_size, three_digits};
 
 /// The levels of the buffer, and what became of huge pages.
 pub(super) fn buffers(page: &Page) -> String {
@@ -26,7 +26,7 @@ pub(super) fn buffers(page: &Page) -> String {
             level.name.clone(),
             page_kind(level.pages).to_owned(),
             ranged(&level.entries, whole),
-            reach(level, &report.pages).map_or(ABSENT.to_owned(), binary),
+            reach(level, &report.pages).map_or(ABSENT.to_owned(), memory_size),
             shown(&level.onset, whole),
             shown(&level.half, whole),
             ranged(&level.cost_ns, three_digits),
@@ -86,7 +86,7 @@ fn used(pages: &Pages) -> String {
         PageKind::Base => Some(pages.base_bytes),
         PageKind::Huge => pages.huge_bytes,
     };
-    octets.map_or("unknown size".to_owned(), |octets| binary(octets as f64))
+    octets.map_or("unknown size".to_owned(), |octets| memory_size(octets as f64))
 }
 
 const STATES: [(TlbState, &str); 3] =

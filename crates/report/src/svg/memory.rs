@@ -9,9 +9,9 @@ use super::canvas::{Anchor, Canvas, Caption, LINE_HEIGHT, Look, MARGIN, WIDTH, c
 use super::frame::{Frame, LEFT, LOWEST, RIGHT};
 use super::lines::{ENTRY_HEIGHT, Line, legend};
 use crate::memory::{confidence, curve_name, drawable, drawn, edges, load, page_kind, reach};
-use crate::value::{binary, clean, quoted, ranged, ranged_binary, tiers as evidence};
+use crate::value::{clean, quoted, ranged, ranged_binary, tiers as evidence};
 use linerate_record::memory::{Curve, CurvePoint, MemoryReport, MemoryTier, Order, TlbLevel};
-use linerate_record::units::three_digits;
+use linerate_record::units::{memory_size, three_digits};
 use linerate_record::{Figure, Provenance};
 
 /// Time of a load over the size of its chain, with the tiers drawn in; `None` without a curve.
@@ -31,7 +31,7 @@ pub fn memory(report: &MemoryReport, provenance: &Provenance) -> Option<Plot> {
         description: description(report),
     };
     let (name, title) = (caption.name.clone(), caption.title.clone());
-    let chart = Chart { report, lines, spreads, quoted: (quoted, binary(quoted)) };
+    let chart = Chart { report, lines, spreads, quoted: (quoted, memory_size(quoted)) };
     Some(Plot { name, title, svg: chart.svg(&caption) })
 }
 
@@ -87,7 +87,7 @@ fn description(report: &MemoryReport) -> String {
         Some(_) => format!(
             "{} up to {}, {} a load",
             tier.name,
-            quoted(&tier.size_bytes, binary),
+            quoted(&tier.size_bytes, memory_size),
             ns(&tier.latency_ns)
         ),
         None => format!("{}, {} a load", tier.name, ns(&tier.latency_ns)),
@@ -169,7 +169,7 @@ impl Chart<'_> {
         let octave = frame.x(2.0) - frame.x(1.0);
         let step = 2.0 * (LABEL_WIDTH / octave / 2.0).ceil();
         let is_labelled = |octets: &f64| octets.log2() % step == 0.0;
-        frame.x_axis(&mut canvas, |octets| Some(octets).filter(is_labelled).map(binary));
+        frame.x_axis(&mut canvas, |octets| Some(octets).filter(is_labelled).map(memory_size));
         canvas.text((MARGIN, y + LINE_HEIGHT), "", Anchor::Start, "ns per load");
         frame.x_label(&mut canvas, "octets of the chain (both axes logarithmic)");
         self.reaches(&mut canvas, &frame, &marks);
