@@ -35,8 +35,8 @@ pub enum Detail {
 /// The characters that plots and bars are drawn with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Glyphs {
-    /// Patterns of dots (U+2800 to U+28FF) and blocks.
-    Unicode,
+    /// Patterns of eight dots (U+2800 to U+28FF), lines and blocks.
+    Braille,
     /// Those of every terminal.
     Ascii,
 }

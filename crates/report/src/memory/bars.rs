@@ -128,7 +128,7 @@ fn drawn(count: u64, most: u64, room: usize, glyphs: Glyphs) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let columns = count as f64 / most as f64 * room as f64;
     match glyphs {
-        Glyphs::Unicode => {
+        Glyphs::Braille => {
             let eighths = ((columns * 8.0).round() as usize).max(1);
             "█".repeat(eighths / 8) + EIGHTHS[eighths % 8]
         }
@@ -157,7 +157,7 @@ mod tests {
         let ascii = |count| drawn(count, 1000, 40, Glyphs::Ascii);
         assert_eq!([1000, 500, 13, 12, 1].map(|n| ascii(n).len()), [40, 20, 1, 1, 1]);
         assert_eq!((ascii(13), ascii(12)), ("#".to_owned(), ".".to_owned()));
-        let unicode = |count| drawn(count, 64, 8, Glyphs::Unicode);
+        let unicode = |count| drawn(count, 64, 8, Glyphs::Braille);
         assert_eq!([64, 12, 8, 1].map(unicode), ["████████", "█▌", "█", "▏"]);
     }
 

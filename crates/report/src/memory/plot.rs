@@ -29,7 +29,7 @@ pub(super) fn plot(page: &Page) -> String {
     let traces = curves.map(|(curve, letter)| {
         let name = clean(&curve_name(curve, page.report));
         let name = match page.glyphs {
-            Glyphs::Unicode => name,
+            Glyphs::Braille => name,
             Glyphs::Ascii => format!("{letter} {name}"),
         };
         let name = name.chars().take(NAME_COLUMNS).collect();
@@ -124,7 +124,7 @@ impl Raster {
     /// Where a tier ends.
     fn edge(&mut self, from: usize, to: usize) {
         let line = match self.glyphs {
-            Glyphs::Unicode => '┊',
+            Glyphs::Braille => '┊',
             Glyphs::Ascii => ':',
         };
         for row in &mut self.rows {
@@ -135,7 +135,7 @@ impl Raster {
     /// Dots across and down in a character.
     fn dots(&self) -> (usize, usize) {
         match self.glyphs {
-            Glyphs::Unicode => (2, 4),
+            Glyphs::Braille => (2, 4),
             Glyphs::Ascii => (1, 1),
         }
     }
@@ -171,7 +171,7 @@ impl Raster {
         let cell = &mut self.rows[y / down][x / across];
         *cell = match self.glyphs {
             Glyphs::Ascii => letter,
-            Glyphs::Unicode => {
+            Glyphs::Braille => {
                 let dots = (*cell as u32).checked_sub(NO_DOTS).filter(|dots| *dots < 256);
                 let dots = dots.unwrap_or(0) | BITS[x % 2][y % 4];
                 char::from_u32(NO_DOTS | dots).unwrap_or(letter)
@@ -240,7 +240,7 @@ fn body(area: &Area, raster: &Raster, traces: &[Trace]) -> String {
         labels[area.row(value)] = three_digits(value);
     }
     let bar = match raster.glyphs {
-        Glyphs::Unicode => '┤',
+        Glyphs::Braille => '┤',
         Glyphs::Ascii => '|',
     };
     let names = names(area, traces);
@@ -272,7 +272,7 @@ fn names(area: &Area, traces: &[Trace]) -> Vec<String> {
 fn axis(area: &Area, glyphs: Glyphs) -> String {
     let mut ruler = Ruler::new(area);
     let (corner, line, tick) = match glyphs {
-        Glyphs::Unicode => ('└', '─', '┴'),
+        Glyphs::Braille => ('└', '─', '┴'),
         Glyphs::Ascii => ('+', '-', '+'),
     };
     let mut cells = vec![line; area.columns];

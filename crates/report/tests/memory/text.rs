@@ -9,11 +9,11 @@ use linerate_report::{Detail, Glyphs, Style, memory};
 const NARROW: Style = Style { color: false, width: 80 };
 
 fn brief(report: &MemoryReport, style: &Style) -> String {
-    memory(report, &provenance(), Detail::Brief, Glyphs::Unicode, style)
+    memory(report, &provenance(), Detail::Brief, Glyphs::Braille, style)
 }
 
 fn full(report: &MemoryReport, style: &Style) -> String {
-    memory(report, &provenance(), Detail::Full, Glyphs::Unicode, style)
+    memory(report, &provenance(), Detail::Full, Glyphs::Braille, style)
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn the_plot_shows_what_was_measured() {
 fn odd_records_are_rendered_too() {
     for report in odd() {
         for width in [40, 60, 80, 120] {
-            for glyphs in [Glyphs::Unicode, Glyphs::Ascii] {
+            for glyphs in [Glyphs::Braille, Glyphs::Ascii] {
                 let style = Style { color: false, width };
                 let text = memory(&report, &provenance(), Detail::Full, glyphs, &style);
                 assert!(text.contains("measured"), "{text}");
