@@ -2,6 +2,7 @@
 //! What a guest is asked, and what must be true of its answers.
 
 mod known;
+mod memory;
 mod records;
 
 use super::guest::{Answer, Guest, Question};
@@ -34,6 +35,7 @@ pub(crate) fn plan(guest: &Guest) -> Vec<Question> {
         plan.push(question("reads", "known reads"));
     }
     plan.extend(records::plan(guest));
+    plan.push(memory::plan());
     plan
 }
 
@@ -54,7 +56,8 @@ pub(crate) fn judge(guest: &Guest, answers: &[Answer]) -> Vec<Finding> {
         findings.push(known::no_reads(&answer("no access").output));
         findings.extend(known::reads(&answer("reads").output));
     }
-    findings.extend(records::judge(answer));
+    findings.extend(records::judge(&answer));
+    findings.push(memory::judge(&answer));
     findings
 }
 
