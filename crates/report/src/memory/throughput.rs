@@ -41,9 +41,11 @@ pub(super) fn table(page: &Page) -> String {
     }
     let cpus = ranges(&report.conditions.cpus);
     let on = if cpus.is_empty() { String::new() } else { format!(" on cpu {cpus}") };
-    page.title(&format!("loads under way at once; GB/s (10^9 octets per second){on}"))
-        + &table
-        + &page.reasons(figures)
+    let title = match cases.is_empty() {
+        true => "loads under way at once".to_owned(),
+        false => format!("loads under way at once; GB/s (10^9 octets per second){on}"),
+    };
+    page.title(&title) + &table + &page.reasons(figures)
 }
 
 /// Rising numbers, three and more in a row as a range: `0-3, 8`.

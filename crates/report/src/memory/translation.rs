@@ -37,7 +37,9 @@ pub(super) fn buffers(page: &Page) -> String {
     let title = page.title("translation buffer: the pages it holds");
     let absent = report.tlb.iter().flat_map(|level| {
         let name = |what: &str| format!("{what} of {} ({})", level.name, page_kind(level.pages));
-        [(name("entries"), &level.entries), (name("ns"), &level.cost_ns)]
+        // A note tells of a climb; without one the reason does.
+        let entries = level.note.is_none().then(|| (name("entries"), &level.entries));
+        entries.into_iter().chain([(name("ns"), &level.cost_ns)])
     });
     let notes = report.tlb.iter().filter_map(|level| {
         let note = level.note.as_ref()?;
