@@ -35,11 +35,9 @@ fn curves(mib: usize, seconds: f64, kind: PageKind, seed: u64) -> Result<(), Mem
             deadline: begin + total.mul_f64(share),
         };
         let curve = measure(&windows, &mut arena, &request);
-        eprintln!(
-            "{order:?} {:.3} s, windows {:?}",
-            begin.elapsed().as_secs_f64(),
-            windows.counts()
-        );
+        let cpu = (linerate_linux::thread_cpu_time_ns() - cpu) as f64 / 1e9;
+        let seconds = begin.elapsed().as_secs_f64();
+        eprintln!("{order:?} {seconds:.3} s, {cpu:.3} s of CPU, windows {:?}", windows.counts());
         for point in &curve.points {
             let ns: Vec<String> = point.passes_ns.iter().map(|ns| format!("{ns:.3}")).collect();
             let cycles = point.cycles.as_number().unwrap_or(f64::NAN);

@@ -395,3 +395,6 @@ unsafe fn walk(mut at: *const *const u8, turns: u64) -> *const *const u8 {
     }
     at
 }
+
+#[cfg(test)]
+mod tests;

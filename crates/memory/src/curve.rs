@@ -136,10 +136,10 @@ impl Point {
         let latency = least(&self.ns);
         let fastest = self.ns.iter().position(|ns| *ns == latency.value);
         let cycles = match fastest.and_then(|pass| self.ghz.get(pass)) {
-            Some(ghz) => Figure::number("cycles/load", scaled(latency, *ghz), Tier::Sw, METHOD),
+            Some(ghz) => Figure::number("cycles", scaled(latency, *ghz), Tier::Sw, METHOD),
             None => {
                 let reason = "nothing tells the core clock on this processor";
-                Figure::absent("cycles/load", Tier::Sw, METHOD, reason)
+                Figure::absent("cycles", Tier::Sw, METHOD, reason)
             }
         };
         CurvePoint {
@@ -147,7 +147,7 @@ impl Point {
             lines: self.bytes / line as u64,
             loads: self.loads,
             seconds: self.total_ns / 1e9,
-            latency_ns: Figure::number("ns/load", latency, Tier::Sw, METHOD),
+            latency_ns: Figure::number("ns", latency, Tier::Sw, METHOD),
             cycles,
             passes_ns: self.ns,
             passes_ghz: self.ghz,
@@ -157,7 +157,8 @@ impl Point {
     }
 }
 
-fn scaled(estimate: Estimate, factor: f64) -> Estimate {
+/// `estimate` in another unit, of which `factor` make one of its own.
+pub(crate) fn scaled(estimate: Estimate, factor: f64) -> Estimate {
     let Estimate { value, low, high, .. } = estimate;
     Estimate { value: value * factor, low: low * factor, high: high * factor, ..estimate }
 }
@@ -314,3 +315,6 @@ fn cursors<const N: usize>(chain: &Chain<'_>) -> [Cursor; N] {
     let places = chain.places(N);
     std::array::from_fn(|k| places[k])
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,24 +1,41 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! All of it, in order, within a budget of time.
 //!
-//! Each part gets a [`Bench`] and the moment to be done by, and leaves out what it has no time for:
-//!
 //! ```text
-//! translation::measure(&Bench, deadline) -> (Vec<TlbLevel>, Pages)
-//! single::timer(&Bench) -> Timer
-//! single::measure(&Bench, &mut Arena, &[MemoryTier], deadline) -> Vec<Histogram>
-//! noise::measure(&Bench, deadline) -> Noise
-//! events::measure(&Bench, &mut Arena, sizes: &[u64], deadline) -> Result<Vec<EventsOfSize>, String>
-//! parallel::measure(&Bench, &mut Arena, &[MemoryTier], deadline) -> Vec<Parallelism>
-//! bandwidth::measure(&Bench, &mut Arena, &[MemoryTier], deadline) -> Vec<Bandwidth>
-//! bandwidth::loaded(&Bench, &mut Arena, deadline) -> Vec<LoadedLatency>
+//! pin the thread; look at the clocks
+//! the page-local curve, which gives the tiers; the random and the sequential one
+//! pages and their translation, in memory of their own
+//! per tier: single loads, loads side by side, bandwidth, loads while others read, events
+//! watch the clock
 //! ```
+//!
+//! Each part gets a [`Bench`] and the moment to be done by, which is its share of the time that is
+//! left: a part that was held up shortens all of those after it a little, and none of them much.
+
+mod budget;
+mod costs;
+mod levels;
+mod surroundings;
 
 use crate::MemoryError;
+use crate::arena::Arena;
 use crate::limits::Limit;
+use crate::noise::{self, Account};
+use crate::single::Stopwatch;
+use crate::translation::{self, Translation};
 use crate::window::Windows;
-use linerate_record::memory::{Effort, MemoryReport, PageKind};
+use crate::{bandwidth, curve, events, os_view, parallel};
+use budget::{Budget, Part};
+use levels::Levels;
+use linerate_linux::{allowed_cpus, current_cpu, load_average, pin_current_thread};
+use linerate_record::memory::{
+    Bandwidth, Conditions, Curve, Effort, EventsOfSize, Histogram, LoadedLatency, MemoryReport,
+    Order, PageKind,
+};
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+use surroundings::Surroundings;
 
 /// What every part of the measurement gets.
 pub struct Bench<'a> {
@@ -68,12 +85,207 @@ pub struct Watch<'a> {
 }
 
 /// Measures the memory hierarchy as the calling thread meets it, which is left pinned to the
-/// processor measured on. Takes about as long as `request.effort` says.
+/// processor measured on. Takes about as long as `request.effort` says, up to half as long again on
+/// a busy machine.
 ///
 /// # Errors
 /// There is too little memory, the processor is not to be had, or it was stopped before the first
 /// curve was there.
 pub fn measure(request: &Request, watch: &Watch<'_>) -> Result<MemoryReport, MemoryError> {
-    let _ = (request, watch);
-    Err(MemoryError::Stopped)
+    let budget = Budget::new(request.effort);
+    let windows = Windows::new(watch, budget.total());
+    let start = Start::now(request)?;
+    let surroundings = Surroundings::look(request, start.cpu)?;
+    windows.progress("clocks");
+    let bench = surroundings.bench(windows, request, &start);
+    let stopwatch = Stopwatch::new(&bench);
+
+    let mut arena = surroundings.arena(request.pages, watch)?;
+    let used = arena.kind();
+    let curves = curves(&bench, &mut arena, &budget);
+    // What follows has memory of its own.
+    drop(arena);
+    if curves[0].points.is_empty() {
+        return Err(MemoryError::Stopped);
+    }
+    bench.windows.progress("tiers");
+    let levels = Levels::find(&curves[0], &surroundings, request.seed);
+    bench.windows.progress("pages");
+    let translation = translation::measure(&bench, used, budget.until(Part::Translation));
+    let arena = Arena::new(surroundings.arena_bytes, used, watch.stop);
+    let parts = match arena {
+        Ok(arena) => Parts::measure(&bench, arena, &levels, &translation, &stopwatch, &budget),
+        Err(error) => Parts::none(&error.to_string()),
+    };
+    bench.windows.progress("noise");
+    let noise = noise::measure(&bench, &start.account, budget.until(Part::Noise));
+    let costs = costs::costs(&bench, &levels, &curves, &translation, &parts.parallel);
+    let found = os_view::Found {
+        tiers: &levels.tiers,
+        unresolved: &levels.unresolved,
+        max_bytes: surroundings.arena_bytes as u64,
+    };
+    Ok(MemoryReport {
+        conditions: conditions(&bench, &surroundings, start.load),
+        timer: stopwatch.timer,
+        pages: translation.pages,
+        os_view: os_view::compare(&surroundings.stated, &found),
+        curves,
+        tiers: levels.tiers,
+        unresolved: levels.unresolved,
+        resolution: linerate_hierarchy::tiers::RESOLUTION,
+        tlb: translation.tlb,
+        costs,
+        histograms: parts.histograms,
+        parallelism: parts.parallel.into_iter().map(|measured| measured.record).collect(),
+        bandwidth: parts.bandwidth,
+        loaded: parts.loaded,
+        noise,
+        events: parts.events,
+        events_reason: parts.events_reason,
+    })
 }
+
+/// The thread, pinned, and what was so before it began.
+struct Start {
+    cpu: u32,
+    cpus: Vec<u32>,
+    /// Load average over the last minute.
+    load: Option<f64>,
+    account: Account,
+}
+
+impl Start {
+    fn now(request: &Request) -> Result<Self, MemoryError> {
+        let cpus = allowed_cpus()?;
+        let cpu = request.cpu.map_or_else(current_cpu, Ok)?;
+        pin_current_thread(cpu)?;
+        let load = load_average().ok().map(|averages| averages[0]);
+        Ok(Self { cpu, cpus, load, account: Account::now(Path::new("/"), cpu) })
+    }
+}
+
+/// The page-local curve, and behind it the random and the sequential one.
+fn curves(bench: &Bench<'_>, arena: &mut Arena, budget: &Budget) -> Vec<Curve> {
+    let (passes, per_octave) = match bench.effort {
+        Effort::Quick => (5, 4),
+        Effort::Default => (10, 4),
+        Effort::Full => (40, 5),
+    };
+    let wanted = [
+        ("page-local chains", Order::PageLocal, Part::PageLocal, passes, per_octave),
+        ("random chains", Order::Random, Part::Random, passes / 2, 2),
+        ("sequential chains", Order::Sequential, Part::Sequential, passes / 2, 1),
+    ];
+    let mut curve = |(name, order, part, passes, per_octave)| {
+        bench.windows.progress(name);
+        let (line, seed, deadline) = (bench.line, bench.seed, budget.until(part));
+        let refine = order == Order::PageLocal;
+        let request = curve::Request { order, line, passes, per_octave, refine, seed, deadline };
+        curve::measure(&bench.windows, arena, &request)
+    };
+    wanted.into_iter().map(&mut curve).collect()
+}
+
+/// What is measured of each tier.
+#[derive(Default)]
+struct Parts {
+    histograms: Vec<Histogram>,
+    parallel: Vec<parallel::Measured>,
+    bandwidth: Vec<Bandwidth>,
+    loaded: Vec<LoadedLatency>,
+    events: Vec<EventsOfSize>,
+    events_reason: Option<String>,
+}
+
+impl Parts {
+    fn none(reason: &str) -> Self {
+        Self { events_reason: Some(reason.to_owned()), ..Self::default() }
+    }
+
+    fn measure(
+        bench: &Bench<'_>,
+        mut arena: Arena,
+        levels: &Levels,
+        translation: &Translation,
+        stopwatch: &Stopwatch,
+        budget: &Budget,
+    ) -> Self {
+        let (tiers, arena) = (&levels.tiers[..], &mut arena);
+        let mut parts = Self::none("not counted in a quick measurement");
+        if budget.has(Part::Single) {
+            bench.windows.progress("single loads");
+            parts.histograms = stopwatch.measure(bench, arena, tiers, budget.until(Part::Single));
+        }
+        let Bench { windows, line, seed, .. } = bench;
+        let (line, seed) = (*line, *seed);
+        let deadline = budget.until(Part::Parallel);
+        let request = parallel::Request { line, passes: PARALLEL_PASSES, seed, deadline };
+        parts.parallel = parallel::measure(windows, arena, tiers, &request);
+        let others = bench.cpus.iter().filter(|other| **other != bench.cpu);
+        let cpus: Vec<u32> = std::iter::once(&bench.cpu).chain(others).copied().collect();
+        let request =
+            |part| bandwidth::Request { cpus: &cpus, line, seed, deadline: budget.until(part) };
+        if budget.has(Part::Bandwidth) {
+            let request = request(Part::Bandwidth);
+            parts.bandwidth = bandwidth::measure(windows, arena, tiers, &request);
+        }
+        if budget.has(Part::Loaded) {
+            let request = request(Part::Loaded);
+            parts.loaded = bandwidth::loaded(windows, arena, tiers, &request);
+        }
+        if budget.has(Part::Events) {
+            bench.windows.progress("events");
+            let deadline = budget.until(Part::Events);
+            match count(bench, arena, levels, translation, deadline) {
+                Ok(events) => (parts.events, parts.events_reason) = (events, None),
+                Err(reason) => parts.events_reason = Some(reason),
+            }
+        }
+        parts
+    }
+}
+
+/// As many as an interval of 95 % takes.
+const PARALLEL_PASSES: u32 = 6;
+
+/// Events of page-local chains of each doubling of size, up to the whole arena.
+fn count(
+    bench: &Bench<'_>,
+    arena: &mut Arena,
+    levels: &Levels,
+    translation: &Translation,
+    deadline: Instant,
+) -> Result<Vec<EventsOfSize>, String> {
+    let doublings =
+        (12..).map(|shift| 1 << shift).take_while(|bytes| *bytes <= arena.bytes() as u64);
+    let sizes: Vec<u64> = doublings.collect();
+    let request = events::Request {
+        order: Order::PageLocal,
+        sizes: &sizes,
+        tiers: &levels.tiers,
+        tlb: &translation.tlb,
+    };
+    events::measure(bench, arena, &request, deadline)
+}
+
+fn conditions(bench: &Bench<'_>, surroundings: &Surroundings, load: Option<f64>) -> Conditions {
+    let (kept, dropped) = bench.windows.counts();
+    Conditions {
+        effort: bench.effort,
+        seconds: bench.windows.started().elapsed().as_secs_f64(),
+        cpu: bench.cpu,
+        cpus: bench.cpus.clone(),
+        line_bytes: bench.line as u64,
+        max_bytes: surroundings.arena_bytes as u64,
+        max_reason: surroundings.arena_reason.clone(),
+        load_before: load,
+        load_after: load_average().ok().map(|averages| averages[0]),
+        windows: kept + dropped,
+        windows_dropped: dropped,
+        interrupted: bench.windows.is_stopped(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What holds of a curve whatever the machine, and its parts against brute force.
+
+use super::*;
+use crate::Watch;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+fn curve(stop: bool, bytes: usize, seconds: f64, order: Order) -> (Curve, (u64, u64)) {
+    let mut arena = Arena::new(bytes, PageKind::Base, &AtomicBool::new(false)).unwrap();
+    let stop = AtomicBool::new(stop);
+    let watch = Watch { stop: &stop, progress: &|_, _| {} };
+    let windows = Windows::new(&watch, Duration::from_secs(1));
+    let deadline = Instant::now() + Duration::from_secs_f64(seconds);
+    let (line, refine) = (64, order == Order::PageLocal);
+    let request = Request { order, line, passes: 2, per_octave: 1, refine, seed: 1, deadline };
+    (measure(&windows, &mut arena, &request), windows.counts())
+}
+
+/// Each size in each pass, and what windows saw adds up. Of the times only the order of magnitude
+/// is known.
+#[test]
+fn a_curve_holds_what_it_measured() {
+    for order in [Order::PageLocal, Order::Random, Order::Sequential] {
+        let (curve, (kept, dropped)) = curve(false, 36 << 20, 60.0, order);
+        assert_eq!((curve.order, curve.pages), (order, PageKind::Base));
+        assert!(curve.points.is_sorted_by(|a, b| a.bytes < b.bytes));
+        assert!(curve.points.len() >= 14, "{}", curve.points.len());
+        for point in &curve.points {
+            assert_eq!(point.lines * 64, point.bytes);
+            assert!((1..=2).contains(&point.passes_ns.len()), "{point:?}");
+            let latency = point.latency_ns.as_number().unwrap();
+            assert!(point.passes_ns.iter().all(|ns| *ns >= latency && *ns > 0.05), "{point:?}");
+            assert!(latency < 20_000.0, "{point:?}");
+            assert!(point.seconds * 1e9 >= point.loads as f64 * latency * 0.999, "{point:?}");
+            let has_clock = point.passes_ghz.len() == point.passes_ns.len();
+            assert_eq!(point.cycles.as_number().is_some(), has_clock);
+        }
+        let sum = |of: fn(&CurvePoint) -> u64| curve.points.iter().map(of).sum::<u64>();
+        assert_eq!(sum(|point| point.windows), kept);
+        assert!(sum(|point| point.windows_dropped) <= dropped);
+    }
+}
+
+#[test]
+fn a_stop_or_a_deadline_leaves_what_there_is() {
+    assert!(curve(true, 1 << 20, 60.0, Order::Random).0.points.is_empty());
+    assert!(curve(false, 1 << 20, 0.0, Order::PageLocal).0.points.is_empty());
+}
+
+#[test]
+fn grids_are_even_and_whole() {
+    let sizes = |most, per_octave| -> Vec<u64> {
+        grid(most, per_octave).iter().map(|point| point.bytes >> 10).collect()
+    };
+    assert_eq!(sizes(65536, 1), [4, 8, 16, 32, 64]);
+    assert_eq!(sizes(65535, 2), [4, 6, 8, 11, 16, 23, 32, 45]);
+    assert_eq!(sizes(4096, 4), [4]);
+    assert!(sizes(4095, 4).is_empty());
+    assert_eq!(sizes(1 << 40, 4).len(), 28 * 4 + 1);
+}
+
+#[test]
+fn every_size_has_its_turn_and_half_of_them_first() {
+    let mut random = Rng::with_seed(1);
+    for n in [0, 1, 2, 7, 64] {
+        let order = order_of(n, &mut random);
+        assert!(order[..n.div_ceil(2)].iter().all(|index| index % 2 == 0), "{order:?}");
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, (0..n).collect::<Vec<_>>());
+    }
+    assert_ne!(order_of(64, &mut random), order_of(64, &mut random));
+}
+
+/// Against drawing anew by brute force: all n^n ways.
+#[test]
+fn the_interval_of_the_least_is_that_of_drawing_anew() {
+    for n in 1..=6usize {
+        let passes: Vec<f64> = (0..n).rev().map(|pass| pass as f64).collect();
+        let estimate = least(&passes);
+        assert_eq!((estimate.value, estimate.low), (0.0, 0.0));
+        let ways = n.pow(n as u32);
+        let minimum = |way: usize| (0..n).map(|k| way / n.pow(k as u32) % n).min().unwrap();
+        let above = |limit: f64| (0..ways).filter(|way| minimum(*way) as f64 > limit).count();
+        assert!(above(estimate.high) * 20 <= ways, "{estimate:?}");
+        let is_first = estimate.high == 0.0 || above(estimate.high - 1.0) * 20 > ways;
+        assert!(is_first, "{estimate:?}");
+    }
+}

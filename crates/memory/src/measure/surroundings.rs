@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What has to be known of the machine before anything is measured.
+
+use super::{Bench, Request, Start};
+use crate::arena::Arena;
+use crate::limits::{Limit, limit};
+use crate::os_view::{self, Level};
+use crate::window::Windows;
+use crate::{MemoryError, Watch};
+use linerate_linux::{memory_limits, page_octets};
+use linerate_machine::Root;
+use linerate_machine::core_clock::core_cycles_per_tick;
+use linerate_machine::ticks::ticks_per_second;
+use linerate_machine::topology::{CacheKind, Topology};
+use linerate_record::memory::{Effort, PageKind};
+use std::path::Path;
+
+/// What the system says of the memory and the caches.
+pub(super) struct Surroundings {
+    /// Octets of a cache line.
+    pub(super) line: usize,
+    /// Octets of a huge page; `None` where there are none.
+    pub(super) huge: Option<usize>,
+    /// The caches.
+    pub(super) stated: Result<Vec<Level>, String>,
+    /// Octets of the longest chain.
+    pub(super) arena_bytes: usize,
+    /// Why it is not longer.
+    pub(super) arena_reason: String,
+    /// How much memory may be taken at a time.
+    limit: Limit,
+}
+
+/// Where the system states no cache: as large as the last level of most machines.
+const USUAL_LAST_LEVEL: u64 = 32 << 20;
+
+/// Where the system states no line: that of nearly all processors of today.
+const USUAL_LINE: usize = 64;
+
+impl Surroundings {
+    /// # Errors
+    /// There is too little memory.
+    pub(super) fn look(request: &Request, cpu: u32) -> Result<Self, MemoryError> {
+        let root = Root::new(Path::new("/"));
+        let stated = os_view::stated(cpu);
+        let wanted = Wanted::of(request.effort, last_level(&stated));
+        let limit = limit(&root, memory_limits(), wanted.most, request.max_bytes)?;
+        let is_enough = wanted.arena <= limit.bytes;
+        let arena_reason = match is_enough {
+            true => format!("{} times the last cache: more would tell no more", wanted.times),
+            false => limit.reason.clone(),
+        };
+        let arena_bytes = usize::try_from(wanted.arena.min(limit.bytes)).unwrap_or(usize::MAX);
+        let huge = huge_octets(&root);
+        Ok(Self { line: line(cpu), huge, stated, arena_bytes, arena_reason, limit })
+    }
+
+    /// The last cache that the system states.
+    pub(super) fn last_level(&self) -> u64 {
+        last_level(&self.stated)
+    }
+
+    pub(super) fn bench<'a>(
+        &self,
+        windows: Windows<'a>,
+        request: &Request,
+        start: &Start,
+    ) -> Bench<'a> {
+        let cycles = core_cycles_per_tick().ok().map(|cycles| cycles.value);
+        Bench {
+            windows,
+            effort: request.effort,
+            cpu: start.cpu,
+            cpus: start.cpus.clone(),
+            line: self.line,
+            page: page_octets(),
+            huge: self.huge,
+            limit: self.limit.clone(),
+            core_ghz: cycles.map(|cycles| cycles * ticks_per_second() / 1e9),
+            seed: request.seed,
+        }
+    }
+
+    /// The memory for the curves: of the pages that were asked for, else of huge ones where nearly
+    /// all of it gets these, else of small ones.
+    pub(super) fn arena(
+        &self,
+        pages: Option<PageKind>,
+        watch: &Watch<'_>,
+    ) -> Result<Arena, MemoryError> {
+        let wanted = pages.unwrap_or(match self.huge {
+            Some(octets) if octets <= self.arena_bytes => PageKind::Huge,
+            _ => PageKind::Base,
+        });
+        let arena = Arena::new(self.arena_bytes, wanted, watch.stop)?;
+        let is_granted = arena.granted().is_some_and(|share| share >= ENOUGH);
+        if wanted == PageKind::Base || pages.is_some() || is_granted {
+            return Ok(arena);
+        }
+        // Both at once might be more than there is.
+        drop(arena);
+        Arena::new(self.arena_bytes, PageKind::Base, watch.stop)
+    }
+}
+
+/// The share of huge pages from which on the rest does not show.
+const ENOUGH: f64 = 0.9;
+
+/// Octets that would be taken if there were no limits.
+struct Wanted {
+    arena: u64,
+    /// The arena over the last cache.
+    times: u64,
+    /// At a time.
+    most: u64,
+}
+
+impl Wanted {
+    /// Some times the last cache, for the plateau of memory to show; not so much that touching it
+    /// takes the time from measuring, which at 0.5 s per GiB it does from a few hundred MiB on.
+    fn of(effort: Effort, last_level: u64) -> Self {
+        let (times, least, most) = match effort {
+            Effort::Quick => (2, 64 << 20, 256 << 20),
+            Effort::Default => (4, 128 << 20, 512 << 20),
+            Effort::Full => (8, 256 << 20, 2 << 30),
+        };
+        let arena = last_level.saturating_mul(times).clamp(least, most);
+        Self { arena, times: arena / last_level.max(1), most }
+    }
+}
+
+fn last_level(stated: &Result<Vec<Level>, String>) -> u64 {
+    let levels = stated.iter().flatten();
+    let bytes = levels.filter_map(|level| level.bytes.as_ref().ok().copied());
+    bytes.max().filter(|bytes| *bytes > 0).unwrap_or(USUAL_LAST_LEVEL)
+}
+
+/// The longest line of the data caches: a chain of it meets each line of every cache once.
+fn line(cpu: u32) -> usize {
+    let topology = Topology::read(&[cpu]);
+    let caches = topology.cpus.iter().filter_map(|cpu| cpu.caches.as_ref().ok()).flatten();
+    let caches = caches.filter(|cache| cache.kind != CacheKind::Instruction);
+    let lines = caches.filter_map(|cache| cache.line_octets.as_ref().ok());
+    let lines = lines.filter_map(|octets| usize::try_from(*octets).ok());
+    let is_line = |octets: &usize| (16..=1024).contains(octets) && octets.is_power_of_two();
+    lines.filter(is_line).max().unwrap_or(USUAL_LINE)
+}
+
+/// The size of the pages that the system makes huge when asked; `None` where it makes none.
+fn huge_octets(root: &Root) -> Option<usize> {
+    const FOLDER: &str = "sys/kernel/mm/transparent_hugepage";
+    let choice = root.text(&format!("{FOLDER}/enabled"))?;
+    let octets: usize = root.number(&format!("{FOLDER}/hpage_pmd_size"))?;
+    (!choice.contains("[never]") && octets.is_power_of_two()).then_some(octets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn an_arena_is_some_times_the_last_cache_within_bounds() {
+        for (effort, last_mib, arena_mib, times) in [
+            (Effort::Quick, 1, 64, 64),
+            (Effort::Quick, 32, 64, 2),
+            (Effort::Default, 32, 128, 4),
+            (Effort::Default, 96, 384, 4),
+            (Effort::Default, 504, 512, 1),
+            (Effort::Full, 32, 256, 8),
+            (Effort::Full, 504, 2048, 4),
+        ] {
+            let wanted = Wanted::of(effort, last_mib << 20);
+            assert_eq!((wanted.arena >> 20, wanted.times), (arena_mib, times), "{effort:?}");
+            assert!(wanted.arena <= wanted.most);
+        }
+    }
+
+    #[test]
+    fn the_last_level_is_the_largest_that_is_stated() {
+        let level = |level, bytes| Level { level, bytes, shared_by: 1 };
+        let stated = Ok(vec![
+            level(1, Ok(32 << 10)),
+            level(2, Err("no such file".to_owned())),
+            level(3, Ok(8 << 20)),
+        ]);
+        assert_eq!(last_level(&stated), 8 << 20);
+        assert_eq!(last_level(&Ok(vec![])), USUAL_LAST_LEVEL);
+        assert_eq!(last_level(&Err("no".to_owned())), USUAL_LAST_LEVEL);
+    }
+
+    #[test]
+    fn huge_pages_are_there_unless_switched_off() {
+        for (choice, octets, expected) in [
+            ("always [madvise] never", "2097152", Some(2 << 20)),
+            ("[always] madvise never", "33554432", Some(32 << 20)),
+            ("always madvise [never]", "2097152", None),
+            ("always [madvise] never", "many", None),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("sys/kernel/mm/transparent_hugepage");
+            fs::create_dir_all(&path).unwrap();
+            fs::write(path.join("enabled"), choice).unwrap();
+            fs::write(path.join("hpage_pmd_size"), octets).unwrap();
+            assert_eq!(huge_octets(&Root::new(folder.path())), expected, "{choice} {octets}");
+        }
+        let none = tempfile::tempdir().unwrap();
+        assert_eq!(huge_octets(&Root::new(none.path())), None);
+    }
+
+    #[test]
+    fn the_line_of_this_machine_is_one_that_there_is() {
+        let cpu = linerate_linux::allowed_cpus().unwrap()[0];
+        assert!(line(cpu).is_power_of_two() && line(cpu) >= 16);
+        assert_eq!(line(60_000), USUAL_LINE);
+    }
+}

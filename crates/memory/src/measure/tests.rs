@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What holds of a measurement whatever the machine. No times.
+
+use super::*;
+use linerate_record::Figure;
+use std::cell::RefCell;
+use std::thread;
+
+fn request() -> Request {
+    Request { effort: Effort::Quick, cpu: None, max_bytes: Some(600 << 10), pages: None, seed: 1 }
+}
+
+/// On a thread of its own, which stays pinned.
+fn measured(request: Request, is_stopped: bool) -> Result<(MemoryReport, Vec<f64>), MemoryError> {
+    let run = move || {
+        let (stop, shares) = (AtomicBool::new(is_stopped), RefCell::new(Vec::new()));
+        let progress = |_: &str, share| shares.borrow_mut().push(share);
+        let report = measure(&request, &Watch { stop: &stop, progress: &progress })?;
+        Ok((report, shares.into_inner()))
+    };
+    thread::spawn(run).join().unwrap()
+}
+
+fn holds(figure: &Figure) -> bool {
+    match figure.as_number() {
+        Some(value) => {
+            let is_below = figure.low.is_none_or(|low| low <= value);
+            is_below && figure.high.is_none_or(|high| value <= high)
+        }
+        None => figure.reason.is_some(),
+    }
+}
+
+#[test]
+fn a_report_is_whole_however_little_memory_there_is() {
+    let (report, shares) = measured(request(), false).unwrap();
+    let conditions = &report.conditions;
+    assert_eq!((conditions.max_bytes, conditions.effort), (600 << 10, Effort::Quick));
+    assert!(conditions.max_reason.contains("--max"), "{conditions:?}");
+    assert!(!conditions.interrupted && conditions.windows > conditions.windows_dropped);
+    assert!(shares.is_sorted() && shares.iter().all(|share| (0.0..=1.0).contains(share)));
+
+    let orders: Vec<Order> = report.curves.iter().map(|curve| curve.order).collect();
+    assert_eq!(orders, [Order::PageLocal, Order::Random, Order::Sequential]);
+    for point in report.curves.iter().flat_map(|curve| &curve.points) {
+        assert!(point.bytes <= conditions.max_bytes && holds(&point.latency_ns), "{point:?}");
+    }
+    for tier in &report.tiers {
+        assert!(holds(&tier.size_bytes) && holds(&tier.latency_ns), "{tier:?}");
+    }
+    let figures = crate::summary::figures(&report);
+    assert!(figures.values().all(holds), "{figures:?}");
+    assert!(figures.contains_key("timer_step_ns") && figures.contains_key("noise_lost"));
+    assert!(report.events.is_empty() && report.events_reason.is_some());
+    assert!(report.bandwidth.is_empty() && report.loaded.is_empty());
+    serde_json::to_string(&report).unwrap();
+}
+
+#[test]
+fn a_stop_at_once_leaves_nothing() {
+    assert_eq!(measured(request(), true).unwrap_err(), MemoryError::Stopped);
+}
+
+#[test]
+fn what_cannot_be_had_is_refused() {
+    let small = Request { max_bytes: Some(0), ..request() };
+    assert!(matches!(measured(small, false), Err(MemoryError::TooLittle { .. })));
+    let elsewhere = Request { cpu: Some(60_000), ..request() };
+    let error = measured(elsewhere, false).unwrap_err();
+    assert!(error.to_string().contains("60000"), "{error}");
+}
