@@ -1,8 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The translation buffers for data, from the time of a load over the number of pages.
+//!
+//! A chase through one line of each of `n` pages needs `n` translations and `n` lines; one through
+//! `n` lines side by side needs as many lines in few pages. The caches make the same of both, so
+//! the difference of the two times is what the translations cost. It is flat while a level of the
+//! buffer holds them, and rises where it no longer does:
+//!
+//! ```text
+//! difference = time of the spread chase - time of the packed one, least of the passes each
+//! rising     = the nearest curve that never falls (medians of pooled neighbours)
+//! plateaus   = stretches of it that are flat over an octave
+//! a level    = a rise between two plateaus, or after the last
+//! ```
+//!
+//! What the edge of a rise looks like is in [`edge`]. Intervals draw the passes anew, and the
+//! points of the plateaus.
+//!
+//! Left out: levels with less than an octave between them, which look like one; what is behind a
+//! slow climb (page tables that leave the caches, replacement at random).
 
-use linerate_record::memory::PagesVerdict;
-use linerate_record::stats::Estimate;
+mod edge;
+mod huge;
+
+use crate::resample::{REPLICATES, interval, is_time, least, redrawn_least};
+use edge::{Edge, Risen};
+use fastrand::Rng;
+pub use huge::{HugePages, huge_pages};
+use linerate_record::stats::{Estimate, median, quantile};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// One number of pages.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,31 +59,383 @@ pub struct Level {
     pub is_step: bool,
 }
 
-/// What huge pages do.
-#[derive(Clone, Debug, PartialEq)]
-pub struct HugePages {
-    /// `Work`, `Splintered` or `Unknown`; whether they were granted is for the caller to find out.
-    pub verdict: PagesVerdict,
-    /// The share of the cost of a first-level miss that is paid with huge pages too: 0 where they
-    /// work, 1 where they are splintered. `None` where no first level was seen.
-    pub share: Option<Estimate>,
-    /// Time of a load with huge pages over that with small ones, at the most pages that both were
-    /// measured with. `None` where that is within the first level.
-    pub time_ratio: Option<Estimate>,
+/// More levels than this are noise.
+const MOST_LEVELS: usize = 3;
+/// A step has risen by half at this many times the pages of its onset. Sets of four ways and more
+/// do with LRU, at 1 + 1/8; random replacement over the whole buffer at 2 ln 2 = 1.386.
+const STEEP: f64 = 1.33;
+
+/// The levels that `samples` show, nearest first; at most three. Samples of the same number of
+/// pages are taken together; those without a time are left out.
+pub fn levels(samples: &[Sample], confidence: f64, seed: u64) -> Vec<Level> {
+    let curve = Curve::of(samples);
+    let mut random = Rng::with_seed(seed);
+    let rises = curve.rises().into_iter().take(MOST_LEVELS);
+    rises.filter_map(|rise| curve.level(&rise, confidence, &mut random)).collect()
 }
 
-/// The levels that `samples` show, nearest first; at most three.
-pub fn levels(_samples: &[Sample], _confidence: f64, _seed: u64) -> Vec<Level> {
-    Vec::new()
+/// All points of one number of pages.
+struct Point {
+    pages: f64,
+    spread: Vec<f64>,
+    packed: Vec<f64>,
+    /// What translations cost.
+    difference: f64,
+    /// The standard deviation of that from point to point.
+    error: f64,
+}
+
+/// Points by pages, rising.
+struct Curve {
+    points: Vec<Point>,
+}
+
+/// A rise of the difference.
+struct Rise {
+    /// The points of the plateau before it.
+    before: Range<usize>,
+    /// Those of the plateau after it; `None` where the curve ends in the rise.
+    after: Option<Range<usize>>,
+}
+
+/// A plateau is flat over this ratio of pages, and this many points.
+const OCTAVE: f64 = 1.9;
+const LEAST_POINTS: usize = 3;
+/// Flat: rises by less than this share of the time of a load, or these standard errors.
+const FLAT: f64 = 0.03;
+const FLAT_ERRORS: f64 = 4.0;
+/// A level adds at least this share of the time of a load that hits everywhere. Less than half a
+/// cycle is nothing that a core can lose.
+const LEAST_COST: f64 = 0.1;
+/// And at least this share of what the level before it adds: less is drift of a plateau.
+const LEAST_OF_PREVIOUS: f64 = 0.25;
+/// Times differ from point to point by this share at least, however quiet the machine.
+const LEAST_ERROR: f64 = 0.003;
+
+impl Curve {
+    fn of(samples: &[Sample]) -> Self {
+        let mut passes = BTreeMap::<u64, (Vec<f64>, Vec<f64>)>::new();
+        for sample in samples {
+            let (spread, packed) = passes.entry(sample.pages).or_default();
+            spread.extend(sample.spread.iter().copied().filter(|&time| is_time(time)));
+            packed.extend(sample.packed.iter().copied().filter(|&time| is_time(time)));
+        }
+        let point = |(pages, (spread, packed)): (u64, (Vec<f64>, Vec<f64>))| {
+            let difference = least(&spread)? - least(&packed)?;
+            Some(Point { pages: pages as f64, spread, packed, difference, error: 0.0 })
+        };
+        let mut curve = Self { points: passes.into_iter().filter_map(point).collect() };
+        let scatter = curve.scatter().max(LEAST_ERROR);
+        for point in &mut curve.points {
+            point.error = scatter * least(&point.spread).unwrap_or(f64::NAN);
+        }
+        curve
+    }
+
+    /// By how much a point is off the line through its neighbours, as a standard deviation and a
+    /// share of its time.
+    fn scatter(&self) -> f64 {
+        let off = |three: &[Point]| {
+            let [left, middle, right] = three else { return f64::NAN };
+            let share = (middle.pages / left.pages).ln() / (right.pages / left.pages).ln();
+            let line = left.difference * (1.0 - share) + right.difference * share;
+            let variance = 1.0 + share.powi(2) + (1.0 - share).powi(2);
+            let time = least(&middle.spread).unwrap_or(f64::NAN);
+            (middle.difference - line).abs() / variance.sqrt() / time
+        };
+        let off: Vec<f64> = self.points.windows(3).map(off).filter(|off| off.is_finite()).collect();
+        // The median of the absolute value of a standard normal is 0.6745.
+        median(&off).map_or(0.0, |off| off / 0.6745)
+    }
+
+    fn differences(&self) -> Vec<f64> {
+        self.points.iter().map(|point| point.difference).collect()
+    }
+
+    /// Stretches where `rising` is flat.
+    fn plateaus(&self, rising: &[f64]) -> Vec<Range<usize>> {
+        let mut plateaus = Vec::new();
+        let mut from = 0;
+        while from < self.points.len() {
+            let is_flat = |&to: &usize| {
+                let point = &self.points[to];
+                let time = least(&point.packed).unwrap_or(0.0) + rising[to];
+                rising[to] - rising[from] <= (FLAT * time).max(FLAT_ERRORS * point.error)
+            };
+            let to = (from..self.points.len()).take_while(is_flat).count() + from;
+            let ratio = self.points[to - 1].pages / self.points[from].pages;
+            if to - from >= LEAST_POINTS && ratio >= OCTAVE {
+                plateaus.push(from..to);
+                from = to;
+            } else {
+                from += 1;
+            }
+        }
+        plateaus
+    }
+
+    /// The rises that are levels. None where the first plateau is not at 0: then a level ends
+    /// before the first point, and what comes later cannot be named.
+    fn rises(&self) -> Vec<Rise> {
+        let rising = isotonic(&self.differences());
+        let mut plateaus = self.plateaus(&rising).into_iter().peekable();
+        let Some(mut before) = plateaus.next_if(|first| first.start == 0) else {
+            return Vec::new();
+        };
+        let hit = least(&self.points[0].spread).unwrap_or(f64::NAN);
+        let mut least_rise = LEAST_COST * hit;
+        let mut rises = Vec::new();
+        for after in plateaus {
+            let rise = self.mid(&rising, &after) - self.mid(&rising, &before);
+            if rise < least_rise {
+                before.end = after.end;
+                continue;
+            }
+            least_rise = least_rise.max(LEAST_OF_PREVIOUS * rise);
+            rises.push(Rise {
+                before: std::mem::replace(&mut before, after.clone()),
+                after: Some(after),
+            });
+        }
+        if let (Some(last), Some(top)) = (self.points.last(), rising.last()) {
+            let rise = top - self.mid(&rising, &before);
+            if before.end < self.points.len() && rise > least_rise.max(5.0 * last.error) {
+                rises.push(Rise { before, after: None });
+            }
+        }
+        rises
+    }
+
+    fn mid(&self, values: &[f64], stretch: &Range<usize>) -> f64 {
+        median(&values[stretch.clone()]).unwrap_or(f64::NAN)
+    }
+
+    /// Pages that are clearly slower than more pages, and have few passes.
+    fn disturbed(&self) -> impl Iterator<Item = u64> {
+        let rising = isotonic(&self.differences());
+        let above = |(point, rising): &(&Point, f64)| {
+            let clearly = point.difference - rising > FLAT_ERRORS * point.error;
+            clearly && point.spread.len() < ENOUGH_PASSES
+        };
+        self.points.iter().zip(rising).filter(above).map(|(point, _)| point.pages as u64)
+    }
+
+    /// What is at `rise`. `None` where it cannot be placed.
+    fn level(&self, rise: &Rise, confidence: f64, random: &mut Rng) -> Option<Level> {
+        let end = rise.after.as_ref().map_or(self.points.len(), |after| after.end);
+        let measured = self.as_measured(rise);
+        let around = measured.around(rise.before.start.midpoint(rise.before.end - 1)..end)?;
+        let found = self.fit(&measured, around.clone(), None)?;
+        let fits: Vec<Fit> = (0..REPLICATES)
+            .map(|_| self.redrawn(rise, random))
+            .filter_map(|drawn| self.fit(&drawn, around.clone(), Some(found.edge)))
+            .collect();
+        Some(self.level_of(&found, &fits, rise.after.is_some(), confidence))
+    }
+
+    /// The level that was `found`, with intervals from `fits`.
+    fn level_of(&self, found: &Fit, fits: &[Fit], has_end: bool, confidence: f64) -> Level {
+        let n = self.points.iter().map(|point| point.spread.len() as u64).sum();
+        let tail = (1.0 - confidence) / 2.0;
+        let within = |value: f64, low: fn(&Fit) -> f64, high: fn(&Fit) -> f64| {
+            let end =
+                |of: fn(&Fit) -> f64, q| quantile(&fits.iter().map(of).collect::<Vec<f64>>(), q);
+            let low = end(low, tail).unwrap_or(f64::NEG_INFINITY).min(value);
+            let high = end(high, 1.0 - tail).unwrap_or(f64::INFINITY).max(value);
+            Estimate { value, low, high, confidence, n }
+        };
+        let middle = f64::midpoint(found.edge.low, found.edge.high).floor();
+        let onset = within(middle, |fit| fit.edge.low, |fit| fit.edge.high);
+        let mut half = within(found.half, |fit| fit.between.0, |fit| fit.between.1);
+        let costs: Vec<f64> = fits.iter().map(|fit| fit.cost).collect();
+        let mut cost = interval(found.cost, &costs, confidence, n);
+        if !has_end {
+            half.high = f64::INFINITY;
+            cost.high = f64::INFINITY;
+        }
+        let is_step = has_end && half.value <= STEEP * onset.value;
+        Level { entries: is_step.then_some(onset), onset, half, cost, is_step }
+    }
+
+    fn as_measured(&self, rise: &Rise) -> Drawn {
+        let differences = self.differences();
+        let before = self.mid(&differences, &rise.before);
+        let after = rise.after.as_ref().map(|after| self.mid(&differences, after));
+        Drawn::new(differences, before, after)
+    }
+
+    /// The passes of each point, and the points of each plateau, drawn with replacement.
+    fn redrawn(&self, rise: &Rise, random: &mut Rng) -> Drawn {
+        let mut difference = |point: &Point| {
+            redrawn_least(random, &point.spread) - redrawn_least(random, &point.packed)
+        };
+        let differences: Vec<f64> = self.points.iter().map(&mut difference).collect();
+        let mut mid = |stretch: &Range<usize>| {
+            let any = |_| differences[random.usize(stretch.clone())];
+            median(&stretch.clone().map(any).collect::<Vec<f64>>()).unwrap_or(f64::NAN)
+        };
+        let before = mid(&rise.before);
+        let after = rise.after.as_ref().map(mid);
+        Drawn::new(differences, before, after)
+    }
+
+    /// Fits the points `around` a rise, with an edge near to one that was found before.
+    fn fit(&self, drawn: &Drawn, around: Range<usize>, near: Option<Edge>) -> Option<Fit> {
+        if drawn.cost <= 0.0 {
+            return None;
+        }
+        let pages = |i: usize| self.points[around.start + i].pages;
+        let shares: Vec<f64> =
+            drawn.differences[around.clone()].iter().map(|&d| drawn.share(d)).collect();
+        let rising = isotonic(&shares);
+        let first_above = |share: f64| rising.iter().position(|&risen| risen >= share);
+        let (begun, upper) = (first_above(edge::BEGINNING)?, first_above(0.5)?);
+        let error = |i: usize| self.points[around.start + i].error / drawn.cost;
+        let risen = |(i, &share): (usize, &f64)| Risen { pages: pages(i), share, error: error(i) };
+        let curve: Vec<Risen> = shares.iter().enumerate().map(risen).collect();
+        let mut candidates = edge::candidates(pages(0), pages(begun) - 1.0, &curve);
+        if let Some(near) = near {
+            let from = candidates.partition_point(|&pages| pages < near.low).saturating_sub(NEAR);
+            let to = candidates.partition_point(|&pages| pages <= near.high) + NEAR;
+            let to = to.min(candidates.len());
+            candidates = candidates[from.min(to)..to].to_vec();
+        }
+        let edge = edge::fit(&curve, &candidates)?;
+        let below = upper.saturating_sub(1);
+        let between = (pages(below), pages(upper));
+        let step = rising[upper] - rising[below];
+        let part = if step > 0.0 { ((0.5 - rising[below]) / step).clamp(0.0, 1.0) } else { 1.0 };
+        let half = between.0 * (between.1 / between.0).powf(part);
+        Some(Fit { cost: drawn.cost, edge, half, between })
+    }
+}
+
+/// Resamples look for the edge this many candidates around.
+const NEAR: usize = 6;
+
+/// Points before the beginning of a rise, and after its half, that an edge is fitted to.
+const POINTS_BEFORE: usize = 12;
+const POINTS_AFTER: usize = 4;
+
+/// Differences, and the rise in them.
+struct Drawn {
+    differences: Vec<f64>,
+    /// The level of the plateau before it.
+    before: f64,
+    /// By how much the one after it is higher, or the end of the curve.
+    cost: f64,
+}
+
+impl Drawn {
+    fn new(differences: Vec<f64>, before: f64, after: Option<f64>) -> Self {
+        let end = &differences[differences.len().saturating_sub(2 * LEAST_POINTS)..];
+        let after = after.or_else(|| isotonic(end).last().copied());
+        let cost = after.unwrap_or(f64::NAN) - before;
+        Self { differences, before, cost }
+    }
+
+    /// Where `difference` is between the plateaus.
+    fn share(&self, difference: f64) -> f64 {
+        (difference - self.before) / self.cost
+    }
+
+    /// The points about the edge, of those in `part`.
+    fn around(&self, part: Range<usize>) -> Option<Range<usize>> {
+        let rising = isotonic(&self.differences[part.clone()]);
+        let above = |share: f64| rising.iter().position(|&risen| self.share(risen) >= share);
+        let (begun, half) = (above(edge::BEGINNING)?, above(0.5)?);
+        let end = (part.start + half + POINTS_AFTER).min(part.end);
+        Some(part.start + begun.saturating_sub(POINTS_BEFORE)..end)
+    }
+}
+
+/// What a rise looks like.
+struct Fit {
+    cost: f64,
+    edge: Edge,
+    /// Pages at which it has risen by half, and the points on either side.
+    half: f64,
+    between: (f64, f64),
+}
+
+/// The nearest values to `values` that never fall, by absolute deviations: neighbours that fall are
+/// pooled, and their median stands for them.
+fn isotonic(values: &[f64]) -> Vec<f64> {
+    let mut pools: Vec<(f64, Range<usize>)> = Vec::with_capacity(values.len());
+    for (i, &value) in values.iter().enumerate() {
+        let mut pool = (value, i..i + 1);
+        while pools.last().is_some_and(|last| last.0 > pool.0) {
+            let start = pools.pop().map_or(0, |(_, range)| range.start);
+            let range = start..pool.1.end;
+            pool = (median(&values[range.clone()]).unwrap_or(f64::NAN), range);
+        }
+        pools.push(pool);
+    }
+    pools.into_iter().flat_map(|(level, range)| range.map(move |_| level)).collect()
+}
+
+/// Points between which an edge is looked for at a time.
+const PARTS: u64 = 4;
+/// Pages on either side of a step that are measured one by one.
+const BESIDE: u64 = 3;
+/// What is still disturbed in the fastest of so many passes stays so.
+const ENOUGH_PASSES: usize = 12;
+/// A climb is known well enough where neighbours are nearer than this ratio.
+const NEIGHBOURS: f64 = 1.06;
+
+/// Numbers of pages to begin with, up to `most`: four per octave.
+pub fn start(most: u64) -> Vec<u64> {
+    let pages = (4..).map(|quarter| 2_f64.powf(f64::from(quarter) / 4.0) as u64);
+    let mut pages: Vec<u64> = pages.take_while(|&pages| pages <= most).collect();
+    pages.dedup();
+    pages
 }
 
 /// Numbers of pages worth measuring next, rising; empty when more would tell nothing.
-pub fn refine(_samples: &[Sample], _levels: &[Level]) -> Vec<u64> {
-    Vec::new()
+///
+/// Of a step, whatever may be the edge is divided until it is one number, with its neighbours
+/// beside it; of a climb, the onset and the half are bracketed by close neighbours. Measured once
+/// more, up to 12 passes, is what is slower than more pages are: another thread of the
+/// core, or of the system, has taken entries.
+pub fn refine(samples: &[Sample], levels: &[Level]) -> Vec<u64> {
+    let measured: BTreeSet<u64> = samples.iter().map(|sample| sample.pages).collect();
+    let mut wanted = BTreeSet::new();
+    for level in levels {
+        if level.half.value <= STEEP * level.onset.value {
+            wanted.extend(around_edge(level.onset, &measured));
+        } else {
+            for at in [level.onset.value, level.half.value] {
+                wanted.extend(between_neighbours(at, &measured));
+            }
+        }
+    }
+    let mut wanted: BTreeSet<u64> = wanted.difference(&measured).copied().collect();
+    wanted.extend(Curve::of(samples).disturbed());
+    wanted.into_iter().collect()
 }
 
-/// Whether one entry translates a huge page: `small` is measured on small pages, `huge` with the
-/// same stride inside huge pages that were granted.
-pub fn huge_pages(_small: &[Sample], _huge: &[Sample], _confidence: f64, _seed: u64) -> HugePages {
-    HugePages { verdict: PagesVerdict::Unknown, share: None, time_ratio: None }
+/// Pages from which the edge at `onset` can be told.
+fn around_edge(onset: Estimate, measured: &BTreeSet<u64>) -> Vec<u64> {
+    let page = |pages: f64| pages.clamp(1.0, MOST_PAGES) as u64;
+    let (low, high) = (page(onset.low), page(onset.high.max(onset.value)) + 1);
+    if high - low > 2 * BESIDE + PARTS {
+        return (0..=PARTS).map(|part| low + (high - low) * part / PARTS).collect();
+    }
+    let near = low.saturating_sub(BESIDE).max(1)..=high + BESIDE;
+    near.filter(|pages| !measured.contains(pages)).collect()
 }
+
+/// No buffer holds more; also keeps page numbers within what is a whole number as `f64`.
+const MOST_PAGES: f64 = 1e9;
+
+/// A number of pages between the neighbours of `at`, where these are far apart.
+fn between_neighbours(at: f64, measured: &BTreeSet<u64>) -> Option<u64> {
+    let pages = at.clamp(1.0, MOST_PAGES) as u64;
+    let below = *measured.range(..=pages).next_back()?;
+    let above = *measured.range(pages + 1..).next()?;
+    let middle = (below as f64 * above as f64).sqrt() as u64;
+    (above as f64 / below as f64 > NEIGHBOURS && middle > below).then_some(middle)
+}
+
+#[cfg(test)]
+mod tests;

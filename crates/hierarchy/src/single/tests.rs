@@ -71,7 +71,7 @@ impl Timed {
 
 /// Percentages of experiments whose intervals hold the slope and the intercept.
 fn coverage(timed: &Timed, slope_truth: f64) -> (f64, f64) {
-    let experiments = 200;
+    let experiments = 100;
     let (mut slopes, mut intercepts) = (0, 0);
     for seed in 0..experiments {
         let line = slope(&timed.samples(seed, 400), 0.95, seed).unwrap();

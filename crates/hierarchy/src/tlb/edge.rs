@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The edge of a rise: up to how many pages nothing is missed.
+//!
+//! Consider `s` sets of `w` ways, `E = s w` in all, and a chase through `n` pages side by side, so
+//! that sets fill up evenly. Beyond `E`, `n - E` of the sets have `w + 1` pages in turn. With LRU
+//! all of these miss, so the share of misses is
+//!
+//! ```text
+//! f(n) = (n - E) (w + 1) / n = (n - E) (E + s) / (s n)        E <= n <= E + s
+//! ```
+//!
+//! where `s = 1` is full associativity. With other replacement a share of them misses, which is the
+//! same in all overfull sets: still `k (n - E) / n`, for as long as no set has `w + 2`. A climb
+//! whose misses get dearer, because the page table leaves the caches, is nearer to a straight line,
+//! `k (n - E) / E`. So `E` and `k` are fitted together, with either shape, to the beginning of the
+//! rise: shares above [`BEGINNING`] count as that, whatever happens there.
+//!
+//! The fit minimises absolute deviations, which a disturbed point does not move. Numbers of pages
+//! that fit equally well, because none between them was measured, are all kept.
+
+/// How far it has risen at a number of pages.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Risen {
+    pub(super) pages: f64,
+    /// 0 before the rise, 1 after it.
+    pub(super) share: f64,
+    /// The standard deviation of the share.
+    pub(super) error: f64,
+}
+
+/// The last numbers of pages without a miss that fit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Edge {
+    pub(super) low: f64,
+    pub(super) high: f64,
+}
+
+/// The part of the rise that is fitted. A set of four ways and one page too many is 1 / 16 of a
+/// rise, so that several numbers of pages are within.
+pub(super) const BEGINNING: f64 = 0.25;
+/// Candidates beyond this many are a geometric series of so many.
+const MOST_CANDIDATES: usize = 300;
+/// Fits whose deviations add up to less than this many standard errors more are as good.
+const AS_GOOD: f64 = 0.1;
+/// Numbers of pages from `from` to `to` that an edge might be at: all, or where these are too many
+/// some, and those at which it would be seen.
+pub(super) fn candidates(from: f64, to: f64, curve: &[Risen]) -> Vec<f64> {
+    let (from, to) = (from.max(1.0).floor(), to.floor());
+    if !(from <= to && to.is_finite()) {
+        return Vec::new();
+    }
+    if to - from < MOST_CANDIDATES as f64 {
+        return (0..=(to - from) as u32).map(|i| from + f64::from(i)).collect();
+    }
+    let ratio = (to / from).powf(1.0 / MOST_CANDIDATES as f64);
+    let series = (0..=MOST_CANDIDATES).map(|i| (from * ratio.powi(i as i32)).floor());
+    let seen = curve.iter().flat_map(|risen| [risen.pages - 1.0, risen.pages]);
+    let within = seen.filter(|pages| (from..=to).contains(pages));
+    let mut all: Vec<f64> = series.chain(within).collect();
+    all.sort_unstable_by(f64::total_cmp);
+    all.dedup();
+    all
+}
+
+/// The edge of `curve`, rising in pages, among `candidates`, rising. `None` without any.
+pub(super) fn fit(curve: &[Risen], candidates: &[f64]) -> Option<Edge> {
+    let fits: Vec<f64> = candidates.iter().map(|&edge| deviation_at(curve, edge)).collect();
+    let best = fits.iter().copied().min_by(f64::total_cmp)?;
+    let good = |i: &usize| fits[*i] <= best + AS_GOOD;
+    let low = (0..fits.len()).find(good)?;
+    let high = (0..fits.len()).rev().find(good)?;
+    Some(Edge { low: candidates[low], high: candidates[high] })
+}
+
+/// The least deviation with an edge there, over both shapes and all factors.
+///
+/// As a function of the factor the deviation is made of straight pieces, which meet where the shape
+/// meets a point or reaches the end of the beginning. So its least value is at one of these.
+fn deviation_at(curve: &[Risen], edge: f64) -> f64 {
+    let beyond = |risen: &Risen| (risen.pages - edge).max(0.0);
+    let concave: Vec<f64> = curve.iter().map(|risen| beyond(risen) / risen.pages).collect();
+    let straight: Vec<f64> = curve.iter().map(|risen| beyond(risen) / edge).collect();
+    let least = |shape: &[f64]| {
+        let rising = curve.iter().zip(shape).filter(|(_, shape)| **shape > 0.0);
+        let meets = |(risen, shape): (&Risen, &f64)| {
+            [risen.share.clamp(0.0, BEGINNING) / shape, BEGINNING / shape]
+        };
+        let factors = rising.flat_map(meets);
+        factors.map(|factor| deviation(curve, shape, factor)).fold(f64::INFINITY, f64::min)
+    };
+    least(&concave).min(least(&straight))
+}
+
+/// How far `curve` is from the shape times the factor, in standard errors, added up.
+fn deviation(curve: &[Risen], shape: &[f64], factor: f64) -> f64 {
+    let off = |(risen, shape): (&Risen, &f64)| {
+        (risen.share.min(BEGINNING) - (factor * shape).min(BEGINNING)).abs() / risen.error
+    };
+    curve.iter().zip(shape).map(off).sum()
+}

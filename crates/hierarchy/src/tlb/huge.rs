@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whether one entry of the buffer translates a huge page.
+//!
+//! A chase with the stride of a small page, inside huge pages, needs one translation per huge page:
+//! it is as fast as the packed one long beyond the small pages that the first level holds. Unless
+//! the buffer holds small pieces of the huge page, because the host of a virtual machine has put it
+//! together from small pages (*page splintering*: Pham et al., 2015). Then it misses with huge
+//! pages where it misses with small ones.
+
+use super::{Curve, Point, Sample, levels};
+use crate::resample::{REPLICATES, interval, redrawn_least};
+use fastrand::Rng;
+use linerate_record::memory::PagesVerdict;
+use linerate_record::stats::{Estimate, median};
+use std::ops::RangeInclusive;
+
+/// What huge pages do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HugePages {
+    /// `Work`, `Splintered` or `Unknown`; whether they were granted is for the caller to find out.
+    pub verdict: PagesVerdict,
+    /// The share of the cost of a first-level miss that is paid with huge pages too: 0 where they
+    /// work, 1 where they are splintered. `None` where no first level was seen.
+    pub share: Option<Estimate>,
+    /// Time of a load with huge pages over that with small ones, at the most pages that both were
+    /// measured with. `None` where that is within the first level.
+    pub time_ratio: Option<Estimate>,
+}
+
+/// From this ratio of pages to the half of the first level on, small pages clearly miss it; up to
+/// this ratio of the onset of the second, they clearly hit that.
+const CLEAR: (f64, f64) = (1.5, 0.9);
+
+/// Whether one entry translates a huge page: `small` is measured on small pages, `huge` with the
+/// same stride inside huge pages that were granted.
+///
+/// The verdict says what the interval of the share leaves no doubt of: that most of the cost is
+/// still paid, or that most is not.
+pub fn huge_pages(small: &[Sample], huge: &[Sample], confidence: f64, seed: u64) -> HugePages {
+    let levels = levels(small, confidence, seed);
+    let (small, huge) = (Curve::of(small), Curve::of(huge));
+    let unknown = HugePages { verdict: PagesVerdict::Unknown, share: None, time_ratio: None };
+    let Some(first) = levels.first() else { return unknown };
+    let from = CLEAR.0 * first.half.value;
+    let to = levels.get(1).map_or(f64::INFINITY, |second| CLEAR.1 * second.onset.value);
+    let mut random = Rng::with_seed(seed);
+    let mut ratio = |ratio: &dyn Fn(&mut Rng) -> Option<f64>| {
+        let replicates: Vec<f64> = (0..REPLICATES).filter_map(|_| ratio(&mut random)).collect();
+        let n = huge.points.iter().map(|point| point.spread.len() as u64).sum();
+        Some(interval(median(&replicates)?, &replicates, confidence, n))
+    };
+    let share = ratio(&|random| {
+        let paid = |curve: &Curve, random: &mut Rng| {
+            let hit = level(curve, 0.0..=first.onset.value, random)?;
+            Some(level(curve, from..=to, random)? - hit)
+        };
+        Some(paid(&huge, random)? / paid(&small, random)?)
+    });
+    let verdict = match share {
+        Some(share) if share.high < 0.5 => PagesVerdict::Work,
+        Some(share) if share.low > 0.5 => PagesVerdict::Splintered,
+        _ => PagesVerdict::Unknown,
+    };
+    let common = |huge: &&Point| huge.pages >= from;
+    let time_ratio = huge.points.iter().rev().filter(common).find_map(|huge| {
+        let small = small.points.iter().find(|small| small.pages == huge.pages)?;
+        ratio(&|random| {
+            let huge = redrawn_least(random, &huge.spread);
+            Some(huge / redrawn_least(random, &small.spread))
+        })
+    });
+    HugePages { verdict, share, time_ratio }
+}
+
+/// The median difference over the points of `curve` within `pages`, passes and points drawn with
+/// replacement; `None` without a point.
+fn level(curve: &Curve, pages: RangeInclusive<f64>, random: &mut Rng) -> Option<f64> {
+    let within = |point: &&Point| pages.contains(&point.pages);
+    let points: Vec<&Point> = curve.points.iter().filter(within).collect();
+    let differences = points.iter().map(|_| {
+        let point = points[random.usize(..points.len())];
+        redrawn_least(random, &point.spread) - redrawn_least(random, &point.packed)
+    });
+    median(&differences.collect::<Vec<f64>>())
+}
