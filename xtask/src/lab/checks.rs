@@ -56,8 +56,8 @@ pub(crate) fn judge(guest: &Guest, answers: &[Answer]) -> Vec<Finding> {
         findings.push(known::no_reads(&answer("no access").output));
         findings.extend(known::reads(&answer("reads").output));
     }
-    findings.extend(records::judge(&answer));
-    findings.push(memory::judge(&answer));
+    findings.extend(records::judge(answer));
+    findings.push(memory::judge(answer));
     findings
 }
 
