@@ -12,10 +12,13 @@
 //! Beside the chain, [`footprint`] says which tier of the memory the packets lie in, and [`kernels`]
 //! what part of the work is checksum and copy, and which variant of them suits the path.
 //!
+//! [`budget`] says what a packet may cost at line rate on a [`processor`].
+//!
 //! Nothing here measures, reads a file or a clock, or runs a packet path.
 
 #![forbid(unsafe_code)]
 
+pub mod budget;
 pub mod candidates;
 pub mod costs;
 pub mod diagnose;
@@ -23,6 +26,7 @@ pub mod footprint;
 pub mod kernels;
 pub mod model;
 mod partition;
+pub mod processor;
 mod profile;
 mod sample;
 pub mod verdict;

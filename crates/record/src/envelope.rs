@@ -7,6 +7,7 @@
 //! bare values there too. `summary` is not stored here; it is derived when writing and checked when
 //! reading, so that the two cannot drift apart.
 
+use crate::budget::BudgetReport;
 use crate::doctor::DoctorReport;
 use crate::figure::{Figure, Scalar};
 use crate::kernels::KernelsReport;
@@ -61,6 +62,8 @@ pub enum Body {
     Regions(Box<RegionsReport>),
     /// `linerate memory`: the memory hierarchy, as loads meet it.
     Memory(Box<MemoryReport>),
+    /// `linerate budget`: what a packet may cost at line rate.
+    Budget(Box<BudgetReport>),
 }
 
 impl Body {
@@ -68,6 +71,7 @@ impl Body {
     fn summary(&self) -> BTreeMap<&'static str, Value> {
         match self {
             Self::Memory(report) => report.summary(),
+            Self::Budget(report) => report.summary(),
             Self::Run(_)
             | Self::Tune(_)
             | Self::Kernels(_)
@@ -164,6 +168,7 @@ impl Record {
             "doctor" => Body::Doctor(read(json)?),
             "regions" => Body::Regions(read(json)?),
             "memory" => Body::Memory(read(json)?),
+            "budget" => Body::Budget(read(json)?),
             _ => return Err(ReadError::UnknownKind { kind }),
         };
         check_summary(&envelope, &body)?;

@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod budget;
 pub mod doctor;
 pub mod envelope;
 pub mod figure;

@@ -120,8 +120,8 @@ fn what_is_not_a_record_is_refused() {
 
 #[test]
 fn an_unknown_kind_is_refused() {
-    let error = refused(|v| v["kind"] = json!("budget"));
-    assert_eq!(error, ReadError::UnknownKind { kind: "budget".to_owned() });
+    let error = refused(|v| v["kind"] = json!("weather"));
+    assert_eq!(error, ReadError::UnknownKind { kind: "weather".to_owned() });
 }
 
 #[test]

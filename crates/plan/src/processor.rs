@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Processors as data: how many strands share what, how far away memory is, what moves octets.
+//!
+//! A processor is a TOML file. Those that come with the program are in `data/processors`; a user's
+//! own is read the same way.
+
+use serde::Deserialize;
+use std::fmt;
+
+/// A processor.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Processor {
+    /// What its maker calls it.
+    pub name: String,
+    /// Where the figures are from.
+    pub source: String,
+    /// GHz of a core.
+    pub clock_ghz: f64,
+    /// Cores.
+    pub cores: u32,
+    /// Pipes of a core that issue instructions on their own.
+    pub pipes_per_core: u32,
+    /// Strands that share a pipe.
+    pub strands_per_pipe: u32,
+    /// Instructions that a pipe issues in a cycle; `None` where that depends on the program.
+    pub instructions_per_cycle: Option<f64>,
+    /// Cycles per instruction above which a strand waits for memory rather than computes; `None` where
+    /// there is no such rule.
+    pub compute_bound_cpi_max: Option<f64>,
+    /// How far away the caches and memory are.
+    pub latency: Option<Latency>,
+    /// What moves octets.
+    #[serde(default)]
+    pub bandwidth: Bandwidth,
+    /// Rates of forwarding that were measured on it.
+    #[serde(default)]
+    pub forwarded: Vec<Forwarded>,
+}
+
+/// How far away the caches and memory are.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Latency {
+    /// Cycles until a load that hits the first cache has its data.
+    pub l1_cycles: f64,
+    /// Cycles of one that hits the second.
+    pub l2_cycles: f64,
+    /// Nanoseconds of one that hits neither.
+    pub memory_ns: f64,
+}
+
+/// What moves octets, in 10^9 octets per second; `None` where it is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bandwidth {
+    /// Memory.
+    pub memory_gb_per_s: Option<f64>,
+    /// The way from and to the network interfaces.
+    pub io_gb_per_s: Option<f64>,
+}
+
+/// A rate of forwarding that was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Forwarded {
+    /// Octets of a frame, FCS included.
+    pub frame_octets: u32,
+    /// Thousand packets per second, all ports.
+    pub kpps: f64,
+}
+
+/// The processors that come with the program, by the word that names them.
+const BUILT_IN: [(&str, &str); 2] = [
+    ("t1", include_str!("../data/processors/t1.toml")),
+    ("t2", include_str!("../data/processors/t2.toml")),
+];
+
+/// Why a text is no processor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoProcessor(String);
+
+impl fmt::Display for NoProcessor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.trim_end())
+    }
+}
+
+impl std::error::Error for NoProcessor {}
+
+impl Processor {
+    /// The words of the processors that come with the program.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        BUILT_IN.iter().map(|(word, _)| *word)
+    }
+
+    /// The processor with that word.
+    pub fn named(word: &str) -> Option<Self> {
+        let (_, text) = BUILT_IN.iter().find(|(built_in, _)| *built_in == word)?;
+        Some(Self::from_toml(text).expect("a test reads each of them"))
+    }
+
+    /// Reads a processor.
+    ///
+    /// # Errors
+    /// The text is no TOML, a key is missing, unknown or of the wrong type, or a value makes no
+    /// sense; the error says which and where.
+    pub fn from_toml(text: &str) -> Result<Self, NoProcessor> {
+        let processor: Self =
+            toml::from_str(text).map_err(|error| NoProcessor(error.to_string()))?;
+        processor.check()
+    }
+
+    fn check(self) -> Result<Self, NoProcessor> {
+        let latency = self.latency.iter().flat_map(|latency| {
+            [
+                ("latency.l1_cycles", latency.l1_cycles),
+                ("latency.l2_cycles", latency.l2_cycles),
+                ("latency.memory_ns", latency.memory_ns),
+            ]
+        });
+        let optional = [
+            ("instructions_per_cycle", self.instructions_per_cycle),
+            ("compute_bound_cpi_max", self.compute_bound_cpi_max),
+            ("bandwidth.memory_gb_per_s", self.bandwidth.memory_gb_per_s),
+            ("bandwidth.io_gb_per_s", self.bandwidth.io_gb_per_s),
+        ];
+        let given = optional.into_iter().filter_map(|(key, value)| Some((key, value?)));
+        let counts = [
+            ("cores", self.cores),
+            ("pipes_per_core", self.pipes_per_core),
+            ("strands_per_pipe", self.strands_per_pipe),
+        ];
+        let counts = counts.map(|(key, count)| (key, f64::from(count)));
+        let all = [("clock_ghz", self.clock_ghz)].into_iter().chain(counts).chain(latency);
+        for (key, value) in all.chain(given) {
+            if !(value.is_finite() && value > 0.0) {
+                return Err(NoProcessor(format!("`{key}` is {value}; it must be more than 0")));
+            }
+        }
+        Ok(self)
+    }
+
+    /// Strands of the whole processor.
+    pub fn strands(&self) -> u64 {
+        u64::from(self.cores) * u64::from(self.pipes_per_core) * u64::from(self.strands_per_pipe)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_with_the_program_is_as_the_document_says() {
+        let (t1, t2) = (Processor::named("t1").unwrap(), Processor::named("t2").unwrap());
+        assert_eq!((t1.strands(), t2.strands()), (32, 64));
+        // 9.6 and 22.4 thousand million instructions per second.
+        let peak = |p: &Processor| {
+            f64::from(p.cores * p.pipes_per_core) * p.clock_ghz * p.instructions_per_cycle.unwrap()
+        };
+        assert!((peak(&t1) - 9.6).abs() < 1e-9 && (peak(&t2) - 22.4).abs() < 1e-9);
+        assert_eq!(Processor::names().collect::<Vec<_>>(), ["t1", "t2"]);
+        assert_eq!(Processor::named("t3"), None);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let said = |from: &str, to: &str| {
+            let text = BUILT_IN[0].1.replace(from, to);
+            Processor::from_toml(&text).unwrap_err().to_string()
+        };
+        assert_eq!(said("cores = 8", "cores = 0"), "`cores` is 0; it must be more than 0");
+        assert!(said("clock_ghz = 1.2", "").contains("clock_ghz"), "a key is missing");
+        assert!(said("clock_ghz", "clock_mhz").contains("clock_mhz"), "a key is unknown");
+        let text = said("memory_ns = 90.0", "memory_ns = nan");
+        assert_eq!(text, "`latency.memory_ns` is NaN; it must be more than 0");
+    }
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The body of a `budget` record: what a packet may cost at line rate. Computed, not measured.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// What a packet may cost.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct BudgetReport {
+    /// The processor.
+    pub processor: String,
+    /// Where its figures are from.
+    pub source: String,
+    /// GHz of a core.
+    #[serde(serialize_with = "crate::finite")]
+    pub clock_ghz: f64,
+    /// Cores.
+    pub cores: u32,
+    /// Pipes of a core that issue instructions on their own.
+    pub pipes_per_core: u32,
+    /// Strands that share a pipe.
+    pub strands_per_pipe: u32,
+    /// Instructions that a pipe issues in a cycle; `null` where nobody said.
+    pub instructions_per_cycle: Option<f64>,
+    /// Bits per second of the line.
+    #[serde(serialize_with = "crate::finite")]
+    pub line_bits_per_s: f64,
+    /// A row per size of frame, and one for the mix.
+    pub rows: Vec<BudgetRow>,
+    /// How a measured path compares; `null` where none was given.
+    pub shortfall: Option<Shortfall>,
+}
+
+/// The budget of one size of frame.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct BudgetRow {
+    /// The size as asked for, or `IMIX`.
+    pub name: String,
+    /// Octets of a frame, FCS included; the mean of a mix.
+    #[serde(serialize_with = "crate::finite")]
+    pub frame_octets: f64,
+    /// Nanoseconds from one packet to the next.
+    #[serde(serialize_with = "crate::finite")]
+    pub ns_per_packet: f64,
+    /// Packets per second.
+    #[serde(serialize_with = "crate::finite")]
+    pub packets_per_s: f64,
+    /// Cycles of a pipe in that time.
+    #[serde(serialize_with = "crate::finite")]
+    pub cycles_per_packet: f64,
+    /// Instructions of a strand in that time, its neighbours busy; `null` where the instructions
+    /// per cycle are not known.
+    pub instructions_per_packet: Option<f64>,
+    /// The same, its neighbours parked.
+    pub instructions_alone: Option<f64>,
+    /// Upper bounds that have nothing to do with instructions.
+    pub ceilings: Ceilings,
+    /// What the task that was given needs; `null` without one, or without a budget.
+    pub task: Option<Task>,
+}
+
+/// Upper bounds of forwarding, all ports; `null` where nothing is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Ceilings {
+    /// By the way from and to the network interfaces, which every octet crosses twice.
+    pub io_packets_per_s: Option<f64>,
+    /// By memory, likewise.
+    pub memory_packets_per_s: Option<f64>,
+    /// What was measured on such a processor.
+    pub measured_packets_per_s: Option<f64>,
+}
+
+/// What a task needs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Task {
+    /// Instructions of a packet on one strand.
+    #[serde(serialize_with = "crate::finite")]
+    pub instructions: f64,
+    /// Strands it takes to keep up with the line, its cost unchanged by spreading it.
+    #[serde(serialize_with = "crate::finite")]
+    pub strands: f64,
+    /// Instructions that each may spend on a packet, side by side.
+    #[serde(serialize_with = "crate::finite")]
+    pub parallel_instructions: f64,
+    /// Instructions that the part of each may have, one behind the other.
+    #[serde(serialize_with = "crate::finite")]
+    pub pipelined_instructions: f64,
+    /// Whether the processor has so many strands.
+    pub fits: bool,
+}
+
+/// How a measured path compares with the line, if a packet costs the same whatever its size.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Shortfall {
+    /// What it handles, in packets per second.
+    #[serde(serialize_with = "crate::finite")]
+    pub packets_per_s: f64,
+    /// The frames it was measured with, in octets, FCS included.
+    #[serde(serialize_with = "crate::finite")]
+    pub frame_octets: f64,
+    /// That as a share of the line, at most 1.
+    #[serde(serialize_with = "crate::finite")]
+    pub share_of_line: f64,
+    /// Frames of this size and longer hold line rate.
+    #[serde(serialize_with = "crate::finite")]
+    pub holds_from_octets: f64,
+    /// The share of the line with the shortest frames, at most 1.
+    #[serde(serialize_with = "crate::finite")]
+    pub share_of_line_at_shortest: f64,
+}
+
+impl BudgetReport {
+    /// What scripts read: the budget of the first size, and a list with that of each.
+    pub fn summary(&self) -> BTreeMap<&'static str, Value> {
+        let of = |row: &BudgetRow| {
+            json!({
+                "frame_octets": row.frame_octets,
+                "ns_per_packet": row.ns_per_packet,
+                "packets_per_s": row.packets_per_s,
+                "cycles_per_packet": row.cycles_per_packet,
+                "instructions_per_packet": row.instructions_per_packet,
+            })
+        };
+        let mut summary = BTreeMap::from([("frames", self.rows.iter().map(of).collect())]);
+        if let Some(row) = self.rows.first() {
+            summary.extend([
+                ("ns_per_packet", json!(row.ns_per_packet)),
+                ("packets_per_s", json!(row.packets_per_s)),
+                ("cycles_per_packet", json!(row.cycles_per_packet)),
+                ("instructions_per_packet", json!(row.instructions_per_packet)),
+            ]);
+        }
+        summary
+    }
+}
