@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command line.
 
+use crate::budget::BudgetArgs;
 use crate::doctor::DoctorArgs;
 use crate::memory::MemoryArgs;
 use crate::regions::RegionsArgs;
@@ -36,6 +37,8 @@ pub(crate) enum Command {
     Tune(TuneArgs),
     /// Run a packet path with its mapping as given, and profile every strand
     Run(RunArgs),
+    /// What a packet may cost at line rate: time, cycles, instructions, by size of frame
+    Budget(BudgetArgs),
     /// Measure checksum and copy: every variant beside its bound, warm, cold and mixed
     Kernels(KernelsArgs),
     /// Find the tiers of the memory, what a miss costs, what translation and noise add

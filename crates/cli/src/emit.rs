@@ -2,6 +2,7 @@
 //! Where results go: stdout for people or scripts, a file for the record.
 
 use crate::args::{Common, KernelsArgs};
+use crate::budget::BudgetArgs;
 use crate::doctor::DoctorArgs;
 use crate::failure::Failure;
 use crate::memory::MemoryArgs;
@@ -100,6 +101,12 @@ impl<'a> From<&'a KernelsArgs> for Forms<'a> {
 
 impl<'a> From<&'a MemoryArgs> for Forms<'a> {
     fn from(args: &'a MemoryArgs) -> Self {
+        Self { json: args.json, record: args.record.as_ref(), quiet: args.quiet }
+    }
+}
+
+impl<'a> From<&'a BudgetArgs> for Forms<'a> {
+    fn from(args: &'a BudgetArgs) -> Self {
         Self { json: args.json, record: args.record.as_ref(), quiet: args.quiet }
     }
 }

@@ -5,6 +5,7 @@
 
 mod args;
 mod bench;
+mod budget;
 mod calibrate;
 mod doctor;
 mod emit;
@@ -63,6 +64,7 @@ fn answer(cli: &Cli) -> Result<Answer, Failure> {
     match &cli.command {
         Command::Tune(args) => tune::tune(args),
         Command::Run(args) => run::run(args),
+        Command::Budget(args) => budget::budget(args),
         Command::Kernels(args) => kernels::kernels(args),
         Command::Memory(args) => memory::memory(args),
         Command::Stat(args) => stat::stat(args),

@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+mod budget;
 mod doctor;
 mod events;
 mod kernels;
@@ -23,6 +24,7 @@ pub mod svg;
 mod tune;
 mod value;
 
+pub use budget::budget;
 pub use doctor::doctor;
 pub use kernels::{Sizes, kernels};
 use linerate_record::Warning;

@@ -8,12 +8,14 @@
 //! Left out: everything the plots of this program do not need, such as other scales and formats.
 
 mod bars;
+mod budget;
 mod canvas;
 mod frame;
 mod kernels;
 mod lines;
 mod memory;
 
+pub use budget::budget;
 pub use kernels::kernels;
 pub use memory::memory;
 

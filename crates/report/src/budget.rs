@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The report of a budget: what a packet may cost, by size of frame, and what a task needs.
+
+use crate::Style;
+use crate::layout::{Grid, Paint, labelled, stacked};
+use crate::value::{ABSENT, clean, percent, significant, whole};
+use linerate_record::budget::{BudgetReport, BudgetRow, Ceilings, Shortfall};
+use linerate_record::units::{BitsPerSecond, Kpps};
+
+/// What a packet may cost at line rate.
+pub fn budget(report: &BudgetReport, style: &Style) -> String {
+    stacked(&[
+        head(report, style),
+        rows(report, style),
+        tasks(report, style),
+        ceilings(report, style),
+        shortfall(report, style),
+    ])
+}
+
+fn line(label: &str, text: &str, style: &Style) -> String {
+    labelled(label, Paint::Head, &clean(text), style)
+}
+
+/// `one`, or so many of `many`.
+fn counted(n: u32, one: &str, many: &str) -> String {
+    if n == 1 { format!("1 {one}") } else { format!("{n} {many}") }
+}
+
+fn head(report: &BudgetReport, style: &Style) -> String {
+    let shared = match report.strands_per_pipe {
+        1 => "a strand each".to_owned(),
+        n => format!("{n} strands to a pipe"),
+    };
+    let machine = format!(
+        "{}: {} GHz, {} of {}, {shared} ({})",
+        report.processor,
+        significant(report.clock_ghz),
+        counted(report.cores, "core", "cores"),
+        counted(report.pipes_per_core, "pipe", "pipes"),
+        report.source,
+    );
+    let on_line = format!("{}, frames with FCS", BitsPerSecond(report.line_bits_per_s));
+    line("machine", &machine, style) + &line("line", &on_line, style)
+}
+
+fn rows(report: &BudgetReport, style: &Style) -> String {
+    let mut grid = Grid::new(&[
+        ">frame",
+        ">ns between\npackets",
+        ">packet\nrate",
+        ">cycles\nof a pipe",
+        ">instructions\nof a strand",
+        ">alone on\nits pipe",
+    ]);
+    let maybe = |value: Option<f64>| value.map_or_else(|| ABSENT.to_owned(), significant);
+    for row in &report.rows {
+        grid.row(vec![
+            row.name.clone(),
+            significant(row.ns_per_packet),
+            Kpps(row.packets_per_s / 1e3).to_string(),
+            significant(row.cycles_per_packet),
+            maybe(row.instructions_per_packet),
+            maybe(row.instructions_alone),
+        ]);
+    }
+    let why = match report.instructions_per_cycle {
+        Some(_) => String::new(),
+        None => line(
+            "no budget",
+            "in instructions: how many a cycle issues depends on the program; count them with \
+             `linerate stat -m pipeline`, then give --ipc",
+            style,
+        ),
+    };
+    grid.render(style) + &why
+}
+
+fn tasks(report: &BudgetReport, style: &Style) -> String {
+    let Some(instructions) =
+        report.rows.iter().find_map(|row| Some(row.task.as_ref()?.instructions))
+    else {
+        return String::new();
+    };
+    let mut grid = Grid::new(&[
+        ">frame",
+        ">strands",
+        ">side by side,\neach may spend",
+        ">in a row,\neach part",
+    ]);
+    let mut beyond = Vec::new();
+    for row in &report.rows {
+        let Some(task) = &row.task else { continue };
+        if !task.fits {
+            beyond.push(row.name.as_str());
+        }
+        grid.row(vec![
+            row.name.clone(),
+            whole(task.strands),
+            whole(task.parallel_instructions),
+            whole(task.pipelined_instructions),
+        ]);
+    }
+    let head = format!(
+        "{} instructions per packet, by what spreading them adds nothing",
+        whole(instructions)
+    );
+    let beyond = match beyond.as_slice() {
+        [] => String::new(),
+        names => line("too few", &format!("strands for frames of {}", names.join(", ")), style),
+    };
+    line("task", &head, style) + &grid.render(style) + &beyond
+}
+
+type Ceiling = fn(&Ceilings) -> Option<f64>;
+
+const CEILINGS: [(&str, Ceiling); 3] = [
+    (">interfaces", |of| of.io_packets_per_s),
+    (">memory", |of| of.memory_packets_per_s),
+    (">measured", |of| of.measured_packets_per_s),
+];
+
+/// What has nothing to do with instructions; nothing where nothing is known.
+fn ceilings(report: &BudgetReport, style: &Style) -> String {
+    let is_known = |of: Ceiling| report.rows.iter().any(|row| of(&row.ceilings).is_some());
+    let known: Vec<_> = CEILINGS.into_iter().filter(|(_, of)| is_known(*of)).collect();
+    if known.is_empty() {
+        return String::new();
+    }
+    let heads: Vec<&str> =
+        [">frame"].into_iter().chain(known.iter().map(|(head, _)| *head)).collect();
+    let mut grid = Grid::new(&heads);
+    let cell = |row: &BudgetRow, of: Ceiling| {
+        of(&row.ceilings).map_or_else(|| ABSENT.to_owned(), |rate| Kpps(rate / 1e3).to_string())
+    };
+    for row in &report.rows {
+        let cells = known.iter().map(|(_, of)| cell(row, *of));
+        grid.row([row.name.clone()].into_iter().chain(cells).collect());
+    }
+    let head = "forwarding by what moves octets, all ports: each crosses it twice, so no more than";
+    line("ceilings", head, style) + &grid.render(style)
+}
+
+fn shortfall(report: &BudgetReport, style: &Style) -> String {
+    let Some(Shortfall {
+        packets_per_s,
+        frame_octets,
+        share_of_line,
+        holds_from_octets,
+        share_of_line_at_shortest,
+    }) = report.shortfall
+    else {
+        return String::new();
+    };
+    let rate = Kpps(packets_per_s / 1e3);
+    let measured = format!(
+        "{rate} with frames of {} octets: {} of the line",
+        significant(frame_octets),
+        percent(share_of_line),
+    );
+    let holds = if share_of_line_at_shortest >= 1.0 {
+        "line rate is held with the shortest frames".to_owned()
+    } else {
+        format!(
+            "line rate is held from frames of {} octets on; with the shortest, {} of it",
+            whole(holds_from_octets.ceil()),
+            percent(share_of_line_at_shortest),
+        )
+    };
+    let if_flat = format!("{holds}, if a packet costs the same whatever its size");
+    line("measured", &measured, style) + &line("holds", &if_flat, style)
+}
