@@ -59,7 +59,7 @@ pub(crate) struct BudgetArgs {
     #[arg(long, value_name = "IPC", value_parser = positive)]
     ipc: Option<f64>,
     /// Instructions that a packet takes: how many strands keep up with the line?
-    #[arg(long, value_name = "N", value_parser = positive)]
+    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true)]
     instructions: Option<f64>,
     /// The record of a run or tune: from which size on does it hold line rate?
     #[arg(long, value_name = "RECORD")]

@@ -87,6 +87,7 @@ fn row(question: &Question<'_>, name: &str, octets: f64) -> BudgetRow {
         ns_per_packet: ns,
         packets_per_s: 1e9 / ns,
         cycles_per_packet: cycles,
+        cycles_of_all: cycles * f64::from(processor.cores) * f64::from(processor.pipes_per_core),
         instructions_per_packet: of_strand,
         instructions_alone: of_pipe,
         ceilings: ceilings(processor, octets),

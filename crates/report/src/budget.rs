@@ -50,6 +50,7 @@ fn rows(report: &BudgetReport, style: &Style) -> String {
         ">ns between\npackets",
         ">packet\nrate",
         ">cycles\nof a pipe",
+        ">of all\npipes",
         ">instructions\nof a strand",
         ">alone on\nits pipe",
     ]);
@@ -60,6 +61,7 @@ fn rows(report: &BudgetReport, style: &Style) -> String {
             significant(row.ns_per_packet),
             Kpps(row.packets_per_s / 1e3).to_string(),
             significant(row.cycles_per_packet),
+            significant(row.cycles_of_all),
             maybe(row.instructions_per_packet),
             maybe(row.instructions_alone),
         ]);
@@ -101,10 +103,8 @@ fn tasks(report: &BudgetReport, style: &Style) -> String {
             whole(task.pipelined_instructions),
         ]);
     }
-    let head = format!(
-        "{} instructions per packet, by what spreading them adds nothing",
-        whole(instructions)
-    );
+    let head =
+        format!("{} instructions per packet, if spreading them adds nothing", whole(instructions));
     let beyond = match beyond.as_slice() {
         [] => String::new(),
         names => line("too few", &format!("strands for frames of {}", names.join(", ")), style),
@@ -154,7 +154,7 @@ fn shortfall(report: &BudgetReport, style: &Style) -> String {
     };
     let rate = Kpps(packets_per_s / 1e3);
     let measured = format!(
-        "{rate} with frames of {} octets: {} of the line",
+        "{rate} with frames of {} octets: {} % of the line",
         significant(frame_octets),
         percent(share_of_line),
     );
@@ -162,7 +162,7 @@ fn shortfall(report: &BudgetReport, style: &Style) -> String {
         "line rate is held with the shortest frames".to_owned()
     } else {
         format!(
-            "line rate is held from frames of {} octets on; with the shortest, {} of it",
+            "line rate is held from frames of {} octets on; with the shortest, {} % of it",
             whole(holds_from_octets.ceil()),
             percent(share_of_line_at_shortest),
         )

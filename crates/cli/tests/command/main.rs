@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod bad_input;
+mod budget;
 mod dissector;
 mod doctor;
 mod documents;

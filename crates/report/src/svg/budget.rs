@@ -12,8 +12,8 @@ use linerate_record::units::{BitsPerSecond, three_digits};
 pub fn budget(report: &BudgetReport) -> Option<Plot> {
     // The mix is no size.
     let rows: Vec<&BudgetRow> = report.rows.iter().filter(|row| row.name != "IMIX").collect();
-    let quoted = rows.first()?.frame_octets;
     rows.get(1)?;
+    let quoted = rows[rows.len() / 2].frame_octets;
     let line = |name: &str, look, of: &dyn Fn(&BudgetRow) -> Option<f64>| Line {
         name: name.to_owned(),
         look,
@@ -21,8 +21,8 @@ pub fn budget(report: &BudgetReport) -> Option<Plot> {
     };
     let mut lines = vec![
         line("cycles of a pipe", Look::Bound, &|row| Some(row.cycles_per_packet)),
-        line("instructions of a strand", Look::Variant(0), &|row| row.instructions_per_packet),
-        line("alone on its pipe", Look::Variant(1), &|row| row.instructions_alone),
+        line("instructions, shared", Look::Variant(0), &|row| row.instructions_per_packet),
+        line("instructions, alone", Look::Variant(1), &|row| row.instructions_alone),
     ];
     lines.retain(|line| !line.points.is_empty());
     let title = format!(
@@ -46,7 +46,7 @@ pub fn budget(report: &BudgetReport) -> Option<Plot> {
     let chart = LineChart {
         caption,
         x_label: "octets of a frame, FCS included (both axes logarithmic)".to_owned(),
-        y_label: "per packet".to_owned(),
+        y_label: "cycles or instructions per packet".to_owned(),
         quoted: (quoted, format!("{} octets", three_digits(quoted))),
         lines,
     };

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `linerate budget`: the figures of the Netra document, the form of its record, and bad input.
+
+use crate::rig::{Folder, linerate};
+use linerate_record::{Body, Record};
+use serde_json::Value;
+
+fn record(args: &[&str]) -> (Record, Value) {
+    let done = linerate(&[&["budget", "--json"], args].concat());
+    assert_eq!(done.status, Some(0), "{done:?}");
+    let record = Record::from_json(&done.stdout).expect("a record");
+    (record, serde_json::from_str(&done.stdout).expect("JSON"))
+}
+
+#[test]
+fn a_packet_of_64_octets_may_take_672_ns_and_202_instructions() {
+    let (record, json) = record(&["--machine", "t1", "--line", "1Gb/s", "--frame", "64"]);
+    assert!(matches!(record.body, Body::Budget(_)));
+    let of = |name: &str| json["summary"][name].as_f64().expect("a number");
+    assert!((of("ns_per_packet") - 672.0).abs() < 1e-9);
+    assert!((of("packets_per_s") / 1e6 - 1.488).abs() < 5e-4);
+    assert!((of("cycles_per_packet") - 806.4).abs() < 1e-9);
+    assert!((of("instructions_per_packet") - 201.6).abs() < 1e-9);
+    assert_eq!(json["summary"]["frames"].as_array().map(Vec::len), Some(2), "and the mix");
+    let done = linerate(&["budget", "--machine", "t1", "--line", "1Gb/s", "--instructions", "575"]);
+    let row = done.stdout.lines().filter(|line| line.trim_start().starts_with("64 ")).nth(1);
+    let cells: Vec<&str> = row.expect("a row").split_whitespace().collect();
+    assert_eq!(cells, ["64", "3", "606", "202"]);
+}
+
+#[test]
+fn a_machine_is_changed_by_options_and_read_from_a_file() {
+    let (_, json) = record(&["--machine", "t2", "--line", "1Gb/s", "--clock", "1.2"]);
+    assert!((json["summary"]["instructions_per_packet"].as_f64().unwrap() - 201.6).abs() < 1e-9);
+    let folder = Folder::new();
+    let file = folder.file("mine.toml");
+    let text = "name = \"mine\"\nsource = \"a guess\"\nclock_ghz = 2.0\ncores = 4\n\
+                pipes_per_core = 1\nstrands_per_pipe = 2\ninstructions_per_cycle = 3.0\n";
+    std::fs::write(&file, text).expect("the folder can be written");
+    let (_, json) = record(&["--machine", &file, "--line", "1Gb/s", "--frame", "64"]);
+    assert!((json["summary"]["instructions_per_packet"].as_f64().unwrap() - 2016.0).abs() < 1e-9);
+    std::fs::write(&file, text.replace("cores = 4", "cores = -4")).expect("as before");
+    let done = linerate(&["budget", "--machine", &file]);
+    assert_eq!(done.status, Some(2));
+    assert!(done.stderr.contains("cores") && done.stderr.contains("line 4"), "{}", done.stderr);
+}
+
+#[test]
+fn this_machine_has_a_clock_and_no_guess_at_instructions() {
+    let (_, json) = record(&["--line", "10Gb/s", "--clock", "3"]);
+    let cycles = json["summary"]["cycles_per_packet"].as_f64().expect("a number");
+    assert!((cycles - 67.2 * 3.0).abs() < 1e-9);
+    assert_eq!(json["summary"]["instructions_per_packet"], Value::Null);
+    let done = linerate(&["budget", "--clock", "3"]);
+    assert!(done.stdout.contains("give --ipc"), "{}", done.stdout);
+}
+
+#[test]
+fn a_run_is_held_against_the_line() {
+    let folder = Folder::new();
+    let (run, plot) = (folder.file("run.json"), folder.file("plot.svg"));
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/edge.toml");
+    let done = linerate(&["run", "--time", "100ms", "-q", "--record", &run, example]);
+    assert_eq!(done.status, Some(0), "{done:?}");
+    let args = ["--line", "1Tb/s", "--clock", "3", "--from", &run, "--svg", &plot];
+    let (record, _) = record(&args);
+    let Body::Budget(report) = record.body else { panic!("another record") };
+    let found = report.shortfall.expect("a run was given");
+    assert!(0.0 < found.share_of_line && found.share_of_line < 1.0, "{found:?}");
+    assert!(found.share_of_line_at_shortest < found.share_of_line, "{found:?}");
+    assert!(found.holds_from_octets > found.frame_octets, "{found:?}");
+    assert!(std::fs::read_to_string(&plot).expect("a plot").contains("<svg"));
+    let done = linerate(&["budget", "--from", &plot]);
+    assert_eq!(done.status, Some(2));
+    assert!(done.stderr.contains("--from"), "{}", done.stderr);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_what_does() {
+    let refused = |args: &[&str], word: &str| {
+        let done = linerate(&[&["budget"], args].concat());
+        assert_eq!(done.status, Some(2), "{args:?}");
+        assert!(done.stderr.contains(word), "{args:?}: {}", done.stderr);
+        assert_eq!(done.stdout, "");
+    };
+    refused(&["--frame", "63"], "64 to");
+    refused(&["--frame", "0"], "64 to");
+    refused(&["--strands", "0"], "strands");
+    refused(&["--line", "1.5Mpps"], "like 10Gb/s");
+    refused(&["--line", "0Gb/s"], "--line");
+    refused(&["--clock", "nan"], "more than 0");
+    refused(&["--machine", "t9"], "t1, t2");
+    refused(&["--instructions", "-1"], "more than 0");
+}
