@@ -1,6 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The tiers of the hierarchy, from the time of a load over the size of a chain.
 
+mod model;
+mod more;
+mod plateau;
+mod points;
+mod search;
+mod select;
+mod shape;
+mod size;
+
 use linerate_record::stats::Estimate;
 
 /// Sizes nearer than this ratio are not told apart.
@@ -77,13 +86,37 @@ impl Default for Options {
 
 /// Finds the tiers that a page-local curve shows.
 pub fn detect(curve: &[Sample], options: &Options) -> Tiers {
-    let _ = (curve, options);
-    Tiers::default()
+    let samples = points::usable(curve);
+    let points = points::Points::new(&samples);
+    if points.len() == 0 {
+        return Tiers::default();
+    }
+    let found = select::select(&samples, &points);
+    let sizes = size::sizes(&samples, &points, &found.fit, options);
+    let plateaus = plateau::plateaus(&samples, &points, &found.fit, options);
+    let mut unresolved = found.unresolved;
+    let moved = select::moved_sizes(&samples, &points, &found.fit);
+    let mut tiers = Vec::with_capacity(plateaus.len());
+    for (k, plateau) in plateaus.into_iter().enumerate() {
+        let size = sizes.get(k).copied();
+        let stays = moved.get(k).is_none_or(Option::is_none);
+        if let (false, Some((from, to))) = (plateau.settled, plateau.extent) {
+            unresolved.push(Unresolved { from, to, cause: Cause::Moved });
+        }
+        if let Some(Some((from, to))) = moved.get(k) {
+            unresolved.push(Unresolved { from: *from, to: *to, cause: Cause::Moved });
+        }
+        if let Some(size) = size.filter(|size| stays && size.high > RESOLUTION * size.low) {
+            let (from, to) = (size.low as u64, size.high as u64);
+            unresolved.push(Unresolved { from, to, cause: Cause::TooNoisy });
+        }
+        tiers.push(Tier { size, latency: plateau.latency, settled: plateau.settled && stays });
+    }
+    Tiers { tiers, unresolved }
 }
 
 /// Sizes worth measuring next, rising, multiples of `granule` octets, none of them in `curve`;
 /// empty when more sizes would tell no more.
 pub fn refine(curve: &[Sample], tiers: &Tiers, granule: u64) -> Vec<u64> {
-    let _ = (curve, tiers, granule);
-    Vec::new()
+    more::refine(curve, tiers, granule)
 }

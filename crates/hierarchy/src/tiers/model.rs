@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A curve as a sum of climbs: what it says of every size, and how well that fits.
+//!
+//! A load costs the time of the first tier, and for each cache that it misses the way on to the
+//! next: `T(s) = t + sum over k of d_k * f_1(s) * ... * f_k(s)`, where `f_k` is the share of the
+//! loads arriving at cache `k` that it misses ([`Shape`](super::shape::Shape)). Given where the
+//! climbs stand and what their shapes are, times enter linearly; they are solved for, and are not
+//! searched.
+
+use super::points::Points;
+use super::shape::shapes;
+
+/// A cache, as the search moves it about.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Step {
+    /// The logarithm of its capacity.
+    pub(crate) at: f64,
+    /// Which of [`shapes`].
+    pub(crate) shape: usize,
+    /// Whether it takes in what the cache before drops: then its own capacity is what it has
+    /// beyond that one's.
+    pub(crate) victim: bool,
+    /// How far the share of misses strays, where sets are filled by chance: the variance at one
+    /// half of them, in one pass, is a quarter of this; about 1 over the number of page colours.
+    pub(crate) chance: f64,
+}
+
+impl Step {
+    /// Where half of the loads that arrive miss.
+    pub(crate) fn half(&self) -> f64 {
+        self.at + shapes()[self.shape].half
+    }
+}
+
+/// Steps with the times that go with them.
+#[derive(Clone, Debug)]
+pub(crate) struct Fit {
+    /// Nearest first.
+    pub(crate) steps: Vec<Step>,
+    /// Time in the first tier, and by how much each step adds.
+    pub(crate) times: Vec<f64>,
+    /// What is left over: see [`Bench::judge`].
+    pub(crate) loss: f64,
+}
+
+impl Fit {
+    /// Times of the tiers.
+    pub(crate) fn levels(&self) -> Vec<f64> {
+        let sum = |sum: &mut f64, time: &f64| {
+            *sum += time;
+            Some(*sum)
+        };
+        self.times.iter().scan(0.0, sum).collect()
+    }
+}
+
+/// A residual in units of its standard deviation counts by its square as long as it is small, and
+/// by its logarithm when it is large (Cauchy): what disturbs, does so by any factor. Times are
+/// never too short for long, hence more is made of these.
+pub(crate) fn loss(residual: f64) -> f64 {
+    let scale = patience(residual);
+    scale * scale * (1.0 + (residual / scale).powi(2)).ln()
+}
+
+fn weight(residual: f64) -> f64 {
+    1.0 / (1.0 + (residual / patience(residual)).powi(2))
+}
+
+fn patience(residual: f64) -> f64 {
+    if residual > 0.0 { 3.0 } else { 6.0 }
+}
+
+/// The most steps that are fitted: four caches are the most there are, one to spare.
+pub(crate) const MOST: usize = 5;
+
+/// Space for fitting, so that a thousand fits allocate once.
+pub(crate) struct Bench<'a> {
+    pub(crate) points: &'a Points,
+    /// Columns after each other: misses of all caches up to this, at each size.
+    columns: Vec<f64>,
+    /// What each time counts for: 1 over its variance, less where it seems disturbed.
+    weights: Vec<f64>,
+    /// Variance of each time.
+    variance: Vec<f64>,
+    pub(crate) times: [f64; MOST + 1],
+}
+
+impl<'a> Bench<'a> {
+    pub(crate) fn new(points: &'a Points) -> Bench<'a> {
+        Bench {
+            points,
+            columns: vec![1.0; points.len() * (MOST + 1)],
+            weights: vec![0.0; points.len()],
+            variance: vec![0.0; points.len()],
+            times: [0.0; MOST + 1],
+        }
+    }
+
+    /// Sets variances and weights to those of noise alone.
+    fn trust_all(&mut self) {
+        for i in 0..self.points.len() {
+            self.variance[i] = self.points.sd[i].powi(2);
+            self.weights[i] = 1.0 / self.variance[i];
+        }
+    }
+
+    /// Sets variances to noise and what chance does to the placed steps, and weights by these and
+    /// by how far each time is off.
+    fn doubt(&mut self, steps: &[Step]) {
+        for i in 0..self.points.len() {
+            let noise = self.points.sd[i].powi(2);
+            self.variance[i] = noise + self.chance(i, steps) / self.points.passes[i];
+            self.weights[i] = weight(self.residual(i, steps.len())) / self.variance[i];
+        }
+    }
+
+    /// The variance of the time at size `i` in one pass, as far as it is the steps'.
+    pub(crate) fn chance(&self, i: usize, steps: &[Step]) -> f64 {
+        let n = self.points.len();
+        let one = |(k, step): (usize, &Step)| {
+            let missed = self.columns[(k + 1) * n + i];
+            step.chance * self.times[k + 1].powi(2) * missed * (1.0 - missed)
+        };
+        steps.iter().enumerate().map(one).sum()
+    }
+
+    fn residual(&self, i: usize, steps: usize) -> f64 {
+        (self.points.time[i] - self.predicted(i, steps)) / self.variance[i].sqrt()
+    }
+
+    /// Computes the columns of these steps, from the `first` that changed.
+    pub(crate) fn place(&mut self, steps: &[Step], first: usize) {
+        let n = self.points.len();
+        for (k, step) in steps.iter().enumerate().skip(first) {
+            let shape = &shapes()[step.shape];
+            let (before, from) = self.columns.split_at_mut((k + 1) * n);
+            let before = &before[k * n..];
+            let kept = steps[..k].last().map_or(0.0, |last| last.at.exp());
+            let own = (step.at.exp() - kept).max(1.0).ln();
+            for i in 0..n {
+                let ratio = if step.victim {
+                    (self.points.bytes[i] - kept).max(1e-9).ln() - own
+                } else {
+                    self.points.ln_bytes[i] - step.at
+                };
+                from[i] = before[i] * shape.missed(ratio);
+            }
+        }
+    }
+
+    /// What the times solved for say of size `i`.
+    pub(crate) fn predicted(&self, i: usize, steps: usize) -> f64 {
+        let n = self.points.len();
+        (0..=steps).map(|k| self.times[k] * self.columns[k * n + i]).sum()
+    }
+
+    /// The share of the time at size `i` that is not of loads which this tier serves.
+    pub(crate) fn foreign(&self, i: usize, tier: usize, steps: usize) -> f64 {
+        let n = self.points.len();
+        let time: f64 = self.times[..=tier].iter().sum();
+        let arriving = self.columns[tier * n + i];
+        let missed = if tier < steps { self.columns[(tier + 1) * n + i] } else { 0.0 };
+        let own = (arriving - missed) * time / self.predicted(i, steps).max(1e-300);
+        // Loads served before are no part of the plateau, however little time they take.
+        (1.0 - own).max(1.0 - arriving)
+    }
+
+    /// Solves for the times of placed steps; what is left over. A larger variance has its price:
+    /// with the logarithms, the difference of two is twice that of the logarithms of likelihoods.
+    pub(crate) fn judge(&mut self, steps: &[Step]) -> f64 {
+        self.trust_all();
+        self.solve(steps.len());
+        for _ in 0..2 {
+            self.doubt(steps);
+            self.solve(steps.len());
+        }
+        let one = |i: usize| {
+            let widened = self.variance[i] / self.points.sd[i].powi(2);
+            loss(self.residual(i, steps.len())) + widened.ln()
+        };
+        (0..self.points.len()).map(one).sum()
+    }
+
+    fn solve(&mut self, steps: usize) {
+        let mut active = [true; MOST + 1];
+        loop {
+            self.times = self.least_squares(steps, &active);
+            // A cache makes nothing faster.
+            let negative = (1..=steps).filter(|&k| active[k] && self.times[k] < 0.0);
+            let Some(worst) = negative.min_by(|a, b| self.times[*a].total_cmp(&self.times[*b]))
+            else {
+                break;
+            };
+            active[worst] = false;
+        }
+    }
+
+    /// Weighted least squares by the normal equations, solved by elimination. Columns lie within
+    /// 0 to 1 and are few, so that doubles suffice; one that is all but dependent gets 0.
+    fn least_squares(&self, steps: usize, active: &[bool; MOST + 1]) -> [f64; MOST + 1] {
+        let n = self.points.len();
+        let mut rows = [[0.0; MOST + 2]; MOST + 1];
+        for j in 0..=steps {
+            let a = &self.columns[j * n..(j + 1) * n];
+            for k in 0..=j {
+                let b = &self.columns[k * n..(k + 1) * n];
+                let sum = (0..n).map(|i| self.weights[i] * a[i] * b[i]).sum();
+                (rows[j][k], rows[k][j]) = (sum, sum);
+            }
+            rows[j][MOST + 1] = (0..n).map(|i| self.weights[i] * a[i] * self.points.time[i]).sum();
+        }
+        eliminate(&mut rows, steps + 1, active)
+    }
+}
+
+fn eliminate(
+    rows: &mut [[f64; MOST + 2]; MOST + 1],
+    n: usize,
+    active: &[bool; MOST + 1],
+) -> [f64; MOST + 1] {
+    let mut pivots = [false; MOST + 1];
+    for k in 0..n {
+        let own = rows[k];
+        pivots[k] = active[k] && own[k] > 0.0;
+        if !pivots[k] {
+            continue;
+        }
+        for (j, row) in rows.iter_mut().enumerate().take(n).skip(k + 1) {
+            let factor = row[k] / own[k];
+            let diagonal = row[j];
+            for (to, from) in row.iter_mut().zip(own).skip(k) {
+                *to -= factor * from;
+            }
+            if row[j] < 1e-9 * diagonal {
+                row[j] = 0.0;
+            }
+        }
+    }
+    let mut times = [0.0; MOST + 1];
+    for k in (0..n).rev() {
+        if pivots[k] {
+            let known: f64 = (k + 1..n).map(|j| rows[k][j] * times[j]).sum();
+            times[k] = (rows[k][MOST + 1] - known) / rows[k][k];
+        }
+    }
+    times
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From the passes of a curve to one time per size, and how far that is to be trusted.
+//!
+//! The middle of the passes, not their minimum: within a ramp they differ to both sides, for their
+//! pages fall on other colours, and the smallest would put every ramp too far to the right. What
+//! else disturbs makes times longer; the fit bears with the few sizes where it hits more than a
+//! pass.
+
+use super::Sample;
+use linerate_record::stats::{median, quantile};
+
+/// Even where all passes agree, times stray from any model by this share: misses of the translation
+/// buffer, once per page, are the larger part of it.
+const FLOOR: f64 = 0.006;
+
+/// Without a second pass nothing tells how far times stray.
+const ALONE: f64 = 0.03;
+
+/// A curve made ready.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Points {
+    /// Octets, rising.
+    pub(crate) bytes: Vec<f64>,
+    /// Their logarithms.
+    pub(crate) ln_bytes: Vec<f64>,
+    /// Time of a load.
+    pub(crate) time: Vec<f64>,
+    /// By how much it strays, about: the standard deviation.
+    pub(crate) sd: Vec<f64>,
+    /// Passes behind it.
+    pub(crate) passes: Vec<f64>,
+}
+
+impl Points {
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Of samples as [`usable`] makes them.
+    pub(crate) fn new(samples: &[Sample]) -> Points {
+        let mut points = Points::default();
+        let mut sd = Vec::with_capacity(samples.len());
+        for sample in samples {
+            let time = middle(&sample.passes);
+            points.bytes.push(sample.bytes as f64);
+            points.ln_bytes.push((sample.bytes as f64).ln());
+            points.time.push(time);
+            points.passes.push(sample.passes.len() as f64);
+            sd.push(of_middle(&sample.passes, time));
+        }
+        points.sd = pooled(&sd, &points.time);
+        points
+    }
+}
+
+/// The mean of the lower half, the one in the middle included: what disturbs makes times longer,
+/// and disturbs a whole plateau where neighbours use the same cache. A ramp that scatters to both
+/// sides is put too far right by it, by half of what the passes scatter at the most.
+fn middle(passes: &[f64]) -> f64 {
+    let mut sorted = passes.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let half = &sorted[..sorted.len().div_ceil(2)];
+    half.iter().sum::<f64>() / half.len() as f64
+}
+
+/// The standard deviation of the middle of the passes, from the distance of their quartiles: 1.35
+/// standard deviations of a normal distribution, and by simulation 1.35 / (1 + 1.8 / n) of `n` of
+/// its samples.
+fn of_middle(passes: &[f64], time: f64) -> f64 {
+    let n = passes.len() as f64;
+    match (quantile(passes, 0.25), quantile(passes, 0.75)) {
+        (Some(low), Some(high)) if passes.len() > 1 => {
+            (high - low) / 1.35 * (1.0 + 1.8 / n) / n.sqrt()
+        }
+        _ => ALONE * time,
+    }
+}
+
+/// That of the neighbourhood: a handful of passes agree by chance, and a single one that was
+/// disturbed says nothing of the others.
+fn pooled(sd: &[f64], time: &[f64]) -> Vec<f64> {
+    let one = |i: usize| {
+        let around = &sd[i.saturating_sub(2)..(i + 3).min(sd.len())];
+        median(around).unwrap_or(0.0).hypot(FLOOR * time[i])
+    };
+    (0..sd.len()).map(one).collect()
+}
+
+/// The samples by size, each size once, without times that are none.
+pub(crate) fn usable(curve: &[Sample]) -> Vec<Sample> {
+    let mut samples: Vec<Sample> = Vec::with_capacity(curve.len());
+    for sample in curve {
+        let passes = sample.passes.iter().copied().filter(|t| t.is_normal() && *t > 0.0);
+        samples.push(Sample { bytes: sample.bytes, passes: passes.collect() });
+    }
+    samples.sort_by_key(|sample| sample.bytes);
+    samples.dedup_by(|later, first| {
+        let same = later.bytes == first.bytes;
+        if same {
+            first.passes.append(&mut later.passes);
+        }
+        same
+    });
+    samples.retain(|sample| sample.bytes > 0 && !sample.passes.is_empty());
+    samples
+}

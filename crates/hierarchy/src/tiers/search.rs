@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where the climbs of a curve stand, and how many there are.
+//!
+//! ```text
+//! fit of 0 steps: a constant
+//! fit of K steps: the fit of K - 1, and one more wherever on the whole curve it helps most;
+//!                 then, in turn until nothing moves, each step anew:
+//!                     wherever on the whole curve it helps most (coarse shapes),
+//!                     and there the best of all shapes at its best place
+//! ```
+//!
+//! Every step is tried everywhere, so no start can be a bad one, and nothing follows a slope into
+//! a corner.
+
+use super::model::{Bench, Fit, MOST, Step};
+use super::points::Points;
+use super::shape::{Policy, Spread, shapes};
+
+/// Steps are tried at every so much of the logarithm of the size.
+const GRID: f64 = 0.12;
+
+/// Sets are filled evenly by pages, not by parts of them: a climb is no shorter than a page.
+const PAGE_BYTES: f64 = 4096.0;
+
+/// Climbs further apart than this, in the logarithm of the size, are not taken for each other.
+const APART: f64 = 3.0;
+
+/// Sizes closer than this share are not told apart while shapes are chosen.
+const FINE: f64 = 0.015;
+
+/// No chance, and 64, 16, 4 page colours.
+const CHANCES: [f64; 4] = [0.0, 0.016, 0.06, 0.25];
+
+/// Times that everything is tried anew.
+const SWEEPS: usize = 3;
+
+/// Fits with 0, 1, ... steps, each the best of its number, as long as `more` says so of the last
+/// two.
+pub(crate) fn fits(points: &Points, more: impl Fn(&Fit, &Fit) -> bool) -> Vec<Fit> {
+    let mut bench = Bench::new(points);
+    let mut fits = vec![settle(&mut bench, Vec::new())];
+    while fits.len() <= MOST.min(points.len().saturating_sub(2) / 2) {
+        let steps = fits[fits.len() - 1].steps.clone();
+        let fit = one_more(&mut bench, steps);
+        let go_on = fits.len() < 3 || more(&fits[fits.len() - 1], &fit);
+        fits.push(fit);
+        if !go_on {
+            break;
+        }
+    }
+    fits
+}
+
+/// These steps as they are.
+pub(crate) fn settle(bench: &mut Bench, steps: Vec<Step>) -> Fit {
+    bench.place(&steps, 0);
+    let loss = bench.judge(&steps);
+    Fit { times: bench.times[..=steps.len()].to_vec(), steps, loss }
+}
+
+fn one_more(bench: &mut Bench, steps: Vec<Step>) -> Fit {
+    let mut candidates = vec![insert(bench, &steps)];
+    candidates.extend((0..steps.len()).map(|k| split(bench, &steps, k)));
+    let candidate = least(bench, candidates);
+    let mut best = polish(bench, candidate);
+    for _ in 0..SWEEPS {
+        let mut candidates = Vec::new();
+        for k in 0..best.steps.len() {
+            let mut others = best.steps.clone();
+            others.remove(k);
+            candidates.push(insert(bench, &others));
+        }
+        for k in 1..best.steps.len() {
+            if best.steps[k].at - best.steps[k - 1].at < APART {
+                candidates.push(pair(bench, &best.steps, k));
+            }
+        }
+        if candidates.is_empty() {
+            break;
+        }
+        let candidate = least(bench, candidates);
+        let other = polish(bench, candidate);
+        if other.loss > best.loss * 0.99 - 1.0 {
+            break;
+        }
+        best = other;
+    }
+    best
+}
+
+/// That of the candidates which leaves least over as it stands.
+fn least(bench: &mut Bench, candidates: Vec<Vec<Step>>) -> Vec<Step> {
+    let fits = candidates.into_iter().map(|steps| settle(bench, steps));
+    let best = fits.min_by(|a, b| a.loss.total_cmp(&b.loss));
+    best.map_or(Vec::new(), |fit| fit.steps)
+}
+
+/// Two steps where `k` stood: a ramp that is two.
+fn split(bench: &mut Bench, steps: &[Step], k: usize) -> Vec<Step> {
+    let mut steps = steps.to_vec();
+    steps.insert(k + 1, Step { at: steps[k].at + 0.4, victim: false, ..steps[k] });
+    steps[k].at -= 0.4;
+    pair(bench, &steps, k + 1)
+}
+
+/// Steps `k - 1` and `k` anew, together: where the tail of one is taken for the ramp of the other,
+/// neither can move alone.
+fn pair(bench: &mut Bench, steps: &[Step], k: usize) -> Vec<Step> {
+    let mut best = (f64::INFINITY, steps.to_vec());
+    for nearer in coarse() {
+        for further in coarse() {
+            let mut tried = steps.to_vec();
+            for (k, shape) in [(k - 1, nearer), (k, further)] {
+                let at = tried[k].half() - shapes()[shape].half;
+                tried[k] = Step { at, shape, victim: false, chance: usual_chance(k, shape) };
+            }
+            let loss = settle_pair(bench, &mut tried, k);
+            if loss < best.0 {
+                best = (loss, tried);
+            }
+        }
+    }
+    best.1
+}
+
+fn settle_pair(bench: &mut Bench, steps: &mut [Step], k: usize) -> f64 {
+    let mut loss = f64::INFINITY;
+    for reach in [0.6, 0.3] {
+        for k in [k - 1, k] {
+            if let Some((left, step)) = best_place(bench, steps, k, steps[k], reach, 0.04) {
+                (loss, steps[k]) = (left, step);
+            }
+        }
+    }
+    loss
+}
+
+/// One more step, at the place of the grid and with the coarse shape that leave least over.
+fn insert(bench: &mut Bench, steps: &[Step]) -> Vec<Step> {
+    let (first, last) = match (bench.points.ln_bytes.first(), bench.points.ln_bytes.last()) {
+        (Some(first), Some(last)) => (*first, *last),
+        _ => return steps.to_vec(),
+    };
+    let mut best = (f64::INFINITY, steps.to_vec());
+    let mut placed = None;
+    for shape in coarse() {
+        let half = shapes()[shape].half;
+        for i in 0..=((last - first) / GRID) as usize {
+            let at = first + GRID * i as f64 - half;
+            let mut tried = steps.to_vec();
+            let place = tried.partition_point(|step| step.at < at);
+            tried.insert(
+                place,
+                Step { at, shape, victim: false, chance: usual_chance(place, shape) },
+            );
+            bench.place(&tried, if placed == Some(place) { place } else { 0 });
+            placed = Some(place);
+            let loss = bench.judge(&tried);
+            if loss < best.0 {
+                best = (loss, tried);
+            }
+        }
+    }
+    best.1
+}
+
+/// One shape of each width: an edge, a ramp, a ramp with a tail.
+fn coarse() -> impl Iterator<Item = usize> {
+    let kinds = [
+        (Spread::Even, Policy::Lru, 8),
+        (Spread::Scattered, Policy::Lru, 12),
+        (Spread::Scattered, Policy::Random, 8),
+    ];
+    kinds.into_iter().filter_map(number)
+}
+
+/// One shape of each kind.
+fn kinds() -> impl Iterator<Item = usize> {
+    let policies = [Policy::Lru, Policy::Random];
+    policies.into_iter().flat_map(|policy| {
+        [Spread::Even, Spread::Scattered].into_iter().filter_map(move |s| number((s, policy, 8)))
+    })
+}
+
+fn number((spread, policy, ways): (Spread, Policy, usize)) -> Option<usize> {
+    shapes().iter().position(|s| s.spread == spread && s.policy == policy && s.ways == ways)
+}
+
+/// Each step in turn to its best shape and place.
+fn polish(bench: &mut Bench, steps: Vec<Step>) -> Fit {
+    let mut best = settle(bench, steps);
+    let mut fit = best.clone();
+    for _ in 0..SWEEPS {
+        let before = fit.loss;
+        for k in 0..fit.steps.len() {
+            fit.steps[k] = reshape(bench, &fit.steps, k);
+        }
+        fit = settle(bench, fit.steps);
+        if fit.loss < best.loss {
+            best = fit.clone();
+        }
+        if fit.loss > before * 0.99 - 1.0 {
+            break;
+        }
+    }
+    best
+}
+
+/// The best shape and place of step `k`: first its kind, then the ways, then whether it is a victim
+/// cache.
+fn reshape(bench: &mut Bench, steps: &[Step], k: usize) -> Step {
+    let half = steps[k].half();
+    let start = |shape: usize| Step {
+        at: half - shapes()[shape].half,
+        shape,
+        victim: false,
+        chance: usual_chance(k, shape),
+    };
+    let mut best = (f64::INFINITY, steps[k]);
+    let mut take = |found: Option<(f64, Step)>| {
+        best = found.filter(|found| found.0 < best.0).unwrap_or(best);
+        best.1
+    };
+    take(best_place(bench, steps, k, steps[k], 0.12, FINE));
+    for shape in kinds() {
+        take(best_place(bench, steps, k, start(shape), 0.24, FINE));
+    }
+    let kind = &shapes()[take(None).shape];
+    for (shape, same) in shapes().iter().enumerate() {
+        if same.spread == kind.spread && same.policy == kind.policy && same.ways != 8 {
+            take(best_place(bench, steps, k, start(shape), 0.24, FINE));
+        }
+    }
+    if k > 0 {
+        let other = take(None);
+        take(best_place(bench, steps, k, Step { victim: !other.victim, ..other }, 0.24, FINE));
+    }
+    for chance in CHANCES {
+        let other = take(None);
+        if shapes()[other.shape].spread == Spread::Scattered {
+            take(best_place(bench, steps, k, Step { chance, ..other }, 0.03, FINE));
+        }
+    }
+    take(None)
+}
+
+/// The best place of a step within `reach` of where it stands; none where its shape cannot be.
+pub(crate) fn best_place(
+    bench: &mut Bench,
+    steps: &[Step],
+    k: usize,
+    start: Step,
+    reach: f64,
+    finest: f64,
+) -> Option<(f64, Step)> {
+    bench.place(steps, 0);
+    let mut steps = steps.to_vec();
+    let lowest = steps[..k].last().map_or(f64::NEG_INFINITY, |step| step.at + 0.05);
+    let highest = steps.get(k + 1).map_or(f64::INFINITY, |step| step.at - 0.05);
+    let mut loss_at = |at: f64| {
+        if !(lowest..=highest).contains(&at) || !possible(at, start.shape) {
+            return f64::INFINITY;
+        }
+        steps[k] = Step { at, ..start };
+        bench.place(&steps, k);
+        bench.judge(&steps) + unusual(k, &steps[k])
+    };
+    let (mut at, mut loss) = (start.at, loss_at(start.at));
+    let mut stride = reach / 2.0;
+    while stride > finest {
+        let tried = [at - 2.0 * stride, at - stride, at + stride, at + 2.0 * stride];
+        let better = tried.map(|at| (loss_at(at), at));
+        if let Some(best) = better.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)) {
+            if best.0 < loss {
+                (loss, at) = best;
+            }
+        }
+        stride /= 2.5;
+    }
+    loss.is_finite().then_some((loss, Step { at, ..start }))
+}
+
+/// What to begin with: behind the first cache pages fall as chance has it.
+fn usual_chance(k: usize, shape: usize) -> f64 {
+    if k > 0 && shapes()[shape].spread == Spread::Scattered { CHANCES[1] } else { CHANCES[0] }
+}
+
+/// What a step must be better by to be believed at its place: minus twice the logarithm of how
+/// usual it is. The first cache sees addresses as the program has them, those behind it see pages
+/// as chance has them, unless pages are huge; there are as many page colours as pages in a way;
+/// few ways are rare.
+pub(crate) fn unusual(k: usize, step: &Step) -> f64 {
+    let shape = &shapes()[step.shape];
+    let index = match (k, shape.spread) {
+        (0, Spread::Scattered) => 3.0,
+        (0, Spread::Even) | (_, Spread::Scattered) => 0.0,
+        (_, Spread::Even) => 8.0,
+    };
+    let ways = match (shape.spread, shape.ways) {
+        (Spread::Scattered, 2) => 6.0,
+        (Spread::Scattered, 4 | 6) => 2.0,
+        (Spread::Scattered, 64) => 4.0,
+        _ => 0.0,
+    };
+    let policy = if shape.policy == Policy::Random { 3.0 } else { 0.0 };
+    let colours = step.at.exp() / PAGE_BYTES / shape.ways as f64;
+    index + ways + policy + 2.0 * (step.chance * colours).max(1.0).ln()
+}
+
+fn possible(at: f64, shape: usize) -> bool {
+    let shape = &shapes()[shape];
+    shape.spread == Spread::Scattered || at.exp() * 1.02 >= PAGE_BYTES * shape.ways as f64
+}
+
+/// The same steps, moved to where they fit these points best.
+pub(crate) fn moved(bench: &mut Bench, steps: &[Step], reach: f64) -> Fit {
+    let mut fit = settle(bench, steps.to_vec());
+    for reach in [reach, reach / 3.0] {
+        for k in 0..fit.steps.len() {
+            let start = fit.steps[k];
+            if let Some((_, step)) = best_place(bench, &fit.steps, k, start, reach, 0.004) {
+                fit.steps[k] = step;
+            }
+        }
+        fit = settle(bench, fit.steps);
+    }
+    fit
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How many tiers a curve shows: as many as help to foretell a pass that was not looked at.
+//!
+//! Sizes of one pass stray together, for they share pages: a ramp that is off at one size is off at
+//! the next, and what looks like a small step of its own is as often the pages of these few passes.
+//! Measures of fit that take sizes for independent (BIC and its kin) find tiers without end in it.
+//! Passes are independent. So a further step is fitted to all passes but one, and must bring the
+//! one nearer; for every pass in turn.
+
+use super::model::{Bench, Fit, Step, loss};
+use super::points::Points;
+use super::search::{fits, moved};
+use super::shape::shapes;
+use super::{Cause, RESOLUTION, Sample, Unresolved};
+
+/// Tiers whose times differ by less than this ratio are one.
+const DISTINCT: f64 = 1.2;
+
+/// By how much more steps must improve the foretelling of all passes together.
+const WORTH: f64 = 12.0;
+
+/// A size that differs by this ratio between passes has moved.
+const MOVED: f64 = 1.3;
+
+/// Sizes whose neighbour is nearer than [`RESOLUTION`] by no more than what a size may be off are
+/// told apart nevertheless.
+const TOLERATED: f64 = 0.92;
+
+/// What was found, and what was left out.
+pub(crate) struct Selected {
+    pub(crate) fit: Fit,
+    pub(crate) unresolved: Vec<Unresolved>,
+}
+
+/// The fit with as many steps as foretell something.
+pub(crate) fn select(samples: &[Sample], points: &Points) -> Selected {
+    let fits = fits(points, |fewer, more| fewer.loss - more.loss > WORTH);
+    let mut fits = fits.into_iter();
+    let mut fit = fits.next().unwrap_or(Fit { steps: Vec::new(), times: Vec::new(), loss: 0.0 });
+    let mut losses = foretold(samples, points, &fit);
+    let mut unresolved = Vec::new();
+    for more in fits {
+        let told = foretold(samples, points, &more);
+        let ok = distinct(&more) && better(&losses, &told);
+        if !ok {
+            continue;
+        }
+        let close = too_close(&more);
+        if close.is_empty() {
+            (fit, losses) = (more, told);
+            unresolved.clear();
+        } else {
+            unresolved = close;
+        }
+    }
+    Selected { fit, unresolved }
+}
+
+/// Pairs of steps that are nearer than what is told apart.
+fn too_close(fit: &Fit) -> Vec<Unresolved> {
+    let close = fit
+        .steps
+        .windows(2)
+        .filter(|pair| (pair[1].at - pair[0].at).exp() < RESOLUTION * TOLERATED);
+    let report = |pair: &[Step]| Unresolved {
+        from: pair[0].at.exp() as u64,
+        to: pair[1].at.exp() as u64,
+        cause: Cause::TooClose,
+    };
+    close.map(report).collect()
+}
+
+/// For each step, the smallest and largest size that single passes show, where these differ by more
+/// than pages and noise explain: in all shapes the steps of most passes agree.
+pub(crate) fn moved_sizes(
+    samples: &[Sample],
+    points: &Points,
+    fit: &Fit,
+) -> Vec<Option<(u64, u64)>> {
+    let passes = samples.iter().map(|sample| sample.passes.len()).min().unwrap_or(0);
+    let mut places = vec![Vec::new(); fit.steps.len()];
+    for pass in 0..passes {
+        let of_pass =
+            |sample: &Sample| Sample { bytes: sample.bytes, passes: vec![sample.passes[pass]] };
+        let alone: Vec<Sample> = samples.iter().map(of_pass).collect();
+        let mut alone = Points::new(&alone);
+        alone.sd.clone_from(&points.sd);
+        let own = moved(&mut Bench::new(&alone), &fit.steps, 0.8);
+        for (places, step) in places.iter_mut().zip(&own.steps) {
+            places.push(step.at);
+        }
+    }
+    places.into_iter().zip(&fit.steps).map(|(places, step)| apart(places, step)).collect()
+}
+
+/// Two passes at least must stand apart from two others.
+fn apart(mut places: Vec<f64>, step: &Step) -> Option<(u64, u64)> {
+    if places.len() < 4 {
+        return None;
+    }
+    places.sort_unstable_by(f64::total_cmp);
+    let (low, high) = (places[1], places[places.len() - 2]);
+    // Pages alone scatter the sizes of passes by about this.
+    let by_chance = 3.0 * step.chance.sqrt() / (shapes()[step.shape].ways as f64).sqrt();
+    let moved = high - low > MOVED.ln() + by_chance;
+    moved.then(|| (low.exp() as u64, high.exp() as u64))
+}
+
+/// What passes that were not looked at say of a fit: the loss in each.
+fn foretold(samples: &[Sample], points: &Points, fit: &Fit) -> Vec<f64> {
+    let passes = samples.iter().map(|sample| sample.passes.len()).max().unwrap_or(0);
+    let mut losses = Vec::with_capacity(passes);
+    for left_out in 0..passes {
+        let others: Vec<Sample> = samples.iter().map(|sample| without(sample, left_out)).collect();
+        let mut others = Points::new(&others);
+        others.sd.clone_from(&points.sd);
+        let mut bench = Bench::new(&others);
+        moved(&mut bench, &fit.steps, 0.1);
+        let of_pass = samples.iter().enumerate().filter_map(|(i, sample)| {
+            let time = sample.passes.get(left_out)?;
+            let noise = points.sd[i].powi(2) * sample.passes.len() as f64;
+            let widened = 1.0 + bench.chance(i, &fit.steps) / noise;
+            let off = (time - bench.predicted(i, fit.steps.len())) / (noise * widened).sqrt();
+            Some(loss(off) + widened.ln())
+        });
+        losses.push(of_pass.sum());
+    }
+    losses
+}
+
+/// Where there is but one pass, nothing can be left out.
+fn without(sample: &Sample, pass: usize) -> Sample {
+    let mut sample = sample.clone();
+    if sample.passes.len() > 1 && pass < sample.passes.len() {
+        sample.passes.remove(pass);
+    }
+    sample
+}
+
+/// Whether all steps of a fit are steps up to another tier.
+fn distinct(fit: &Fit) -> bool {
+    fit.levels().windows(2).all(|pair| pair[1] >= DISTINCT * pair[0])
+}
+
+/// Whether the second of these foretells better than the first: altogether, and most passes.
+fn better(fewer: &[f64], more: &[f64]) -> bool {
+    let gains: Vec<f64> = fewer.iter().zip(more).map(|(fewer, more)| fewer - more).collect();
+    let gained = gains.iter().filter(|gain| **gain > 0.0).count();
+    gains.iter().sum::<f64>() > WORTH && gained * 10 >= gains.len() * 7
+}
