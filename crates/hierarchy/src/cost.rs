@@ -1,9 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a load costs, by the tier of its data and the place of its translation.
+//!
+//! A chase through all lines in random order meets `P` pages, of which a level of the translation
+//! buffer that holds `E` has the one it needs with probability `E / P`: the next line is on any
+//! page. A page-local chase through the same lines misses once per page, that is once in `L` loads
+//! where a page has `L` lines. The caches make the same of both, so
+//!
+//! ```text
+//! random - local = (1 - E1/P) first - first / L                        up to E2 pages
+//!                = (E2 - E1)/P first + (1 - E2/P) walk - walk / L      beyond
+//! ```
+//!
+//! Solved for what a miss of the first level costs, or a walk, at sizes that are within a tier,
+//! this is measured: page tables that have left the caches with the data are in it. Where no such
+//! size is, the cost of the miss in a small set of pages is added to the time of the tier.
+//!
+//! Left out: what is shared by loads that overlap. `overlapped` divides by the loads under way,
+//! though walks may overlap less.
 
+use crate::resample::{REPLICATES, interval, is_time, least, redrawn_least};
 use crate::{tiers, tlb};
+use fastrand::Rng;
 use linerate_record::memory::TlbState;
-use linerate_record::stats::Estimate;
+use linerate_record::stats::{Estimate, median};
 
 /// What the costs are made of. All times in one unit.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +71,155 @@ pub struct Cost {
     pub basis: Basis,
 }
 
-/// The costs, by tier and state. States for which nothing tells are left out.
-pub fn table(_inputs: &Inputs) -> Vec<Cost> {
-    Vec::new()
+/// The costs, by tier and state. States for which nothing tells are left out: misses where no level
+/// was found, walks where no second one was.
+pub fn table(inputs: &Inputs) -> Vec<Cost> {
+    let mut random = Rng::with_seed(inputs.seed);
+    let tiers = 0..inputs.tiers.len();
+    tiers.flat_map(|tier| inputs.costs_of(tier, &mut random)).collect()
 }
+
+/// Chains are within a tier from this many times the size of the one before it, up to this share of
+/// its own.
+const WITHIN: (f64, f64) = (1.6, 0.7);
+/// What is solved for takes part in at least this share of the loads.
+const LEAST_SHARE: f64 = 0.3;
+
+/// A chain within a tier.
+struct Size {
+    pages: f64,
+    random: Vec<f64>,
+    local: Vec<f64>,
+}
+
+impl Inputs<'_> {
+    fn costs_of(&self, tier: usize, random: &mut Rng) -> Vec<Cost> {
+        let (from, sizes) = (self.begin_of(tier), self.sizes(tier));
+        let mut misses = [TlbState::MissL1, TlbState::Walk].map(|state| (state, None));
+        for (level, (_, miss)) in misses.iter_mut().enumerate() {
+            *miss = self.miss(level, &sizes, random);
+        }
+        // What the page-local chase misses in this tier, if all of it is beyond the level.
+        let first = self.tlb.first().filter(|first| from >= self.octets(first.onset.value));
+        let missed = misses[1].1.or(misses[0].1).or(first.map(|first| first.cost));
+        let share = 1.0 / self.lines_per_page();
+        let latency = self.tiers[tier].latency;
+        let hit = less(latency, missed.map_or(0.0, |missed| missed.value * share));
+        let overlapped = |time| {
+            let outstanding = self.outstanding.get(tier).copied().flatten()?;
+            Some(ratio(time, outstanding))
+        };
+        let cost = |state, time: Estimate, basis| Cost {
+            tier,
+            state,
+            time,
+            overlapped: overlapped(time),
+            basis,
+        };
+        let mut costs = vec![cost(TlbState::Hit, hit, Basis::Measured)];
+        let mut added = hit;
+        for (level, (state, miss)) in self.tlb.iter().zip(misses) {
+            added = sum(added, level.cost);
+            // Noise can make a miss cheaper than a hit.
+            costs.push(match miss.filter(|miss| miss.value > 0.0) {
+                Some(miss) => cost(state, sum(hit, miss), Basis::Measured),
+                None => cost(state, added, Basis::Added),
+            });
+        }
+        costs
+    }
+
+    fn octets(&self, pages: f64) -> f64 {
+        pages * self.page_bytes as f64
+    }
+
+    /// At least 1.
+    fn lines_per_page(&self) -> f64 {
+        (self.page_bytes as f64 / self.line_bytes.max(1) as f64).max(1.0)
+    }
+
+    /// Octets at which a tier begins.
+    fn begin_of(&self, tier: usize) -> f64 {
+        let before = tier.checked_sub(1).and_then(|before| self.tiers[before].size);
+        before.map_or(0.0, |size| size.value)
+    }
+
+    /// Chains within `tier` that both curves have.
+    fn sizes(&self, tier: usize) -> Vec<Size> {
+        let from = WITHIN.0 * self.begin_of(tier);
+        let to = self.tiers[tier].size.map_or(f64::INFINITY, |size| WITHIN.1 * size.value);
+        let within = |sample: &&tiers::Sample| (from..to).contains(&(sample.bytes as f64));
+        let times = |passes: &[f64]| passes.iter().copied().filter(|&time| is_time(time)).collect();
+        let size = |sample: &tiers::Sample| {
+            let local = self.local.iter().find(|local| local.bytes == sample.bytes)?;
+            let pages = sample.bytes as f64 / self.page_bytes as f64;
+            Some(Size { pages, random: times(&sample.passes), local: times(&local.passes) })
+        };
+        let sizes = self.random.iter().filter(within).filter_map(size);
+        sizes.filter(|size| !size.random.is_empty() && !size.local.is_empty()).collect()
+    }
+
+    /// What a miss of `level` adds to a load: the median over `sizes`. `None` where none tells.
+    fn miss(&self, level: usize, sizes: &[Size], random: &mut Rng) -> Option<Estimate> {
+        let measured = |size: &Size| {
+            let difference = least(&size.random)? - least(&size.local)?;
+            self.solved(level, size.pages, difference)
+        };
+        let value = median(&sizes.iter().filter_map(measured).collect::<Vec<f64>>())?;
+        let mut redrawn = || {
+            let solved = sizes.iter().filter_map(|_| {
+                let size = &sizes[random.usize(..sizes.len())];
+                let slow = redrawn_least(random, &size.random);
+                self.solved(level, size.pages, slow - redrawn_least(random, &size.local))
+            });
+            median(&solved.collect::<Vec<f64>>())
+        };
+        let replicates: Vec<f64> = (0..REPLICATES).filter_map(|_| redrawn()).collect();
+        let n = sizes.iter().map(|size| size.random.len() as u64).sum();
+        Some(interval(value, &replicates, self.confidence, n))
+    }
+
+    /// What a miss of `level` costs, from the `difference` of the curves at so many pages: see the
+    /// head of this module. `None` where it takes too little part.
+    fn solved(&self, level: usize, pages: f64, difference: f64) -> Option<f64> {
+        let missed = |entries: f64| (1.0 - entries / pages).max(0.0);
+        let first = self.tlb.first()?;
+        let beyond_first = missed(first.onset.value);
+        let beyond_second = self.tlb.get(1).map_or(0.0, |second| missed(second.onset.value));
+        let (rest, share) = match level {
+            0 if beyond_second == 0.0 => (difference, beyond_first),
+            1 => (difference - (beyond_first - beyond_second) * first.cost.value, beyond_second),
+            _ => return None,
+        };
+        let share = share - 1.0 / self.lines_per_page();
+        (share >= LEAST_SHARE).then(|| rest / share)
+    }
+}
+
+/// `estimate` less what is known; nothing takes less than no time.
+fn less(estimate: Estimate, known: f64) -> Estimate {
+    let less = |time: f64| (time - known).max(0.0);
+    let (value, low, high) = (less(estimate.value), less(estimate.low), less(estimate.high));
+    Estimate { value, low, high, ..estimate }
+}
+
+/// The sum of independent estimates: their errors add up as squares, each side by itself.
+fn sum(a: Estimate, b: Estimate) -> Estimate {
+    let value = a.value + b.value;
+    let low = value - (a.value - a.low).hypot(b.value - b.low);
+    let high = value + (a.high - a.value).hypot(b.high - b.value);
+    Estimate { value, low, high, confidence: a.confidence.min(b.confidence), n: a.n.min(b.n) }
+}
+
+/// The ratio of independent estimates, likewise with their relative errors. Without an upper end of
+/// `b` it may be as little as 0.
+fn ratio(a: Estimate, b: Estimate) -> Estimate {
+    let value = a.value / b.value;
+    let below = ((a.value - a.low) / a.value).hypot((b.high - b.value) / b.value);
+    let above = ((a.high - a.value) / a.value).hypot((b.value - b.low) / b.value);
+    let (low, high) = ((value * (1.0 - below)).max(0.0), value * (1.0 + above));
+    Estimate { value, low, high, confidence: a.confidence.min(b.confidence), n: a.n.min(b.n) }
+}
+
+#[cfg(test)]
+mod tests;

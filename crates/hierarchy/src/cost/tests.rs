@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Machines whose costs are known.
+
+use super::*;
+use crate::resample::normal;
+use fastrand::Rng;
+use proptest::prelude::*;
+
+const KIB: u64 = 1 << 10;
+const PAGE: u64 = 4 * KIB;
+
+/// L1 32 KiB, L2 1 MiB, L3 32 MiB; 72 and 2048 entries; a walk that adds 2 + 6 ns, and in memory,
+/// where the page tables are too, 49.
+struct Machine {
+    noise: f64,
+    passes: usize,
+}
+
+const SIZES: [Option<u64>; 4] = [Some(32 * KIB), Some(1024 * KIB), Some(32 * 1024 * KIB), None];
+const LATENCIES: [f64; 4] = [1.1, 3.8, 11.4, 98.0];
+const ENTRIES: [f64; 2] = [72.0, 2048.0];
+const FIRST: f64 = 1.9;
+const WALKS: [f64; 4] = [8.0, 8.0, 8.0, 49.0];
+
+impl Machine {
+    fn tier(bytes: u64) -> usize {
+        SIZES.iter().position(|size| size.is_none_or(|size| bytes <= size)).unwrap()
+    }
+
+    /// By drawing the page of each load.
+    fn translation(bytes: u64, random: &mut Rng) -> f64 {
+        let (pages, loads) = (bytes / PAGE, 10_000);
+        let load = |page: f64| match ENTRIES.iter().position(|&entries| page < entries) {
+            Some(0) => 0.0,
+            Some(_) => FIRST,
+            None => WALKS[Self::tier(bytes)],
+        };
+        (0..loads).map(|_| load(random.u64(..pages.max(1)) as f64)).sum::<f64>() / f64::from(loads)
+    }
+
+    /// Of each pass the fastest window.
+    fn passes(&self, time: f64, random: &mut Rng) -> Vec<f64> {
+        (0..self.passes).map(|_| time * (1.0 + self.noise * normal(random).abs())).collect()
+    }
+
+    /// The page-local curve and the random one.
+    fn curves(&self, random: &mut Rng) -> (Vec<tiers::Sample>, Vec<tiers::Sample>) {
+        let sizes = (0..56)
+            .map(|i| ((8 * KIB) as f64 * 2_f64.powf(f64::from(i) / 4.0)) as u64 / PAGE * PAGE);
+        let sizes = sizes.map(|bytes| {
+            let time = LATENCIES[Self::tier(bytes)];
+            let pages = bytes as f64 / PAGE as f64;
+            let missed = match ENTRIES.iter().rposition(|&entries| pages > entries) {
+                Some(0) => FIRST,
+                Some(_) => WALKS[Self::tier(bytes)],
+                None => 0.0,
+            };
+            let local = self.passes(time + missed / 64.0, random);
+            let slow = self.passes(time + Self::translation(bytes, random), random);
+            (tiers::Sample { bytes, passes: local }, tiers::Sample { bytes, passes: slow })
+        });
+        sizes.unzip()
+    }
+}
+
+fn exactly(value: f64) -> Estimate {
+    Estimate { value, low: 0.99 * value, high: 1.01 * value, confidence: 0.95, n: 5 }
+}
+
+fn level(entries: f64, cost: f64) -> tlb::Level {
+    let (onset, cost) = (exactly(entries), exactly(cost));
+    tlb::Level { entries: Some(onset), onset, half: onset, cost, is_step: true }
+}
+
+fn found_tiers() -> Vec<tiers::Tier> {
+    let tier = |(size, latency): (Option<u64>, f64)| tiers::Tier {
+        size: size.map(|bytes| exactly(bytes as f64)),
+        latency: exactly(latency),
+        settled: true,
+    };
+    SIZES.into_iter().zip(LATENCIES).map(tier).collect()
+}
+
+fn table_of(machine: &Machine, seed: u64) -> Vec<Cost> {
+    let (local, random) = machine.curves(&mut Rng::with_seed(seed));
+    table(&Inputs {
+        tiers: &found_tiers(),
+        outstanding: &[None, None, Some(exactly(10.0))],
+        tlb: &[level(ENTRIES[0], FIRST), level(ENTRIES[1], 6.1)],
+        local: &local,
+        random: &random,
+        page_bytes: PAGE,
+        line_bytes: 64,
+        confidence: 0.95,
+        seed,
+    })
+}
+
+fn of(costs: &[Cost], tier: usize, state: TlbState) -> Cost {
+    *costs.iter().find(|cost| cost.tier == tier && cost.state == state).unwrap()
+}
+
+#[test]
+fn each_tier_has_a_cost_for_each_place_of_its_translation() {
+    let costs = table_of(&Machine { noise: 0.002, passes: 4 }, 1);
+    assert_eq!(costs.len(), 12);
+    let expected = [
+        (0, TlbState::Hit, 1.1, Basis::Measured),
+        (0, TlbState::MissL1, 3.0, Basis::Added),
+        (0, TlbState::Walk, 9.1, Basis::Added),
+        (1, TlbState::Hit, 3.8, Basis::Measured),
+        (1, TlbState::MissL1, 5.7, Basis::Measured),
+        (1, TlbState::Walk, 11.8, Basis::Added),
+        (2, TlbState::MissL1, 13.3, Basis::Measured),
+        (2, TlbState::Walk, 19.4, Basis::Measured),
+        (3, TlbState::Walk, 147.0, Basis::Measured),
+    ];
+    for (tier, state, truth, basis) in expected {
+        let cost = of(&costs, tier, state);
+        assert!((cost.time.value / truth - 1.0).abs() < 0.03, "{truth}: {cost:?}");
+        assert_eq!(cost.basis, basis, "{cost:?}");
+        assert!(cost.time.low < cost.time.value && cost.time.value < cost.time.high);
+    }
+}
+
+#[test]
+fn the_misses_of_a_page_local_chase_are_taken_off() {
+    let costs = table_of(&Machine { noise: 0.0001, passes: 4 }, 2);
+    // 49 ns on one load in 64, of a latency that holds these.
+    let hit = of(&costs, 3, TlbState::Hit).time.value;
+    assert!((hit - (98.0 - 49.0 / 64.0)).abs() < 0.05, "{hit}");
+    assert_eq!(of(&costs, 0, TlbState::Hit).time, exactly(1.1));
+}
+
+#[test]
+fn overlapped_loads_share_their_time() {
+    let costs = table_of(&Machine { noise: 0.002, passes: 4 }, 3);
+    let cost = of(&costs, 2, TlbState::Hit);
+    let overlapped = cost.overlapped.unwrap();
+    assert!((overlapped.value - cost.time.value / 10.0).abs() < 1e-9, "{cost:?}");
+    assert!(overlapped.low < overlapped.value && overlapped.value < overlapped.high);
+    assert!(costs.iter().filter(|cost| cost.tier != 2).all(|cost| cost.overlapped.is_none()));
+}
+
+#[test]
+fn without_an_upper_end_of_the_overlap_there_is_no_lower_one_of_the_time() {
+    let unbounded = Estimate { high: f64::INFINITY, ..exactly(30.0) };
+    let time = ratio(exactly(90.0), unbounded);
+    assert_eq!((time.value, time.low), (3.0, 0.0));
+    assert!(time.high > 3.0 && time.high < 3.1, "{time:?}");
+}
+
+#[test]
+fn intervals_hold_the_truth() {
+    let machine = Machine { noise: 0.01, passes: 4 };
+    let experiments = 40;
+    let holds = |seed| {
+        let walk = of(&table_of(&machine, seed), 3, TlbState::Walk).time;
+        walk.low <= 147.0 && 147.0 <= walk.high
+    };
+    let hits = (0..experiments).filter(|&seed| holds(seed)).count();
+    assert!(hits as f64 >= 0.9 * experiments as f64, "{hits} of {experiments}");
+}
+
+#[test]
+fn without_levels_of_the_buffer_there_are_only_hits() {
+    let tiers = found_tiers();
+    let inputs = Inputs {
+        tiers: &tiers,
+        outstanding: &[],
+        tlb: &[],
+        local: &[],
+        random: &[],
+        page_bytes: PAGE,
+        line_bytes: 64,
+        confidence: 0.95,
+        seed: 4,
+    };
+    let costs = table(&inputs);
+    assert!(costs.iter().all(|cost| cost.state == TlbState::Hit), "{costs:?}");
+    let times: Vec<f64> = costs.iter().map(|cost| cost.time.value).collect();
+    assert_eq!(times, LATENCIES);
+    assert_eq!(table(&Inputs { tiers: &[], ..inputs }), []);
+}
+
+proptest! {
+    #[test]
+    fn no_curves_make_it_panic(
+        curves in prop::collection::vec(
+            (0_u64..1 << 40, prop::collection::vec(any::<f64>(), 0..4)), 0..12),
+        sizes in prop::collection::vec((any::<f64>(), any::<f64>()), 0..4),
+        levels in prop::collection::vec((any::<f64>(), any::<f64>()), 0..4),
+        page_bytes in 0_u64..1 << 22,
+        line_bytes in 0_u64..256,
+    ) {
+        let samples: Vec<tiers::Sample> =
+            curves.into_iter().map(|(bytes, passes)| tiers::Sample { bytes, passes }).collect();
+        let tier = |(size, latency)| tiers::Tier {
+            size: Some(exactly(size)), latency: exactly(latency), settled: false,
+        };
+        let tiers: Vec<tiers::Tier> = sizes.into_iter().map(tier).collect();
+        let tlb: Vec<tlb::Level> = levels.into_iter().map(|(e, c)| level(e, c)).collect();
+        let costs = table(&Inputs {
+            tiers: &tiers, outstanding: &[], tlb: &tlb, local: &samples, random: &samples,
+            page_bytes, line_bytes, confidence: 0.95, seed: 5,
+        });
+        prop_assert!(costs.len() <= 3 * tiers.len());
+    }
+}
