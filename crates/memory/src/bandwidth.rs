@@ -1,10 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Octets per second, of one thread and of all, and what a load costs while others use memory.
+//!
+//! ```text
+//! pass:  for each tier and operation:    sweep its working set until it is where it stays;
+//!                                        windows, in which all threads sweep at the same time
+//! ```
+//!
+//! A window counts only if no thread was put aside in it, and if all of them swept nearly all of
+//! the time. Beside each figure stands its bound: the same loop over so few lines that each is at
+//! hand.
+//!
+//! Left out: stores past the caches, memory of other nodes, and mixes of reading and writing.
 
+mod loaded;
+mod sweep;
+mod team;
+
+pub use loaded::loaded;
+
+use crate::Watch;
 use crate::arena::Arena;
+use crate::curve::least;
+use crate::parallel::{GRAIN, working_sets};
 use crate::window::Windows;
-use linerate_record::memory::{Bandwidth, LoadedLatency, MemoryTier};
-use std::time::Instant;
+use linerate_linux::monotonic_ns;
+use linerate_machine::ticks::ticks;
+use linerate_machine::topology::{CacheKind, Topology};
+use linerate_record::memory::{Bandwidth, MemoryTier, Operation};
+use linerate_record::stats::Estimate;
+use linerate_record::{Figure, Tier};
+use std::time::{Duration, Instant};
+use sweep::{LOT, Piece, Sweeper};
 
 /// How to measure.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,6 +46,53 @@ pub struct Request<'a> {
     pub deadline: Instant,
 }
 
+const OPERATIONS: [Operation; 3] = [Operation::Read, Operation::Write, Operation::Copy];
+
+/// Passes over everything: as many as an interval of 95 % takes.
+const PASSES: u32 = 6;
+
+/// Passes where windows are dropped.
+const MOST_PASSES: u32 = 4 * PASSES;
+
+/// Windows of a tier and an operation in a pass.
+const WINDOWS: u32 = 3;
+
+/// Long enough that threads that begin some us apart are together for nearly all of it.
+const WINDOW_NS: f64 = 300_000.0;
+
+/// The share of a window in which all threads must be at work.
+const TOGETHER: f64 = 0.9;
+
+/// Sweeps before a window, unless that takes more than [`WARM_NS`]. Some caches keep a line only
+/// once it has come several times.
+const WARM_SWEEPS: u64 = 3;
+
+const WARM_NS: f64 = 3.0 * WINDOW_NS;
+
+/// Keeps a clock that stands still from making windows endless: 1 TB/s.
+const LEAST_NS_PER_LOT: f64 = 1.0;
+
+const UNIT: &str = "GB/s";
+
+/// What to sweep.
+#[derive(Clone, Debug, PartialEq)]
+struct Job {
+    operation: Operation,
+    /// Octets of each thread, or why there are none.
+    bytes: Result<usize, String>,
+}
+
+/// A window of a thread.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Sample {
+    pass: u32,
+    begin: u64,
+    end: u64,
+    lots: u64,
+    ns: f64,
+    kept: bool,
+}
+
 /// Reads, writes and copies in each of `tiers`, with one thread and with all. What the deadline or
 /// a stop cuts short, or does not fit, is absent with a reason.
 pub fn measure(
@@ -28,18 +101,379 @@ pub fn measure(
     tiers: &[MemoryTier],
     request: &Request<'_>,
 ) -> Vec<Bandwidth> {
-    let _ = (windows, arena, tiers, request);
-    Vec::new()
+    let sets = working_sets(tiers, arena.bytes());
+    let threads = request.cpus.len();
+    let mut records = Vec::new();
+    windows.progress("bandwidth of one thread");
+    let reason = "no size lies in this tier and clearly not in the one before";
+    let bytes = sets.iter().map(|set| set.ok_or_else(|| reason.to_owned())).collect();
+    let jobs = jobs(bytes);
+    let halfway = if threads > 1 { 2 } else { 1 };
+    let share = request.deadline.saturating_duration_since(Instant::now()) / halfway;
+    let piece = Piece::new(arena.words());
+    let samples = rounds(windows, piece, &jobs, Instant::now() + share, &mut |go_on| go_on);
+    record(&mut records, tiers, &jobs, 1, &Ok(vec![samples]));
+    if threads > 1 {
+        windows.progress("bandwidth of all threads");
+        let sharers = sharers(request.cpus, tiers.len());
+        let bytes = bytes_of_each(tiers, &sets, &sharers, arena.bytes() / threads);
+        let jobs = self::jobs(bytes);
+        let stop = windows.watch.stop;
+        let mut parts = Piece::new(arena.words()).split(threads, GRAIN);
+        let own = parts.pop().expect("a piece for each thread");
+        let deadline = request.deadline;
+        let samples = team::run(
+            &request.cpus[1..],
+            parts,
+            |mut member| rounds(windows, own, &jobs, deadline, &mut |go_on| member.ready(go_on)),
+            |mut member, piece| {
+                let watch = Watch { stop, progress: &|_, _| {} };
+                let windows = Windows::new(&watch, Duration::ZERO);
+                rounds(&windows, piece, &jobs, deadline, &mut |go_on| member.ready(go_on))
+            },
+        );
+        let samples = samples.map(|(own, mut others)| {
+            others.push(own);
+            others
+        });
+        record(&mut records, tiers, &jobs, threads as u32, &samples);
+    }
+    records
 }
 
-/// The time of a load in memory while the other processors read it, by more and more. With one
-/// processor there is one point, whose figures say so.
-pub fn loaded(
-    windows: &Windows<'_>,
-    arena: &mut Arena,
+/// Each operation: what bounds it, then each tier.
+fn jobs(bytes: Vec<Result<usize, String>>) -> Vec<Job> {
+    let of = |operation| {
+        let bound = match operation {
+            Operation::Read | Operation::Write => LOT,
+            Operation::Copy => 2 * LOT,
+        };
+        let tiers = bytes.iter().cloned();
+        let all = std::iter::once(Ok(bound)).chain(tiers);
+        all.map(move |bytes| Job { operation, bytes }).collect::<Vec<_>>()
+    };
+    OPERATIONS.into_iter().flat_map(of).collect()
+}
+
+/// How many of `cpus` share a cache of each of the levels 1 to `levels`: what the system says, or
+/// else that the third is shared by all.
+fn sharers(cpus: &[u32], levels: usize) -> Vec<usize> {
+    let topology = Topology::read(cpus);
+    let of_level = |level: usize| {
+        let caches = topology.cpus.iter().filter_map(|cpu| cpu.caches.as_ref().ok());
+        let caches = caches
+            .flatten()
+            .filter(|cache| cache.level as usize == level && cache.kind != CacheKind::Instruction);
+        let shared = caches.filter_map(|cache| cache.shared_by.as_ref().ok());
+        let among = |shared: &Vec<u32>| cpus.iter().filter(|cpu| shared.contains(cpu)).count();
+        let usual = if level < 3 { 1 } else { cpus.len() };
+        shared.map(among).max().unwrap_or(usual).max(1)
+    };
+    (1..=levels).map(of_level).collect()
+}
+
+/// Octets of each of several threads in each of `tiers`, given the working sets of one thread, the
+/// threads that share a cache of each tier, and the octets that a thread can have.
+fn bytes_of_each(
     tiers: &[MemoryTier],
-    request: &Request<'_>,
-) -> Vec<LoadedLatency> {
-    let _ = (windows, arena, tiers, request);
-    Vec::new()
+    sets: &[Option<usize>],
+    sharers: &[usize],
+    most: usize,
+) -> Vec<Result<usize, String>> {
+    let mut before = 0.0;
+    let of = |((tier, set), &sharers): ((&MemoryTier, &Option<usize>), &usize)| {
+        let nearer = before;
+        let size = tier.size_bytes.as_number();
+        // What each thread has of a tier that it shares.
+        before = size.map_or(before, |size| size / sharers as f64);
+        let Some(set) = *set else {
+            return Err("no size lies in this tier and clearly not in the one before".to_owned());
+        };
+        let (bytes, least) = match size {
+            Some(_) => (set / sharers, 1.4 * nearer),
+            None => (most, 2.0 * nearer),
+        };
+        let bytes = bytes.max(least as usize).next_multiple_of(GRAIN);
+        let fits = bytes <= most && size.is_none_or(|_| bytes as f64 <= 0.8 * before);
+        let reason = || {
+            format!(
+                "each thread would have {most} octets and needs {bytes} to reach this tier and not \
+                 the one before: allow more memory, or fewer processors"
+            )
+        };
+        fits.then_some(bytes).ok_or_else(reason)
+    };
+    tiers.iter().zip(sets).zip(sharers).map(of).collect()
+}
+
+/// The windows of one thread, by job. Before each, `ready` is asked whether to go on, and told what
+/// this thread thinks of it.
+fn rounds(
+    windows: &Windows<'_>,
+    mut piece: Piece<'_>,
+    jobs: &[Job],
+    deadline: Instant,
+    ready: &mut dyn FnMut(bool) -> bool,
+) -> Vec<Vec<Sample>> {
+    let mut samples = vec![Vec::new(); jobs.len()];
+    for pass in 0..MOST_PASSES {
+        let is_enough = pass >= PASSES && has_enough(jobs, &samples);
+        for (k, job) in jobs.iter().enumerate() {
+            let Ok(bytes) = job.bytes else { continue };
+            let sweeper = Sweeper::new(job.operation, piece.again(), bytes);
+            let Some(mut sweeper) = sweeper else { continue };
+            let mut ns_per_lot = warm(&mut sweeper);
+            for _ in 0..WINDOWS {
+                if !ready(!is_enough && !windows.is_stopped() && Instant::now() < deadline) {
+                    return samples;
+                }
+                let sample = window(windows, &mut sweeper, pass, ns_per_lot);
+                ns_per_lot = ns_per_lot.min(sample.ns / sample.lots as f64);
+                samples[k].push(sample);
+            }
+        }
+    }
+    samples
+}
+
+/// Whether so many windows of each job count for this thread as do in [`PASSES`] passes on a quiet
+/// machine.
+fn has_enough(jobs: &[Job], samples: &[Vec<Sample>]) -> bool {
+    let kept = |samples: &Vec<Sample>| samples.iter().filter(|sample| sample.kept).count();
+    let wanted = (PASSES * WINDOWS) as usize * 4 / 5;
+    jobs.iter().zip(samples).all(|(job, samples)| job.bytes.is_err() || kept(samples) >= wanted)
+}
+
+/// Sweeps until the lines are where they stay; gives ns per lot, at the end.
+fn warm(sweeper: &mut Sweeper<'_>) -> f64 {
+    let in_side = (sweeper.side() / LOT) as u64;
+    let mut pace = f64::INFINITY;
+    let (mut total, mut lots) = (0.0, 0);
+    while total < WARM_NS && (lots < WARM_SWEEPS * in_side || total < WARM_NS / 10.0) {
+        let some = in_side.clamp(64, 1024);
+        let start = monotonic_ns();
+        lots += sweeper.advance(some);
+        let ns = (monotonic_ns() - start) as f64;
+        pace = pace.min(ns / some as f64);
+        total += ns;
+    }
+    pace
+}
+
+/// A window of about [`WINDOW_NS`].
+fn window(windows: &Windows<'_>, sweeper: &mut Sweeper<'_>, pass: u32, ns_per_lot: f64) -> Sample {
+    let mut lots = (WINDOW_NS / ns_per_lot.max(LEAST_NS_PER_LOT)).ceil() as u64;
+    let (mut begin, mut end) = (0, 0);
+    let window = windows.time(|| {
+        begin = ticks();
+        lots = sweeper.advance(lots);
+        end = ticks();
+    });
+    Sample { pass, begin, end, lots, ns: window.ns, kept: window.kept }
+}
+
+/// ns per octet of all threads together, the fastest window of each pass; `samples` by thread and
+/// window.
+fn passes(samples: &[&[Sample]]) -> Vec<f64> {
+    let windows = samples.iter().map(|samples| samples.len()).min().unwrap_or(0);
+    let mut best = [f64::INFINITY; MOST_PASSES as usize];
+    for at in 0..windows {
+        let window: Vec<Sample> = samples.iter().map(|samples| samples[at]).collect();
+        if let Some(ns) = together(&window) {
+            let best = &mut best[window[0].pass as usize];
+            *best = best.min(ns);
+        }
+    }
+    best.into_iter().filter(|ns| ns.is_finite()).collect()
+}
+
+/// ns per octet of one window of all threads; `None` where it does not count.
+fn together(window: &[Sample]) -> Option<f64> {
+    let ends = |part: fn(&Sample) -> u64| {
+        let all = || window.iter().map(part);
+        Some((all().min()?, all().max()?))
+    };
+    let ((first, begin), (end, last)) = (ends(|s| s.begin)?, ends(|s| s.end)?);
+    let common = end.saturating_sub(begin) as f64;
+    let is_common = common > 0.0 && common >= TOGETHER * last.saturating_sub(first) as f64;
+    let rate: f64 = window.iter().map(|s| (s.lots * LOT as u64) as f64 / s.ns).sum();
+    (is_common && window.iter().all(|s| s.kept)).then_some(1.0 / rate)
+}
+
+/// Figures of all jobs, by tier.
+fn record(
+    records: &mut Vec<Bandwidth>,
+    tiers: &[MemoryTier],
+    jobs: &[Job],
+    threads: u32,
+    samples: &Result<Vec<Vec<Vec<Sample>>>, String>,
+) {
+    let gb_per_s = |k: usize| {
+        let method = "sweeps by the widest registers: fastest window of each pass, most of all";
+        let absent = |reason: &str| Figure::absent(UNIT, Tier::Sw, method, reason);
+        match (&jobs[k].bytes, samples) {
+            (Err(reason), _) | (_, Err(reason)) => absent(reason),
+            (Ok(_), Ok(samples)) => {
+                let of_job: Vec<&[Sample]> = samples.iter().map(|s| s[k].as_slice()).collect();
+                match passes(&of_job) {
+                    passes if passes.is_empty() => absent(
+                        "no window in which every thread had its processor: the time was too \
+                         short, or the machine too busy; use --full",
+                    ),
+                    passes => Figure::number(UNIT, inverse(least(&passes)), Tier::Sw, method),
+                }
+            }
+        }
+    };
+    for (tier_index, tier) in tiers.iter().enumerate() {
+        for of_operation in 0..OPERATIONS.len() {
+            let bound = of_operation * (tiers.len() + 1);
+            let job = bound + 1 + tier_index;
+            records.push(Bandwidth {
+                tier: tier.name.clone(),
+                bytes: *jobs[job].bytes.as_ref().unwrap_or(&0) as u64,
+                operation: jobs[job].operation,
+                threads,
+                gb_per_s: gb_per_s(job),
+                bound: gb_per_s(bound),
+            });
+        }
+    }
+}
+
+/// From a time to its rate.
+fn inverse(time: Estimate) -> Estimate {
+    Estimate { value: 1.0 / time.value, low: 1.0 / time.high, high: 1.0 / time.low, ..time }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parallel::tests::tier;
+    use linerate_linux::{allowed_cpus, pin_current_thread};
+    use linerate_record::memory::PageKind;
+    use std::sync::atomic::AtomicBool;
+
+    const KIB: usize = 1024;
+
+    fn tiers(kib: &[Option<f64>]) -> Vec<MemoryTier> {
+        kib.iter().map(|&kib| tier("tier", kib.map(|kib| kib * 1024.0))).collect()
+    }
+
+    fn of_each(kib: &[Option<f64>], sharers: &[usize], most: usize) -> Vec<Option<usize>> {
+        let tiers = tiers(kib);
+        let sets = working_sets(&tiers, 1 << 30);
+        let bytes = bytes_of_each(&tiers, &sets, sharers, most * KIB);
+        bytes.into_iter().map(|bytes| bytes.ok().map(|bytes| bytes / KIB)).collect()
+    }
+
+    #[test]
+    fn threads_share_what_the_caches_of_all_hold() {
+        let tiers = [Some(32.0), Some(1024.0), Some(65536.0), None];
+        let sets = [Some(16), Some(180), Some(8192), None];
+        assert_eq!(of_each(&tiers, &[1, 1, 1, 1], 1 << 20)[..3], sets[..3]);
+        // Two threads of a core, eight of a third level.
+        let shared = of_each(&tiers, &[2, 2, 8, 8], 32 << 10);
+        assert_eq!(shared, [Some(8), Some(92), Some(1024), Some(32 << 10)]);
+    }
+
+    /// Two thirds of a MiB would fit the second level.
+    #[test]
+    fn a_share_that_fits_the_tier_before_grows_or_is_refused() {
+        let tiers = [Some(32.0), Some(1024.0), Some(16384.0), None];
+        assert_eq!(of_each(&tiers, &[1, 1, 6, 6], 1 << 20)[2], Some(1436));
+        assert_eq!(of_each(&tiers, &[1, 1, 16, 16], 1 << 20)[2], None);
+    }
+
+    #[test]
+    fn memory_needs_more_than_the_caches_of_all() {
+        let tiers = [Some(32.0), Some(1024.0), Some(8192.0), None];
+        assert_eq!(of_each(&tiers, &[1, 1, 4, 4], 8192)[3], Some(8192));
+        assert_eq!(of_each(&tiers, &[1, 1, 4, 4], 4000)[3], None);
+    }
+
+    fn sample(begin: u64, end: u64, lots: u64, kept: bool) -> Sample {
+        Sample { pass: 0, begin, end, lots, ns: (end - begin) as f64, kept }
+    }
+
+    #[test]
+    fn rates_add_up_where_all_were_at_work() {
+        let window = [sample(0, 1000, 10, true), sample(50, 1050, 30, true)];
+        let ns_per_octet = together(&window).unwrap();
+        assert!((1.0 / ns_per_octet - 40.0 * LOT as f64 / 1000.0).abs() < 1e-9);
+        let late = [sample(0, 1000, 10, true), sample(200, 1200, 30, true)];
+        assert_eq!(together(&late), None, "80 % is not enough");
+        let apart = [sample(0, 1000, 10, true), sample(2000, 3000, 30, true)];
+        assert_eq!(together(&apart), None);
+        let away = [sample(0, 1000, 10, true), sample(0, 1000, 30, false)];
+        assert_eq!(together(&away), None);
+    }
+
+    /// The fastest window of each pass that counts; a thread that has fewer windows ends it.
+    #[test]
+    fn a_pass_is_its_fastest_window() {
+        let of = |pass, lots| Sample { pass, ..sample(0, LOT as u64, lots, true) };
+        let windows = [of(0, 1), of(0, 4), of(1, 2), of(1, 1), of(2, 9)];
+        assert_eq!(passes(&[&windows, &windows[..4]]), [1.0 / 8.0, 1.0 / 4.0]);
+        assert!(passes(&[&windows, &[]]).is_empty());
+    }
+
+    fn with_windows<T>(is_stopped: bool, look: impl FnOnce(&Windows<'_>) -> T) -> T {
+        let stop = AtomicBool::new(is_stopped);
+        let watch = Watch { stop: &stop, progress: &|_, _| {} };
+        look(&Windows::new(&watch, Duration::from_secs(1)))
+    }
+
+    /// Made-up tiers on two processors, or the same one twice: figures of all, or a reason.
+    #[test]
+    fn one_thread_and_all_are_measured() {
+        let allowed = allowed_cpus().unwrap();
+        let cpus = [allowed[0], *allowed.get(1).unwrap_or(&allowed[0])];
+        pin_current_thread(cpus[0]).unwrap();
+        let mut arena = Arena::new(8 << 20, PageKind::Base, &AtomicBool::new(false)).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(4);
+        let request = Request { cpus: &cpus, line: 64, seed: 1, deadline };
+        let tiers = tiers(&[Some(32.0), None]);
+        let (records, points) = with_windows(false, |windows| {
+            let records = measure(windows, &mut arena, &tiers, &request);
+            (records, loaded(windows, &mut arena, &tiers, &request))
+        });
+        let shape: Vec<(u32, Operation)> =
+            records.iter().map(|r| (r.threads, r.operation)).collect();
+        let of = |threads| OPERATIONS.map(|operation| (threads, operation));
+        assert_eq!(shape, [of(1), of(1), of(2), of(2)].concat());
+        for record in &records {
+            assert!(record.threads > 1 || record.gb_per_s.as_number().is_some(), "{record:?}");
+            assert!(record.threads > 1 || record.bound.as_number().is_some(), "{record:?}");
+            let has_reason = record.gb_per_s.reason.is_some();
+            assert_ne!(record.gb_per_s.as_number().is_some(), has_reason, "{record:?}");
+        }
+        assert_eq!(points.len(), 5);
+        assert_eq!((points[0].threads, points[4].threads, points[4].duty), (0, 1, 1.0));
+    }
+
+    #[test]
+    fn what_was_stopped_is_absent_with_a_reason() {
+        let mut arena = Arena::new(1 << 20, PageKind::Base, &AtomicBool::new(false)).unwrap();
+        let request = Request { cpus: &[0], line: 64, seed: 1, deadline: Instant::now() };
+        let tiers = tiers(&[Some(32.0), None]);
+        let records = with_windows(true, |windows| measure(windows, &mut arena, &tiers, &request));
+        assert_eq!(records.len(), 6, "{records:?}");
+        assert!(records.iter().all(|record| record.gb_per_s.reason.is_some()));
+    }
+
+    #[test]
+    fn one_processor_or_too_little_memory_has_no_loaded_latency() {
+        let mut arena = Arena::new(1 << 20, PageKind::Base, &AtomicBool::new(false)).unwrap();
+        let deadline = Instant::now();
+        let mut reason = |cpus: &[u32], kib| {
+            let request = Request { cpus, line: 64, seed: 1, deadline };
+            let tiers = tiers(&[Some(kib), None]);
+            let points = with_windows(false, |w| loaded(w, &mut arena, &tiers, &request));
+            assert_eq!(points.len(), 1);
+            points[0].latency_ns.reason.clone().unwrap()
+        };
+        assert!(reason(&[0], 32.0).contains("one processor"));
+        assert!(reason(&[0, 1], 300.0).contains("fits the caches"));
+    }
 }

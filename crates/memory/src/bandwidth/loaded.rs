@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a load costs while others use memory.
+//!
+//! The calling thread walks a chain in one half of the arena, the others read the rest: so many of
+//! them, for such a share of each [`PERIOD_NS`]. What they read in the very windows of the chase is
+//! counted. A reader that was put aside in a window leaves that window with less load than was
+//! meant; so only windows with nearly the most load count, and of them the median: the fastest
+//! would be the least loaded.
+
+use super::sweep::{LOT, Piece, Sweeper};
+use super::team::{self, spin_until};
+use super::{Request, UNIT};
+use crate::arena::Arena;
+use crate::chase::{Chain, Cursor, Layout};
+use crate::window::Windows;
+use linerate_linux::monotonic_ns;
+use linerate_record::memory::{LoadedLatency, MemoryTier, Operation, Order};
+use linerate_record::stats::median_interval;
+use linerate_record::{Figure, Tier};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// A reader reads for a share of this, and spins for the rest.
+const PERIOD_NS: u64 = 100_000;
+
+/// Five periods.
+const WINDOW_NS: f64 = 500_000.0;
+
+/// Windows of a load in a pass.
+const WINDOWS: u32 = 4;
+
+/// Passes go on until as many windows of each load count, or the time is over.
+const ENOUGH: usize = 24;
+
+const MOST_PASSES: u32 = 100;
+
+/// The share of the highest load from which on a window has the load that was meant.
+const AS_MEANT: f64 = 0.75;
+
+/// Lots that a reader reads before it looks at the clock: 6 us at 10 GB/s.
+const STRETCH_LOTS: u64 = 64;
+
+/// Loads that tell how many fill a window.
+const PROBE_LOADS: u64 = 256;
+
+/// Keeps a clock that stands still from making windows endless; no load of memory is faster.
+const LEAST_NS_PER_LOAD: f64 = 1.0;
+
+const CONFIDENCE: f64 = 0.95;
+
+/// How much the others do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Load {
+    threads: usize,
+    /// Of 100.
+    duty: u32,
+}
+
+/// What the readers are to do, and have done.
+#[derive(Debug)]
+struct Orders {
+    threads: AtomicUsize,
+    duty: AtomicU32,
+    is_over: AtomicBool,
+    /// Lots that each reader has read.
+    read: Vec<Count>,
+}
+
+/// On cache lines of its own: two of 64 octets are fetched together on some processors.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Count(AtomicU64);
+
+/// A window of the chase.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Sample {
+    ns_per_load: f64,
+    gb_per_s: f64,
+}
+
+/// The time of a load in memory while the other processors read it, by more and more. Where that
+/// cannot be measured there is one point, whose figures say why: with one processor, say.
+pub fn loaded(
+    windows: &Windows<'_>,
+    arena: &mut Arena,
+    tiers: &[MemoryTier],
+    request: &Request<'_>,
+) -> Vec<LoadedLatency> {
+    windows.progress("loads while others read");
+    let Some(others) = request.cpus.get(1..).filter(|others| !others.is_empty()) else {
+        return vec![unknown("there is one processor to use: nobody reads meanwhile")];
+    };
+    let half = arena.bytes() / 2 / LOT * LOT;
+    let caches = tiers.iter().filter_map(|tier| tier.size_bytes.as_number()).fold(0.0, f64::max);
+    if (half as f64) < 2.0 * caches {
+        return vec![unknown("half of the memory to measure in fits the caches: allow more")];
+    }
+    let start = arena.start().wrapping_add(half);
+    let mut chain = Chain::new(arena, Layout::dense(Order::PageLocal, request.line), request.seed);
+    chain.resize(half / request.line);
+    // SAFETY: the second half of the arena, which is borrowed alone by a chain of the first half.
+    let mut rest = unsafe { Piece::at(start, half) };
+    evict(&mut rest);
+    let pieces = rest.split(others.len(), LOT);
+    let read = others.iter().map(|_| Count::default()).collect();
+    let (threads, duty) = (AtomicUsize::new(0), AtomicU32::new(0));
+    let orders = Orders { threads, duty, is_over: AtomicBool::new(false), read };
+    let loads = loads(others.len());
+    let samples = team::run(
+        others,
+        pieces,
+        |_| {
+            let samples = chase(windows, &chain, &orders, &loads, request.deadline);
+            orders.is_over.store(true, Ordering::Relaxed);
+            samples
+        },
+        |member, piece| read_as_told(&orders, member.number, piece),
+    );
+    match samples {
+        Ok((samples, _)) => loads.iter().zip(&samples).map(|(l, s)| record(l, s)).collect(),
+        Err(reason) => vec![unknown(&reason)],
+    }
+}
+
+/// The loads to try with so many other processors.
+fn loads(others: usize) -> Vec<Load> {
+    let some = std::iter::successors(Some(1), |threads| Some(threads * 2));
+    let some = some.take_while(|&threads| threads < others);
+    let some = some.map(|threads| Load { threads, duty: 100 });
+    let all = [25, 50, 75, 100].map(|duty| Load { threads: others, duty });
+    std::iter::once(Load { threads: 0, duty: 0 }).chain(some).chain(all).collect()
+}
+
+/// Reads all of `piece`, so that the caches hold nothing else.
+fn evict(piece: &mut Piece<'_>) {
+    let bytes = piece.bytes();
+    if let Some(mut sweeper) = Sweeper::new(Operation::Read, piece.again(), bytes) {
+        sweeper.advance((bytes / LOT) as u64);
+    }
+}
+
+/// A reader: number 1 is the first.
+fn read_as_told(orders: &Orders, number: usize, piece: Piece<'_>) {
+    let bytes = piece.bytes();
+    let Some(mut sweeper) = Sweeper::new(Operation::Read, piece, bytes) else { return };
+    while !orders.is_over.load(Ordering::Relaxed) {
+        let is_idle = number > orders.threads.load(Ordering::Relaxed);
+        if is_idle {
+            std::thread::sleep(Duration::from_nanos(PERIOD_NS));
+            continue;
+        }
+        let start = monotonic_ns();
+        let since = || monotonic_ns() - start;
+        let read_ns = PERIOD_NS * u64::from(orders.duty.load(Ordering::Relaxed)) / 100;
+        while since() < read_ns {
+            let lots = sweeper.advance(STRETCH_LOTS);
+            orders.read[number - 1].0.fetch_add(lots, Ordering::Relaxed);
+        }
+        while since() < PERIOD_NS {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+/// Windows of the chase under each load.
+fn chase(
+    windows: &Windows<'_>,
+    chain: &Chain<'_>,
+    orders: &Orders,
+    loads: &[Load],
+    deadline: Instant,
+) -> Vec<Vec<Sample>> {
+    let mut samples = vec![Vec::new(); loads.len()];
+    let mut cursor = Cursor::default();
+    for _ in 0..MOST_PASSES {
+        if samples.iter().all(|samples| loaded_as_meant(samples).len() >= ENOUGH) {
+            break;
+        }
+        for (load, samples) in loads.iter().zip(&mut samples) {
+            orders.give(load);
+            let start = monotonic_ns();
+            let in_chase = chain.run(&mut cursor, PROBE_LOADS);
+            let ns_per_load = (monotonic_ns() - start) as f64 / in_chase as f64;
+            let in_window = (WINDOW_NS / ns_per_load.max(LEAST_NS_PER_LOAD)).ceil() as u64;
+            for _ in 0..WINDOWS {
+                if windows.is_stopped() || Instant::now() >= deadline {
+                    break;
+                }
+                samples.extend(window(windows, chain, &mut cursor, orders, in_window));
+            }
+        }
+    }
+    samples
+}
+
+/// A window of `loads` loads, unless the chasing thread was put aside in it.
+fn window(
+    windows: &Windows<'_>,
+    chain: &Chain<'_>,
+    cursor: &mut Cursor,
+    orders: &Orders,
+    loads: u64,
+) -> Option<Sample> {
+    let (mut made, mut lots) = (0, 0);
+    let window = windows.time(|| {
+        let before = orders.lots();
+        made = chain.run(cursor, loads);
+        lots = orders.lots() - before;
+    });
+    let gb_per_s = (lots * LOT as u64) as f64 / window.ns;
+    window.kept.then_some(Sample { ns_per_load: window.ns / made as f64, gb_per_s })
+}
+
+impl Orders {
+    /// Gives them, and waits until all have heard.
+    fn give(&self, load: &Load) {
+        self.threads.store(load.threads, Ordering::Relaxed);
+        self.duty.store(load.duty, Ordering::Relaxed);
+        let start = monotonic_ns();
+        spin_until(|| monotonic_ns() - start > 2 * PERIOD_NS);
+    }
+
+    /// What all readers have read.
+    fn lots(&self) -> u64 {
+        self.read.iter().map(|count| count.0.load(Ordering::Relaxed)).sum()
+    }
+}
+
+/// The windows in which the readers read.
+fn loaded_as_meant(samples: &[Sample]) -> Vec<Sample> {
+    let most = samples.iter().map(|sample| sample.gb_per_s).fold(0.0, f64::max);
+    samples.iter().copied().filter(|sample| sample.gb_per_s >= AS_MEANT * most).collect()
+}
+
+const LATENCY: &str = "chase of half of the memory measured in: median of the windows in \
+                       which the readers read as meant";
+
+const RATE: &str = "counted by the readers in the windows of the chase: their median";
+
+fn record(load: &Load, samples: &[Sample]) -> LoadedLatency {
+    let samples = loaded_as_meant(samples);
+    let figure = |unit, method, part: fn(&Sample) -> f64| {
+        let values: Vec<f64> = samples.iter().map(part).collect();
+        let absent = "no window in which the chase had its processor: the time was too short, or \
+                      the machine too busy; use --full";
+        match values.is_empty() {
+            true => Figure::absent(unit, Tier::Sw, method, absent),
+            false => Figure::number(unit, median_interval(&values, CONFIDENCE), Tier::Sw, method),
+        }
+    };
+    LoadedLatency {
+        threads: load.threads as u32,
+        duty: f64::from(load.duty) / 100.0,
+        gb_per_s: figure(UNIT, RATE, |sample| sample.gb_per_s),
+        latency_ns: figure("ns/load", LATENCY, |sample| sample.ns_per_load),
+    }
+}
+
+/// The one point of a measurement that could not be made.
+fn unknown(reason: &str) -> LoadedLatency {
+    LoadedLatency {
+        threads: 0,
+        duty: 0.0,
+        gb_per_s: Figure::absent(UNIT, Tier::Sw, RATE, reason),
+        latency_ns: Figure::absent("ns/load", Tier::Sw, LATENCY, reason),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(ns_per_load: f64, gb_per_s: f64) -> Sample {
+        Sample { ns_per_load, gb_per_s }
+    }
+
+    #[test]
+    fn the_loads_rise_to_all_of_the_processors() {
+        let all = |others| -> Vec<(usize, u32)> {
+            loads(others).iter().map(|load| (load.threads, load.duty)).collect()
+        };
+        assert_eq!(all(1), [(0, 0), (1, 25), (1, 50), (1, 75), (1, 100)]);
+        let some = [(0, 0), (1, 100), (2, 100), (4, 100), (5, 25), (5, 50), (5, 75), (5, 100)];
+        assert_eq!(all(5), some);
+    }
+
+    /// Windows in which the readers were away are faster, and do not count.
+    #[test]
+    fn windows_with_less_load_than_meant_do_not_count() {
+        let away = (0..30).map(|k| sample(100.0, f64::from(k) / 2.0));
+        let there = (0..11).map(|k| sample(200.0 + f64::from(k), 20.0));
+        let point = record(&Load { threads: 1, duty: 50 }, &away.chain(there).collect::<Vec<_>>());
+        assert_eq!(point.latency_ns.as_number(), Some(205.0));
+        assert_eq!(point.gb_per_s.as_number(), Some(20.0));
+        assert_eq!((point.threads, point.duty), (1, 0.5));
+    }
+
+    #[test]
+    fn without_readers_all_windows_count() {
+        let samples: Vec<Sample> = (1..=9).map(|k| sample(f64::from(k), 0.0)).collect();
+        assert_eq!(record(&Load { threads: 0, duty: 0 }, &samples).latency_ns.n, 9);
+        let none = record(&Load { threads: 0, duty: 0 }, &[]);
+        assert!(none.latency_ns.reason.is_some() && none.gb_per_s.reason.is_some());
+    }
+}

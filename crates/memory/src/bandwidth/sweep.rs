@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Reading, writing and copying a piece of memory from end to end, over and over, by the widest
+//! registers the processor has.
+//!
+//! ```text
+//! times x:  for each 16 registers' worth of the piece, rising:  16 loads | 16 stores | 16 of both
+//! ```
+//!
+//! In assembly where the register matters, so that loads are made though nobody wants what they
+//! bring. What is written is not zero: some processors save the writing of zeros.
+//!
+//! Left out: stores past the caches, and instructions that copy strings.
+
+use linerate_record::memory::Operation;
+use std::marker::PhantomData;
+
+/// What is swept at once is a multiple of this: 16 of the widest registers.
+pub(super) const LOT: usize = 1024;
+
+/// What is written.
+static PATTERN: [u64; 8] = [0x5555_5555_5555_5555; 8];
+
+/// Memory of an arena for one thread to work on.
+#[derive(Debug)]
+pub(super) struct Piece<'a> {
+    start: *mut u8,
+    bytes: usize,
+    arena: PhantomData<&'a mut [u8]>,
+}
+
+// SAFETY: a piece is the only one to use its memory, as a mutable slice is; `split` sees to it.
+unsafe impl Send for Piece<'_> {}
+
+impl<'a> Piece<'a> {
+    /// All of `memory`, less what does not make a lot.
+    pub(super) fn new(memory: &'a mut [u64]) -> Self {
+        let bytes = size_of_val(memory) / LOT * LOT;
+        Self { start: memory.as_mut_ptr().cast(), bytes, arena: PhantomData }
+    }
+
+    /// `bytes` octets from `start`, less what does not make a lot.
+    ///
+    /// # Safety
+    /// Nobody else uses them for as long as the piece lives.
+    pub(super) unsafe fn at(start: *mut u8, bytes: usize) -> Self {
+        Self { start, bytes: bytes / LOT * LOT, arena: PhantomData }
+    }
+
+    /// `n` pieces of the same length, multiples of `grain`, itself a multiple of [`LOT`].
+    pub(super) fn split(self, n: usize, grain: usize) -> Vec<Self> {
+        let bytes = self.bytes / n.max(1) / grain * grain;
+        let piece = |k| Self { start: self.start.wrapping_add(k * bytes), bytes, ..self };
+        (0..n).map(piece).collect()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The same memory for a while.
+    pub(super) fn again(&mut self) -> Piece<'_> {
+        Piece { start: self.start, bytes: self.bytes, arena: PhantomData }
+    }
+}
+
+/// Works on the first octets of a piece, going on where it stopped.
+#[derive(Debug)]
+pub(super) struct Sweeper<'a> {
+    routines: Routines,
+    operation: Operation,
+    start: *mut u8,
+    /// From what is read to what is written, for copies.
+    apart: usize,
+    /// Octets of one side: a multiple of [`LOT`], not 0.
+    side: usize,
+    at: usize,
+    piece: PhantomData<Piece<'a>>,
+}
+
+impl<'a> Sweeper<'a> {
+    /// On `bytes` octets of `piece`, both sides of a copy together. `None` where the piece has not
+    /// as many, or these are less than a lot for each side.
+    pub(super) fn new(operation: Operation, piece: Piece<'a>, bytes: usize) -> Option<Self> {
+        let (side, apart) = match operation {
+            Operation::Read | Operation::Write => (bytes / LOT * LOT, 0),
+            // Half a page off: loads that follow stores to the same place of another page wait.
+            Operation::Copy => {
+                let apart = bytes / 2 / LOT * LOT;
+                let off = if apart % 4096 == 0 && apart > 2 * LOT { 2 * LOT } else { 0 };
+                (apart - off, apart - off)
+            }
+        };
+        let (start, fits) = (piece.start, side >= LOT && apart + side <= piece.bytes);
+        let routines = Routines::widest();
+        fits.then_some(Self { routines, operation, start, apart, side, at: 0, piece: PhantomData })
+    }
+
+    /// Octets of one side.
+    pub(super) fn side(&self) -> usize {
+        self.side
+    }
+
+    /// Works on `lots` lots, at least one, and gives their number.
+    pub(super) fn advance(&mut self, lots: u64) -> u64 {
+        let mut left = lots.max(1);
+        while left > 0 {
+            let in_side = (self.side / LOT) as u64;
+            let to_end = in_side - (self.at / LOT) as u64;
+            let (times, stretch) = if self.at == 0 && left >= in_side {
+                (left / in_side, in_side)
+            } else {
+                (1, to_end.min(left))
+            };
+            self.run(stretch as usize * LOT, times);
+            left -= times * stretch;
+        }
+        lots.max(1)
+    }
+
+    /// `bytes`, which are left to the end of the side, so many times; `times` is not 0.
+    fn run(&mut self, bytes: usize, times: u64) {
+        let from = self.start.wrapping_add(self.at);
+        let to = from.wrapping_add(self.apart);
+        // SAFETY: `new` made sure that both sides lie in the piece, and `advance` that these octets
+        // lie in the side; their number is a multiple of a lot and not 0.
+        unsafe {
+            match self.operation {
+                Operation::Read => (self.routines.read)(from, to, bytes, times),
+                Operation::Write => (self.routines.write)(from, to, bytes, times),
+                Operation::Copy => (self.routines.copy)(from, to, bytes, times),
+            }
+        }
+        self.at = (self.at + bytes) % self.side;
+    }
+}
+
+/// Reads `bytes` octets at the first address, or writes as many at the second, or both, so many
+/// times.
+///
+/// # Safety
+/// So many octets may be read and written at both by the caller alone. `bytes` is a multiple of
+/// [`LOT`] and, as the last number, not 0.
+type Routine = unsafe fn(*mut u8, *mut u8, usize, u64);
+
+#[derive(Clone, Copy, Debug)]
+struct Routines {
+    read: Routine,
+    write: Routine,
+    copy: Routine,
+}
+
+macro_rules! routines {
+    ($isa:ident) => {
+        Routines { read: $isa::read, write: $isa::write, copy: $isa::copy }
+    };
+}
+
+impl Routines {
+    #[cfg(target_arch = "x86_64")]
+    fn widest() -> Self {
+        if is_x86_feature_detected!("avx512f") {
+            routines!(avx512)
+        } else if is_x86_feature_detected!("avx") {
+            routines!(avx)
+        } else {
+            routines!(sse)
+        }
+    }
+
+    #[cfg(target_arch = "aarch64")]
+    fn widest() -> Self {
+        routines!(neon)
+    }
+
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    fn widest() -> Self {
+        routines!(plain)
+    }
+}
+
+/// One routine: `$turn` octets per turn, which is what `$line`, written 16 times, does.
+#[cfg(target_arch = "x86_64")]
+macro_rules! x86_routine {
+    ($name:ident, $turn:expr, $first:expr, $last:literal, $($line:expr),+) => {
+        pub(super) unsafe fn $name(from: *mut u8, to: *mut u8, bytes: usize, times: u64) {
+            // SAFETY: the caller lets us read and write so many octets, which are whole turns; no
+            // other register or memory changes.
+            unsafe {
+                std::arch::asm!(
+                    $first,
+                    "2:",
+                    "mov {from}, {first_from}",
+                    "mov {to}, {first_to}",
+                    "3:",
+                    $($line,)+
+                    "add {from}, {turn}",
+                    "add {to}, {turn}",
+                    "cmp {from}, {end}",
+                    "jb 3b",
+                    "dec {times}",
+                    "jnz 2b",
+                    $last,
+                    turn = const $turn,
+                    first_from = in(reg) from,
+                    first_to = in(reg) to,
+                    end = in(reg) from.wrapping_add(bytes),
+                    pattern = in(reg) super::PATTERN.as_ptr(),
+                    from = out(reg) _,
+                    to = out(reg) _,
+                    times = inout(reg) times => _,
+                    out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
+                    out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
+                    options(nostack),
+                );
+            }
+        }
+    };
+}
+
+/// The three routines with registers `$r` of `$width` octets, moved by `$mov`.
+#[cfg(target_arch = "x86_64")]
+macro_rules! x86_routines {
+    ($isa:ident, $mov:literal, $r:literal, $width:literal, $last:literal, [$($i:literal $j:literal),+]) => {
+        mod $isa {
+            // The pattern is named by each of them, so that all take the same operands.
+            x86_routine!(read, 16 * $width, "/* {pattern} */", $last,
+                $(concat!($mov, " ", $r, $j, ", [{from} + ", $i, " * ", $width, "]")),+);
+            x86_routine!(write, 16 * $width, concat!($mov, " ", $r, "0, [{pattern}]"), $last,
+                $(concat!($mov, " [{to} + ", $i, " * ", $width, "], ", $r, "0")),+);
+            x86_routine!(copy, 16 * $width, "/* {pattern} */", $last,
+                $(concat!($mov, " ", $r, $j, ", [{from} + ", $i, " * ", $width, "]\n",
+                    $mov, " [{to} + ", $i, " * ", $width, "], ", $r, $j)),+);
+        }
+    };
+    ($isa:ident, $mov:literal, $r:literal, $width:literal, $last:literal) => {
+        x86_routines!($isa, $mov, $r, $width, $last,
+            [0 0, 1 1, 2 2, 3 3, 4 4, 5 5, 6 6, 7 7, 8 0, 9 1, 10 2, 11 3, 12 4, 13 5, 14 6, 15 7]);
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+x86_routines!(sse, "movups", "xmm", 16, "");
+#[cfg(target_arch = "x86_64")]
+x86_routines!(avx, "vmovups", "ymm", 32, "vzeroupper");
+#[cfg(target_arch = "x86_64")]
+x86_routines!(avx512, "vmovups", "zmm", 64, "vzeroupper");
+
+/// Pairs of 16-octet registers.
+#[cfg(target_arch = "aarch64")]
+mod neon {
+    macro_rules! routine {
+        ($name:ident, $first:literal, $($line:literal),+) => {
+            pub(super) unsafe fn $name(from: *mut u8, to: *mut u8, bytes: usize, times: u64) {
+                // SAFETY: the caller lets us read and write so many octets, which are whole turns
+                // of 128; no other register or memory changes.
+                unsafe {
+                    std::arch::asm!(
+                        $first,
+                        "2:",
+                        "mov {from}, {first_from}",
+                        "mov {to}, {first_to}",
+                        "3:",
+                        $($line,)+
+                        "add {from}, {from}, #128",
+                        "add {to}, {to}, #128",
+                        "cmp {from}, {end}",
+                        "b.lo 3b",
+                        "subs {times}, {times}, #1",
+                        "b.ne 2b",
+                        first_from = in(reg) from,
+                        first_to = in(reg) to,
+                        end = in(reg) from.wrapping_add(bytes),
+                        pattern = in(reg) super::PATTERN.as_ptr(),
+                        from = out(reg) _,
+                        to = out(reg) _,
+                        times = inout(reg) times => _,
+                        out("v0") _, out("v1") _, out("v2") _, out("v3") _,
+                        out("v4") _, out("v5") _, out("v6") _, out("v7") _,
+                        options(nostack),
+                    );
+                }
+            }
+        };
+    }
+
+    // The pattern is named by each of them, so that all take the same operands.
+    routine!(
+        read,
+        "/* {pattern} */",
+        "ldp q0, q1, [{from}]",
+        "ldp q2, q3, [{from}, #32]",
+        "ldp q4, q5, [{from}, #64]",
+        "ldp q6, q7, [{from}, #96]"
+    );
+    routine!(
+        write,
+        "ldp q0, q1, [{pattern}]",
+        "stp q0, q1, [{to}]",
+        "stp q0, q1, [{to}, #32]",
+        "stp q0, q1, [{to}, #64]",
+        "stp q0, q1, [{to}, #96]"
+    );
+    routine!(
+        copy,
+        "/* {pattern} */",
+        "ldp q0, q1, [{from}]",
+        "stp q0, q1, [{to}]",
+        "ldp q2, q3, [{from}, #32]",
+        "stp q2, q3, [{to}, #32]",
+        "ldp q4, q5, [{from}, #64]",
+        "stp q4, q5, [{to}, #64]",
+        "ldp q6, q7, [{from}, #96]",
+        "stp q6, q7, [{to}, #96]"
+    );
+}
+
+/// Words of the machine.
+#[cfg(any(test, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+mod plain {
+    const WORD: usize = size_of::<usize>();
+
+    /// Calls `step` with 0, 8, 16, ... words, `times` times.
+    #[inline(always)]
+    fn turns(bytes: usize, times: u64, mut step: impl FnMut(usize)) {
+        for _ in 0..times {
+            for at in (0..bytes / WORD).step_by(8) {
+                step(at);
+            }
+        }
+    }
+
+    pub(super) unsafe fn read(from: *mut u8, _to: *mut u8, bytes: usize, times: u64) {
+        let from = from.cast::<usize>();
+        turns(bytes, times, |at| {
+            for word in at..at + 8 {
+                // SAFETY: the caller lets us read so many octets, a multiple of 8 words.
+                unsafe { from.add(word).read_volatile() };
+            }
+        });
+    }
+
+    pub(super) unsafe fn write(_from: *mut u8, to: *mut u8, bytes: usize, times: u64) {
+        let to = to.cast::<usize>();
+        turns(bytes, times, |at| {
+            for word in at..at + 8 {
+                // SAFETY: the caller lets us write so many octets, a multiple of 8 words.
+                unsafe { to.add(word).write_volatile(super::PATTERN[0] as usize) };
+            }
+        });
+    }
+
+    pub(super) unsafe fn copy(from: *mut u8, to: *mut u8, bytes: usize, times: u64) {
+        let (from, to) = (from.cast::<usize>(), to.cast::<usize>());
+        turns(bytes, times, |at| {
+            for word in at..at + 8 {
+                // SAFETY: the caller lets us read and write so many octets, multiples of 8 words.
+                unsafe { to.add(word).write_volatile(from.add(word).read_volatile()) };
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every set of routines that this processor can run.
+    fn all() -> Vec<(&'static str, Routines)> {
+        let mut all = vec![("plain", routines!(plain)), ("widest", Routines::widest())];
+        #[cfg(target_arch = "x86_64")]
+        {
+            all.push(("sse", routines!(sse)));
+            if is_x86_feature_detected!("avx") {
+                all.push(("avx", routines!(avx)));
+            }
+        }
+        all
+    }
+
+    fn memory(lots: usize) -> Vec<u64> {
+        (0..(lots * LOT / 8) as u64).collect()
+    }
+
+    /// A lot before and one after what is swept must stay as they are.
+    #[test]
+    fn each_routine_does_as_the_reference_does() {
+        for (name, routines) in all() {
+            for lots in 1..5 {
+                for times in [1, 3] {
+                    let source = memory(lots);
+                    let mut target = memory(lots + 2);
+                    let within = LOT / 8..(lots + 1) * LOT / 8;
+                    let from = source.as_ptr().cast_mut().cast();
+                    let to = target[within.clone()].as_mut_ptr().cast();
+                    let mut expected = memory(lots + 2);
+                    // SAFETY: both have as many octets, nobody else uses them, and `read` and
+                    // `copy` do not write to the first.
+                    unsafe {
+                        (routines.read)(from, to, lots * LOT, times);
+                        assert_eq!(target, expected, "{name}: reading {lots} lots writes");
+                        (routines.copy)(from, to, lots * LOT, times);
+                        expected[within.clone()].copy_from_slice(&source);
+                        assert_eq!(target, expected, "{name}: copying {lots} lots");
+                        (routines.write)(from, to, lots * LOT, times);
+                        expected[within].fill(PATTERN[0]);
+                        assert_eq!(target, expected, "{name}: writing {lots} lots");
+                    }
+                    assert_eq!(source, memory(lots), "{name}: the source of {lots} lots");
+                }
+            }
+        }
+    }
+
+    /// Octets that were written, by looking at them.
+    fn written(memory: &[u64]) -> usize {
+        8 * memory.iter().filter(|&&word| word == PATTERN[0]).count()
+    }
+
+    #[test]
+    fn a_sweep_goes_on_where_it_stopped_and_around() {
+        let mut memory = memory(8);
+        let mut sweeper = Sweeper::new(Operation::Write, Piece::new(&mut memory), 8 * LOT).unwrap();
+        assert_eq!((sweeper.advance(0), sweeper.advance(3), sweeper.at), (1, 3, 4 * LOT));
+        assert_eq!((sweeper.advance(5), sweeper.at), (5, LOT), "over the end");
+        assert_eq!(written(&memory), 8 * LOT);
+    }
+
+    #[test]
+    fn small_pieces_are_swept_many_times() {
+        let mut memory = memory(8);
+        let mut sweeper = Sweeper::new(Operation::Write, Piece::new(&mut memory), 2 * LOT).unwrap();
+        assert_eq!((sweeper.advance(101), sweeper.at), (101, LOT));
+        assert_eq!((sweeper.advance(100), sweeper.at), (100, LOT));
+        assert_eq!(written(&memory), 2 * LOT);
+    }
+
+    /// Both sides within the octets given, apart from each other, and not a multiple of a page.
+    #[test]
+    fn the_sides_of_a_copy_do_not_meet() {
+        for lots in 2..64 {
+            let mut memory = memory(64);
+            let piece = Piece::new(&mut memory);
+            let mut sweeper = Sweeper::new(Operation::Copy, piece, lots * LOT).unwrap();
+            let (side, apart) = (sweeper.side(), sweeper.apart);
+            assert!(side > 0 && side <= apart && apart + side <= lots * LOT, "{lots}");
+            assert!(lots < 8 || apart % 4096 != 0, "{lots}: {apart}");
+            sweeper.advance((side / LOT) as u64);
+            let (from, to) = (&memory[..side / 8], &memory[apart / 8..(apart + side) / 8]);
+            assert_eq!(from, to, "{lots}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        for operation in [Operation::Read, Operation::Write, Operation::Copy] {
+            let mut memory = memory(2);
+            let mut fits =
+                |bytes| Sweeper::new(operation, Piece::new(&mut memory), bytes).is_some();
+            assert!(!fits(0) && !fits(LOT - 1) && !fits(4 * LOT), "{operation:?}");
+            assert!(fits(2 * LOT), "{operation:?}");
+        }
+    }
+
+    #[test]
+    fn pieces_part_the_memory() {
+        let mut memory = memory(10);
+        let start = memory.as_ptr() as usize;
+        let pieces = Piece::new(&mut memory).split(3, LOT);
+        let at: Vec<_> = pieces.iter().map(|p| (p.start as usize - start, p.bytes())).collect();
+        assert_eq!(at, [(0, 3 * LOT), (3 * LOT, 3 * LOT), (6 * LOT, 3 * LOT)]);
+        assert!(Piece::new(&mut []).split(0, LOT).is_empty());
+    }
+}
