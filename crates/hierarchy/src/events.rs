@@ -1,5 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether counts of events can be true, given that the loads of a chase are known.
+//!
+//! A chase of `n` loads executes at least `n` instructions, reads memory at least `n` times, and
+//! beyond the size of a cache misses it with about every load. A count that says otherwise is of
+//! something else: of a part of the time, of other code, of an event by the same name. Bounds are
+//! wide, for prefetching, replays and interrupts: what they refuse is wrong by a factor.
+//!
+//! A whole table is looked at as well. Where counts are the same per second at all sizes, though
+//! the loads per second differ, something else was counted all the time, and none of them says
+//! anything of the chase.
+//!
+//! Left out: what was counted instead.
 
 use linerate_record::memory::Order;
 
@@ -43,7 +54,176 @@ pub struct Judgement {
 }
 
 /// Judges each count of each row.
-pub fn judge(rows: &[Row], _known: &Known) -> Vec<Vec<Judgement>> {
-    let unknown = Judgement { plausible: None, doubt: None };
-    rows.iter().map(|row| vec![unknown.clone(); row.counts.len()]).collect()
+pub fn judge(rows: &[Row], known: &Known) -> Vec<Vec<Judgement>> {
+    let judged = |row: &Row| {
+        row.counts.iter().map(|(event, count)| one(event, *count, row, known)).collect()
+    };
+    let mut judgements: Vec<Vec<Judgement>> = rows.iter().map(judged).collect();
+    let mut events: Vec<&str> =
+        rows.iter().flat_map(|row| &row.counts).map(|(event, _)| event.as_str()).collect();
+    events.sort_unstable();
+    events.dedup();
+    for event in events {
+        let places: Vec<(usize, usize)> = places(rows, event);
+        let is_doubted = places.iter().any(|&(r, c)| judgements[r][c].plausible == Some(false));
+        let Some((low, high)) = rates(rows, &places).filter(|_| is_doubted) else { continue };
+        for (r, c) in places {
+            let doubt =
+                judgements[r][c].doubt.take().map_or_else(String::new, |doubt| doubt + "; ");
+            let follows = format!(
+                "{doubt}it follows the time, with {} to {} per second at all sizes, and not the loads",
+                rounded(low),
+                rounded(high)
+            );
+            judgements[r][c] = Judgement { plausible: Some(false), doubt: Some(follows) };
+        }
+    }
+    judgements
 }
+
+/// Where `event` is in `rows`.
+fn places(rows: &[Row], event: &str) -> Vec<(usize, usize)> {
+    let of_row = |(r, row): (usize, &Row)| {
+        let named = row.counts.iter().enumerate().filter(|(_, (name, _))| name == event);
+        named.map(|(c, _)| (r, c)).collect::<Vec<_>>()
+    };
+    rows.iter().enumerate().flat_map(of_row).collect()
+}
+
+/// Fewer sizes may have the same rate by chance.
+const LEAST_ROWS: usize = 4;
+/// Rates are the same within this ratio, and counts per load clearly differ from this one on.
+const SAME_RATE: f64 = 1.6;
+const OTHER_SHARE: f64 = 3.0;
+
+/// The least and the most counts per second, where they are the same at all sizes though the loads
+/// per second are not.
+fn rates(rows: &[Row], places: &[(usize, usize)]) -> Option<(f64, f64)> {
+    let range = |value: &dyn Fn(&Row) -> f64| {
+        let values = places.iter().map(|&(r, c)| rows[r].counts[c].1 / value(&rows[r]));
+        values.fold((f64::INFINITY, 0.0), |(low, high), x| (f64::min(low, x), f64::max(high, x)))
+    };
+    let (low, high) = range(&|row| row.seconds);
+    let (least, most) = range(&|row| row.loads as f64);
+    let follows =
+        low > 0.0 && high.is_finite() && high <= SAME_RATE * low && most >= OTHER_SHARE * least;
+    (follows && places.len() >= LEAST_ROWS).then_some((low, high))
+}
+
+/// What a count per load must be.
+struct Bounds {
+    least: f64,
+    most: f64,
+    /// Why, as the end of a sentence.
+    reason: String,
+}
+
+fn one(event: &str, count: f64, row: &Row, known: &Known) -> Judgement {
+    let bounds = if row.loads == 0 { None } else { bounds(event, row, known) };
+    let Some(Bounds { least, most, reason }) = bounds else {
+        return Judgement { plausible: None, doubt: None };
+    };
+    let per_load = count / row.loads as f64;
+    // Not a number is neither.
+    let plausible = per_load >= least && per_load <= most;
+    let doubt = || {
+        let (limit, side) = if per_load > most { (most, "more") } else { (least, "less") };
+        let (per_load, limit) = (rounded(per_load), rounded(limit));
+        format!("{per_load} per load; no {side} than {limit} is possible, for {reason}")
+    };
+    Judgement { plausible: Some(plausible), doubt: (!plausible).then(doubt) }
+}
+
+/// Counts of several events that take turns are scaled up, and off by some percent.
+const SCALED: f64 = 0.95;
+/// What the loop, and reading the counters, may add per load, in instructions and in loads.
+const MOST_INSTRUCTIONS: f64 = 8.0;
+const MOST_LOADS: f64 = 3.0;
+
+fn bounds(event: &str, row: &Row, known: &Known) -> Option<Bounds> {
+    let bounds =
+        |least, most, reason: &str| Some(Bounds { least, most, reason: reason.to_owned() });
+    let cache = |level: usize| known.caches.get(level).map(|&size| cache(row, size));
+    match event {
+        "loads" | "l1d_accesses" => bounds(SCALED, MOST_LOADS, "each load reads memory once"),
+        "instructions" => {
+            bounds(SCALED, MOST_INSTRUCTIONS, "each load is an instruction, and few others run")
+        }
+        "cycles" => cycles(row, known),
+        "l1d_misses" => cache(0),
+        "l2_misses" => cache(1),
+        "ll_misses" => cache(known.caches.len().checked_sub(1)?),
+        "micro_tlb_misses" => known.tlb.map(|(first, _)| tlb(row, known, first, first)),
+        "main_tlb_misses" => known.tlb.map(|(_, last)| tlb(row, known, last, last)),
+        // Which level differs between processors.
+        "dtlb_misses" => known.tlb.map(|(first, last)| tlb(row, known, first, last)),
+        _ => None,
+    }
+}
+
+/// The core's clock may be faster for a while than when it was measured.
+const MOST_SPEEDUP: f64 = 1.5;
+
+/// A load that needs the one before takes a cycle at least. The thread may have waited for the
+/// processor: then there are fewer cycles than the time would have.
+fn cycles(row: &Row, known: &Known) -> Option<Bounds> {
+    let ghz = known.core_ghz?;
+    let most = MOST_SPEEDUP * row.seconds * ghz * 1e9 / row.loads as f64;
+    let reason = format!("each load waits for the one before, and the clock is at {ghz:.2} GHz");
+    (most >= 1.0).then_some(Bounds { least: SCALED, most, reason })
+}
+
+/// Chains shorter than this share of a cache, or a buffer, stay within; those as many times as long
+/// as its inverse do not, whatever its replacement.
+const INSIDE: f64 = 0.5;
+/// What is within misses nearly never: interrupts leave something behind.
+const MOST_INSIDE: f64 = 0.1;
+/// What is beyond misses with most loads. Less than all: a neighbour may be fetched along with a
+/// line. More than once: prefetches may count, and the walks of page tables.
+const BEYOND: (f64, f64) = (0.3, 3.0);
+
+fn cache(row: &Row, size: u64) -> Bounds {
+    let (bytes, size) = (row.bytes as f64, size as f64);
+    let (kib, chain) = (size / 1024.0, bytes / 1024.0);
+    let reason = format!("the chain has {chain:.0} KiB, the cache {kib:.0}");
+    let (least, most) = match bytes / size {
+        ratio if ratio <= INSIDE => (0.0, MOST_INSIDE),
+        ratio if ratio >= 1.0 / INSIDE => BEYOND,
+        _ => (0.0, BEYOND.1),
+    };
+    Bounds { least, most, reason }
+}
+
+/// Which level of the buffer is counted is between `first` and `last`.
+fn tlb(row: &Row, known: &Known, first: u64, last: u64) -> Bounds {
+    let pages = row.bytes as f64 / known.page_bytes.max(1) as f64;
+    // A page-local chase, and one line after line, change pages once in the lines of a page.
+    let least = match known.order {
+        Order::Random => BEYOND.0,
+        Order::PageLocal | Order::Sequential => {
+            BEYOND.0 * known.line_bytes as f64 / known.page_bytes.max(1) as f64
+        }
+    };
+    let reason =
+        format!("the chain has {pages:.0} pages, the translation buffer {first} to {last}");
+    if pages <= INSIDE * first as f64 {
+        Bounds { least: 0.0, most: MOST_INSIDE, reason }
+    } else if pages >= last as f64 / INSIDE {
+        Bounds { least, most: BEYOND.1, reason }
+    } else {
+        Bounds { least: 0.0, most: BEYOND.1, reason }
+    }
+}
+
+/// Two digits, for a sentence.
+fn rounded(x: f64) -> String {
+    match x.abs() {
+        size if size >= 1e5 => format!("{:.2} million", x / 1e6),
+        size if size >= 10.0 => format!("{x:.0}"),
+        size if size >= 0.1 || size == 0.0 => format!("{x:.2}"),
+        _ => format!("{x:.1e}"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

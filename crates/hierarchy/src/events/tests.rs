@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The document's table, which cannot be true, and made-up ones that can.
+
+use super::*;
+use proptest::prelude::*;
+
+const DOCUMENT: [&str; 4] = ["l1d_accesses", "l1d_misses", "micro_tlb_misses", "main_tlb_misses"];
+
+/// Size in KiB, seconds, and the counts of [`DOCUMENT`]: the two tables of the document on the
+/// memory hierarchy of the BCM2835, each row 1024 x 128 Ki loads.
+const TABLE: [(u64, f64, [u32; 4]); 10] = [
+    (4096, 25.76, [24_696_257, 5_107_400, 1_049_399, 258_783]),
+    (2048, 25.74, [24_927_252, 5_119_529, 1_051_719, 259_531]),
+    (1024, 25.98, [24_878_797, 5_145_341, 1_065_404, 273_960]),
+    (512, 25.56, [24_668_739, 5_086_410, 1_050_024, 259_104]),
+    (256, 24.62, [22_999_900, 4_803_510, 1_057_814, 308_477]),
+    (128, 19.99, [20_051_408, 4_258_682, 965_191, 181_398]),
+    (64, 11.75, [11_972_871, 2_683_992, 620_354, 91_207]),
+    (32, 10.49, [10_096_551, 2_288_319, 548_311, 71_756]),
+    (16, 2.66, [2_621_836, 594_034, 136_900, 8_265]),
+    (8, 2.39, [3_480_732, 446_481, 72_712, 2_757]),
+];
+
+fn arm1176() -> Known {
+    Known {
+        order: Order::Random,
+        line_bytes: 32,
+        page_bytes: 4096,
+        caches: vec![16 << 10],
+        tlb: Some((10, 72)),
+        core_ghz: Some(0.7),
+    }
+}
+
+fn document() -> Vec<Row> {
+    let row = |&(kib, seconds, counts): &(u64, f64, [u32; 4])| Row {
+        bytes: kib << 10,
+        loads: 128 * 1024 * 1024,
+        seconds,
+        counts: DOCUMENT.iter().zip(counts).map(|(e, c)| ((*e).to_owned(), c.into())).collect(),
+    };
+    TABLE.iter().map(row).collect()
+}
+
+#[test]
+fn the_documents_table_is_refused() {
+    let judgements = judge(&document(), &arm1176());
+    for (row, judged) in TABLE.iter().zip(&judgements) {
+        for (event, judgement) in DOCUMENT.iter().zip(judged).take(2) {
+            assert_eq!(judgement.plausible, Some(false), "{event} at {} KiB", row.0);
+            let doubt = judgement.doubt.as_ref().unwrap();
+            assert!(doubt.contains("follows the time"), "{doubt}");
+        }
+    }
+    let doubt = judgements[0][0].doubt.as_ref().unwrap();
+    let expected = "0.18 per load; no less than 0.95 is possible, for each load reads memory once; \
+                    it follows the time, with 0.93 million to 1.46 million per second at all sizes, and not \
+                    the loads";
+    assert_eq!(doubt, expected);
+}
+
+#[test]
+fn misses_of_the_documents_table_are_refused_beyond_the_cache_by_themselves() {
+    for row in document().iter().filter(|row| row.bytes >= 32 << 10) {
+        let judged = judge(std::slice::from_ref(row), &arm1176());
+        assert_eq!(judged[0][1].plausible, Some(false), "{row:?}");
+        assert!(!judged[0][1].doubt.as_ref().unwrap().contains("follows"));
+    }
+    let largest = &judge(&document()[..1], &arm1176())[0];
+    assert!(largest.iter().all(|judgement| judgement.plausible == Some(false)), "{largest:?}");
+}
+
+/// What a machine with 32 KiB and 1 MiB of caches and 64 to 2048 pages counts.
+fn true_table() -> (Vec<Row>, Known) {
+    let sizes: [(u64, f64, [f64; 7]); 4] = [
+        (16 << 10, 4.0, [4.0, 1.13, 1.0, 0.001, 0.0001, 0.0, 0.0]),
+        (256 << 10, 14.0, [14.0, 1.13, 1.02, 1.0, 0.002, 0.001, 0.01]),
+        (8 << 20, 45.0, [45.0, 1.14, 1.05, 1.6, 0.7, 0.6, 0.95]),
+        (256 << 20, 400.0, [390.0, 1.2, 1.1, 1.9, 1.2, 1.1, 1.0]),
+    ];
+    let events =
+        ["cycles", "instructions", "loads", "l1d_misses", "l2_misses", "ll_misses", "dtlb_misses"];
+    let loads = 1 << 20;
+    let row = |(bytes, cycles, per_load): (u64, f64, [f64; 7])| Row {
+        bytes,
+        loads,
+        seconds: cycles * loads as f64 / 3e9,
+        counts: events
+            .iter()
+            .zip(per_load)
+            .map(|(e, x)| ((*e).to_owned(), x * loads as f64))
+            .collect(),
+    };
+    let known = Known {
+        order: Order::Random,
+        line_bytes: 64,
+        page_bytes: 4096,
+        caches: vec![32 << 10, 1 << 20],
+        tlb: Some((64, 2048)),
+        core_ghz: Some(3.0),
+    };
+    (sizes.map(row).into(), known)
+}
+
+#[test]
+fn a_table_that_can_be_true_is_not_doubted() {
+    let (rows, known) = true_table();
+    for judged in judge(&rows, &known) {
+        let sound = Judgement { plausible: Some(true), doubt: None };
+        assert!(judged.iter().all(|judgement| *judgement == sound), "{judged:?}");
+    }
+}
+
+#[test]
+fn one_wrong_count_is_doubted_and_no_other() {
+    let (rows, known) = true_table();
+    // By row and event: a tenth of it, or ten times as much, is more than the bounds allow.
+    let cases = [
+        (0, 0, 0.1),
+        (0, 1, 0.1),
+        (1, 2, 0.1),
+        (1, 3, 0.1),
+        (3, 4, 0.1),
+        (3, 5, 0.1),
+        (3, 6, 0.1),
+        (0, 0, 10.0),
+        (0, 1, 10.0),
+        (1, 2, 10.0),
+        (0, 3, 200.0),
+        (3, 4, 10.0),
+        (0, 6, f64::NAN),
+    ];
+    for (row, event, factor) in cases {
+        let mut rows = rows.clone();
+        rows[row].counts[event].1 *= factor;
+        let judged = judge(&rows, &known);
+        let doubted: Vec<(usize, usize)> = (0..rows.len())
+            .flat_map(|r| (0..7).map(move |c| (r, c)))
+            .filter(|&(r, c)| judged[r][c].doubt.is_some())
+            .collect();
+        assert_eq!(doubted, [(row, event)], "times {factor}: {judged:?}");
+    }
+}
+
+#[test]
+fn misses_of_translation_are_fewer_where_the_chase_is_page_local() {
+    let (rows, mut known) = true_table();
+    let mut row = rows[3].clone();
+    row.counts = vec![("dtlb_misses".to_owned(), row.loads as f64 / 64.0)];
+    let rows = [row];
+    assert_eq!(judge(&rows, &known)[0][0].plausible, Some(false));
+    known.order = Order::PageLocal;
+    assert_eq!(judge(&rows, &known)[0][0].plausible, Some(true));
+}
+
+#[test]
+fn what_nothing_is_known_of_is_not_judged() {
+    let (mut rows, mut known) = true_table();
+    rows[0].counts.push(("branch_misses".to_owned(), 1e12));
+    known.caches.clear();
+    known.tlb = None;
+    known.core_ghz = None;
+    let judged = &judge(&rows, &known)[0];
+    let plausible: Vec<Option<bool>> = judged.iter().map(|judgement| judgement.plausible).collect();
+    let yes = Some(true);
+    assert_eq!(plausible, [None, yes, yes, None, None, None, None, None]);
+    rows[0].loads = 0;
+    assert!(judge(&rows, &known)[0].iter().all(|judgement| judgement.plausible.is_none()));
+}
+
+proptest! {
+    #[test]
+    fn no_counts_make_it_panic(
+        rows in prop::collection::vec(
+            (any::<u64>(), any::<u64>(), any::<f64>(), prop::collection::vec(any::<f64>(), 0..8)), 0..6),
+        caches in prop::collection::vec(any::<u64>(), 0..4),
+        page_bytes in any::<u64>(),
+        tlb in any::<Option<(u64, u64)>>(),
+        core_ghz in any::<Option<f64>>(),
+    ) {
+        let events = ["cycles", "instructions", "loads", "l1d_misses", "l2_misses", "ll_misses",
+            "dtlb_misses", "micro_tlb_misses"];
+        let row = |(bytes, loads, seconds, counts): (u64, u64, f64, Vec<f64>)| Row {
+            bytes, loads, seconds,
+            counts: events.iter().zip(counts).map(|(e, c)| ((*e).to_owned(), c)).collect(),
+        };
+        let rows: Vec<Row> = rows.into_iter().map(row).collect();
+        let known = Known { order: Order::PageLocal, line_bytes: 64, page_bytes, caches, tlb, core_ghz };
+        let judged = judge(&rows, &known);
+        prop_assert_eq!(judged.len(), rows.len());
+        for (row, judged) in rows.iter().zip(judged) {
+            prop_assert_eq!(row.counts.len(), judged.len());
+            prop_assert!(judged.iter().all(|j| j.doubt.is_some() == (j.plausible == Some(false))));
+        }
+    }
+}
