@@ -90,6 +90,9 @@ impl Level {
 
     /// Where all sets have the same, give or take one, of `lines` in all.
     fn even(&self, lines: f64) -> Fate {
+        if lines == 0.0 {
+            return self.fate(0.0);
+        }
         let sets = self.cache.sets() as f64;
         let each = (lines / sets).floor();
         let one_more = (lines / sets - each) * (each + 1.0) / (lines / sets);
@@ -100,6 +103,9 @@ impl Level {
     /// Where a line shares its set with as many of `lines` as chance has it: Poisson.
     fn hashed(&self, lines: f64) -> Fate {
         let mean = lines / self.cache.sets() as f64;
+        if mean == 0.0 {
+            return self.fate(0.0);
+        }
         // What lies further away than this from the mean does not matter, or has no hits.
         let width = 8.0 * mean.sqrt() + 8.0;
         let (from, to) = ((mean - width).max(0.0) as u64, (mean + width) as u64);
@@ -148,7 +154,7 @@ impl Fate {
 
 fn parts_ns(pass: &Pass, levels: &[Level], bytes: u64) -> Parts {
     let lines = lines_of_stretches(pass.machine.contiguous_bytes, bytes);
-    let frames = &pass.frames[..lines.len()];
+    let frames = &*pass.frames(bytes);
     let all: f64 = lines.iter().sum();
     let mut parts = [0.0; Noise::CLASSES];
     // Of each stretch: the share of its loads that come to this cache, and of its lines that are in

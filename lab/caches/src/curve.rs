@@ -4,6 +4,7 @@
 use crate::machine::{LINE_BYTES, Machine, Moves, Policy};
 use crate::noise::Noise;
 use fastrand::Rng;
+use std::borrow::Cow;
 
 /// One size of a curve.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,9 +53,29 @@ where
 /// A machine as it is in one pass.
 pub(crate) struct Pass {
     pub(crate) machine: Machine,
-    /// Where the stretches of the chain lie in physical memory: numbers of stretches.
-    pub(crate) frames: Vec<u64>,
     pub(crate) seed: u64,
+    /// Of a chain of any length above [`SHARED_BYTES`].
+    frames: Vec<u64>,
+}
+
+/// Chains up to this size lie elsewhere for each size of a pass; longer ones, whose pages average
+/// out, begin at the same place for all sizes of a pass.
+const SHARED_BYTES: u64 = 4 << 20;
+
+impl Pass {
+    /// Where the stretches of a chain of `bytes` lie in physical memory: numbers of stretches.
+    pub(crate) fn frames(&self, bytes: u64) -> Cow<'_, [u64]> {
+        let stretches = bytes.div_ceil(self.machine.contiguous_bytes).max(1) as usize;
+        if bytes > SHARED_BYTES {
+            return Cow::Borrowed(&self.frames[..stretches]);
+        }
+        Cow::Owned(random_frames(stretches, mix(self.seed, bytes)))
+    }
+}
+
+fn random_frames(stretches: usize, seed: u64) -> Vec<u64> {
+    let mut rng = Rng::with_seed(seed);
+    (0..stretches).map(|_| rng.u64(0..1 << 32)).collect()
 }
 
 /// So many passes over chains of up to `longest` octets. The beginning of a pass does not depend on
@@ -62,9 +83,8 @@ pub(crate) struct Pass {
 pub(crate) fn passes(machine: &Machine, longest: u64, passes: u32, seed: u64) -> Vec<Pass> {
     let pass = |number| {
         let seed = mix(seed, number);
-        let mut rng = Rng::with_seed(seed);
-        let stretches = longest.div_ceil(machine.contiguous_bytes).max(1);
-        let frames = (0..stretches).map(|_| rng.u64(0..1 << 32)).collect();
+        let stretches = longest.div_ceil(machine.contiguous_bytes).max(1) as usize;
+        let frames = random_frames(stretches, seed);
         Pass { machine: in_pass(machine, number), frames, seed }
     };
     (0..u64::from(passes)).map(pass).collect()

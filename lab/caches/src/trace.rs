@@ -33,7 +33,8 @@ pub fn trace(
 
 fn parts_ns(pass: &Pass, bytes: u64) -> Parts {
     let machine = &pass.machine;
-    let mut simulated = Simulated::new(pass);
+    let frames = pass.frames(bytes);
+    let mut simulated = Simulated::new(pass, &frames);
     let order = page_local(bytes / LINE_BYTES, &mut simulated.rng);
     let warm = warm_traversals(machine);
     let mut found = vec![0_u64; machine.caches.len() + 1];
@@ -79,7 +80,8 @@ fn page_local(lines: u64, rng: &mut Rng) -> Vec<u64> {
 
 /// The caches, and what they hold.
 struct Simulated<'a> {
-    pass: &'a Pass,
+    stretch_lines: u64,
+    frames: &'a [u64],
     levels: Vec<Level<'a>>,
     rng: Rng,
 }
@@ -90,13 +92,14 @@ struct Level<'a> {
 }
 
 impl<'a> Simulated<'a> {
-    fn new(pass: &'a Pass) -> Self {
+    fn new(pass: &'a Pass, frames: &'a [u64]) -> Self {
         let level = |cache: &'a Cache| {
             let set = Set::new(cache.ways, cache.policy);
             Level { cache, sets: vec![set; cache.sets() as usize] }
         };
         let levels = pass.machine.caches.iter().map(level).collect();
-        Self { pass, levels, rng: Rng::with_seed(pass.seed) }
+        let stretch_lines = pass.machine.contiguous_bytes / LINE_BYTES;
+        Self { stretch_lines, frames, levels, rng: Rng::with_seed(pass.seed) }
     }
 
     /// Loads a line, by its number in virtual memory; the level it was found in, that after the last
@@ -142,8 +145,8 @@ impl<'a> Simulated<'a> {
 
     fn set_of(&self, level: usize, line: u64) -> usize {
         let Level { cache, sets } = &self.levels[level];
-        let stretch = self.pass.machine.contiguous_bytes / LINE_BYTES;
-        let physical = self.pass.frames[(line / stretch) as usize] * stretch + line % stretch;
+        let stretch = self.stretch_lines;
+        let physical = self.frames[(line / stretch) as usize] * stretch + line % stretch;
         let number = match cache.index {
             Index::Virtual => line,
             Index::Physical => physical,

@@ -134,6 +134,17 @@ fn noise_only_ever_adds() {
     }
 }
 
+/// A chain that fits the first cache brings nothing into a victim cache behind it.
+#[test]
+fn times_are_numbers() {
+    let sizes: Vec<u64> = (0..16).map(|step| (KIB << step).max(64)).collect();
+    for seed in 0..200 {
+        let points = analytic(&Machine::random(seed), &sizes, 1, &Noise::none(), seed);
+        let times = points.iter().map(|point| point.passes[0]);
+        assert!(times.into_iter().all(|time| time.is_finite() && time > 0.0), "{seed}: {points:?}");
+    }
+}
+
 /// Every other pass, and only what is said to.
 #[test]
 fn what_moves_moves() {
