@@ -17,7 +17,7 @@ pub(crate) use translation::reach;
 
 use crate::Style;
 use crate::layout::{Paint, labelled, painted, stacked};
-use crate::value::{ABSENT, clean, count, quoted, reason, tiers as evidence};
+use crate::value::{ABSENT, clean, count, reason, tiers as evidence, told};
 use linerate_record::memory::{Curve, CurvePoint, Effort, MemoryReport, Order, PageKind};
 use linerate_record::units::{memory_size, three_digits};
 use linerate_record::{Figure, Provenance};
@@ -190,8 +190,8 @@ fn foot(page: &Page, is_full: bool) -> String {
 
 fn clock(report: &MemoryReport) -> String {
     let timer = &report.timer;
-    let ns = |figure: &Figure| quoted(figure, |ns| format!("{} ns", three_digits(ns)));
-    let ghz = |figure: &Figure| quoted(figure, |ghz| format!("{} GHz", three_digits(ghz)));
+    let ns = |figure| told(figure, "ns", three_digits);
+    let ghz = |figure| told(figure, "GHz", three_digits);
     let invariant = match timer.invariant {
         Some(true) => "",
         Some(false) => ", its rate follows the core's clock",
@@ -221,6 +221,9 @@ fn measured(report: &MemoryReport) -> String {
         count(conditions.windows),
         count(conditions.windows_dropped)
     );
+    if let Some(confidence) = confidence(report.tiers.iter().map(|tier| &tier.latency_ns)) {
+        text += &format!("; intervals of {confidence} %");
+    }
     let words = evidence(report.tiers.iter().map(|tier| &tier.latency_ns));
     if !words.is_empty() {
         text += &format!("; tier {words}");

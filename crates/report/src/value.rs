@@ -74,6 +74,15 @@ pub(crate) fn ranged(figure: &Figure, show: impl Fn(f64) -> String) -> String {
     ranged_as(figure, &show, &show)
 }
 
+/// A figure as a sentence has it, without its confidence: `98.3 ns (95.4 to 101)`, or why it is
+/// absent.
+pub(crate) fn told(figure: &Figure, unit: &str, show: impl Fn(f64) -> String) -> String {
+    match figure.as_number() {
+        Some(_) => ranged_as(figure, |value| format!("{} {unit}", show(value)), &show),
+        None => format!("{ABSENT} ({})", reason(figure)),
+    }
+}
+
 fn ranged_as(
     figure: &Figure,
     show: impl Fn(f64) -> String,
@@ -219,6 +228,8 @@ mod tests {
         assert_eq!(ranged_binary(&figure(mib, 900.0 * kib, 1.5 * mib)), "1 MiB (0.879 to 1.5)");
         let absent = Figure::absent("octets", Tier::Sw, "test", "no step");
         assert_eq!(ranged_binary(&absent), "-");
+        assert_eq!(told(&absent, "ns", three_digits), "- (no step)");
+        assert_eq!(told(&figure(2.0, 1.5, 2.5), "ns", three_digits), "2 ns (1.5 to 2.5)");
         assert_eq!(ranged(&figure(2.0, 1.5, f64::INFINITY), three_digits), "2 (at least 1.5)");
         assert_eq!(ranged(&figure(2.0, 1.99, 2.001), three_digits), "2 (1.99 to 2)");
         assert_eq!(ranged(&figure(72.0, 72.0, 72.4), whole), "72");

@@ -2,7 +2,7 @@
 //! Histograms: bars to scale under one another, and their sum.
 
 use super::{Glyphs, Page};
-use crate::value::{count, percent, quoted};
+use crate::value::{count, percent, told};
 use linerate_record::memory::{Bin, Histogram, Mode};
 use linerate_record::units::{memory_size, three_digits};
 
@@ -17,7 +17,7 @@ pub(super) fn histograms(page: &Page) -> String {
 }
 
 fn one(page: &Page, histogram: &Histogram) -> String {
-    let ns = |figure| quoted(figure, |ns| format!("{} ns", three_digits(ns)));
+    let ns = |figure| told(figure, "ns", three_digits);
     let tier = histogram.tier.as_ref().map_or(String::new(), |tier| format!(" ({tier})"));
     let mut text = format!(
         "{} loads, {} by chains of loads; {} of timing taken off",

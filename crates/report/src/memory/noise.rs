@@ -2,8 +2,7 @@
 //! Time that was taken away from the measuring thread.
 
 use super::{Page, bars, load};
-use crate::value::{ABSENT, percent, quoted, reason, significant};
-use linerate_record::Figure;
+use crate::value::{ABSENT, percent, reason, significant, told};
 use linerate_record::units::{Nanos, three_digits};
 
 const GAPS: bars::Shown = bars::Shown { heads: ["from", "gaps"], from: |ns| Nanos(ns).to_string() };
@@ -14,14 +13,16 @@ pub(super) fn block(page: &Page, all: bool) -> String {
     if noise.lost.as_number().is_none() {
         return page.line("noise", &format!("{ABSENT} {}", reason(&noise.lost)));
     }
-    let share = |figure: &Figure| quoted(figure, |share| format!("{} %", percent(share)));
-    let time = |us: f64| Nanos(us * 1e3).to_string();
+    let share = |figure| told(figure, "%", percent);
+    let longest = match noise.longest_us.as_number() {
+        Some(us) => Nanos(us * 1e3).to_string(),
+        None => told(&noise.longest_us, "us", three_digits),
+    };
     let text = format!(
-        "{} of the time was taken away, in {} gaps per second, the longest {}; stolen by the host \
-         {}, used by other programs {}; over {} s, {}",
+        "{} of the time was taken away, in {} per second, the longest {longest}; stolen by the \
+         host {}, used by other programs {}; over {} s, {}",
         share(&noise.lost),
-        quoted(&noise.gaps_per_s, significant),
-        quoted(&noise.longest_us, time),
+        told(&noise.gaps_per_s, "gaps", significant),
         share(&noise.stolen),
         share(&noise.others),
         three_digits(noise.seconds),

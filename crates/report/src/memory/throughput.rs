@@ -3,7 +3,7 @@
 
 use super::Page;
 use crate::layout::Grid;
-use crate::value::{ABSENT, number, percent, quoted, ranged, reason};
+use crate::value::{ABSENT, number, percent, ranged, told};
 use linerate_record::Figure;
 use linerate_record::memory::{Bandwidth, LoadedLatency, MemoryReport, Operation};
 use linerate_record::units::three_digits;
@@ -26,7 +26,9 @@ pub(super) fn table(page: &Page) -> String {
         });
         let outstanding = parallelism.map(|row| &row.outstanding);
         let cells: Vec<Option<&Figure>> = std::iter::once(outstanding).chain(gb_per_s).collect();
-        figures.extend(cells.iter().flatten().map(|figure| (tier.to_owned(), *figure)));
+        let of = |what: &str, figure| (format!("{what} of {tier}"), figure);
+        figures.extend(outstanding.map(|figure| of("loads at once", figure)));
+        figures.extend(cells.iter().skip(1).flatten().map(|figure| of("GB/s", *figure)));
         let shown = cells.into_iter().map(|figure| figure.map_or_else(String::new, number));
         grid.row(std::iter::once(tier.to_owned()).chain(shown).collect());
     }
@@ -119,6 +121,9 @@ pub(super) fn chains(page: &Page) -> String {
     let rows = &page.report.parallelism;
     let numbers: BTreeSet<u32> =
         rows.iter().flat_map(|row| &row.points).map(|point| point.chains).collect();
+    if numbers.is_empty() {
+        return String::new();
+    }
     let heads: Vec<String> = std::iter::once("chains".to_owned())
         .chain(numbers.iter().map(|chains| format!(">{chains}")))
         .collect();
@@ -130,11 +135,7 @@ pub(super) fn chains(page: &Page) -> String {
         };
         grid.row(std::iter::once(row.tier.clone()).chain(numbers.iter().map(cell)).collect());
     }
-    let table = grid.render(page.style);
-    if table.is_empty() {
-        return table;
-    }
-    page.title("ns per load with so many chains side by side") + &table
+    page.title("ns per load with so many chains side by side") + &grid.render(page.style)
 }
 
 /// A load in memory while others use it: the slowest case, or all of them.
@@ -164,7 +165,7 @@ pub(super) fn loaded(page: &Page, all: bool) -> String {
 
 fn slowest(points: &[LoadedLatency]) -> String {
     let ns = |point: &LoadedLatency| point.latency_ns.as_number();
-    let show = |figure: &Figure| quoted(figure, |ns| format!("{} ns", three_digits(ns)));
+    let show = |figure| told(figure, "ns", three_digits);
     let slowest = points.iter().filter(|p| p.threads > 0 && ns(p).is_some());
     let slowest = slowest.max_by(|a, b| ns(a).unwrap_or(0.0).total_cmp(&ns(b).unwrap_or(0.0)));
     let alone = points.iter().find(|point| point.threads == 0 || point.duty == 0.0);
@@ -175,10 +176,7 @@ fn slowest(points: &[LoadedLatency]) -> String {
     match slowest {
         Some(point) => {
             let others = if point.threads == 1 { "thread reads" } else { "threads read" };
-            let gb = match point.gb_per_s.as_number() {
-                Some(gb) => format!("{} GB/s", three_digits(gb)),
-                None => format!("{ABSENT} GB/s ({})", reason(&point.gb_per_s)),
-            };
+            let gb = told(&point.gb_per_s, "GB/s", three_digits);
             let comma = if alone.is_some() { ", " } else { "" };
             let (ns, threads) = (show(&point.latency_ns), point.threads);
             text + &format!("{comma}{ns} while {threads} other {others} {gb}")

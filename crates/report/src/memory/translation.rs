@@ -3,7 +3,7 @@
 
 use super::{Page, page_kind};
 use crate::layout::{Grid, Paint, labelled};
-use crate::value::{ABSENT, clean, number, percent, quoted, ranged, whole};
+use crate::value::{ABSENT, clean, number, percent, ranged, whole};
 use linerate_record::Figure;
 use linerate_record::memory::{Cost, PageKind, Pages, PagesVerdict, TlbLevel, TlbState};
 use linerate_record::units::{memory_size, three_digits};
@@ -76,7 +76,7 @@ fn pages(page: &Page) -> String {
         facts.push(format!("{} % of what was asked for lies in huge ones", percent(share)));
     }
     if pages.time_ratio.as_number().is_some() {
-        let ratio = quoted(&pages.time_ratio, three_digits);
+        let ratio = ranged(&pages.time_ratio, three_digits);
         facts.push(format!("a load takes {ratio} of the time it takes with base pages"));
     }
     let text = format!("{}; used here: {}", pages.sentence, facts.join("; "));
@@ -102,7 +102,16 @@ pub(super) fn costs(page: &Page, all: bool) -> String {
     if table.is_empty() {
         return table;
     }
-    page.title("what a load costs, by where data and translation are") + &table + &page.note(NOTE)
+    let absent = costs.iter().flat_map(|cost| {
+        let name = |what: &str| format!("{what} in {}", cost.tier);
+        let figures =
+            [("ns", &cost.ns), ("cycles", &cost.cycles), ("overlapped", &cost.overlapped_ns)];
+        figures.map(|(what, figure)| (name(what), figure))
+    });
+    page.title("what a load costs, by where data and translation are")
+        + &table
+        + &page.reasons(absent)
+        + &page.note(NOTE)
 }
 
 const NOTE: &str = "a load that others wait for: an upper bound where loads overlap; overlapped: as \

@@ -60,7 +60,8 @@ fn quoted_size(lines: &[Line]) -> Option<f64> {
 fn conditions(report: &MemoryReport) -> String {
     let points = report.curves.iter().flat_map(|curve| &curve.points);
     let passes = points.clone().map(|point| point.passes_ns.len()).max().unwrap_or(0);
-    let mut parts = vec![format!("Fastest window of each of {passes} passes; {}", load(report))];
+    let passes = if passes == 1 { "1 pass".to_owned() } else { format!("{passes} passes") };
+    let mut parts = vec![format!("Fastest windows of {passes}; {}", load(report))];
     let figures = points.map(|point| &point.latency_ns);
     if let Some(confidence) = confidence(figures.clone()) {
         parts.push(format!("shaded: {confidence} % intervals"));

@@ -4,6 +4,7 @@
 use crate::common::{PLAIN, assert_golden};
 use crate::example::{bare, counted, local_ns, odd, provenance, report};
 use linerate_record::memory::{MemoryReport, Order};
+use linerate_record::{Figure, Tier};
 use linerate_report::{Detail, Glyphs, Style, memory};
 
 const NARROW: Style = Style { color: false, width: 80 };
@@ -70,6 +71,28 @@ fn counts_that_cannot_be_true_are_told() {
     ];
     assert_eq!(rows[2..4], expected, "{full}");
     assert_eq!(rows[4].join(" "), "- dtlb_misses: the processor has no such event");
+}
+
+#[test]
+fn what_is_absent_in_tables_is_told_below() {
+    let mut holes = report();
+    let why = |reason: &str| Figure::absent("", Tier::Sw, "", reason);
+    holes.costs.iter_mut().for_each(|cost| cost.overlapped_ns = why("no chains were measured"));
+    holes.tiers[1].latency_cycles = why("the core's clock is not known");
+    holes.tlb[0].entries = why("too few pages");
+    for row in &mut holes.parallelism {
+        (row.outstanding, row.points) = (why("no time was left"), Vec::new());
+    }
+    let text = full(&holes, &PLAIN);
+    for line in [
+        "- overlapped in L1, overlapped in L2, overlapped in L3, overlapped in memory: no chains",
+        "- cycles of L2: the core's clock is not known",
+        "- entries of L1 dTLB (base): too few pages",
+        "- loads at once of L2, loads at once of L3, loads at once of memory: no time was left",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    assert!(!text.contains("chains side by side"), "{text}");
 }
 
 #[test]
