@@ -51,6 +51,9 @@ pub struct Request {
 /// The smallest chain.
 const LEAST_BYTES: u64 = 4 << 10;
 
+/// Building and warming takes time by the line: longer chains would take as much as all others.
+const COSTLY_BYTES: u64 = 64 << 20;
+
 /// Chains up to this size are walked by one cursor, longer ones by [`FEW`], and those from
 /// [`MANY_BYTES`] on by [`MANY`]. Stretches end where boxes of 128 KiB do, so that of eight or more
 /// boxes each none is longer than another by more than an eighth; and a window of 0.5 ms, of which
@@ -181,13 +184,16 @@ pub(crate) fn least(passes: &[f64]) -> Estimate {
     }
 }
 
-/// Sizes from [`LEAST_BYTES`] to `most`, `per_octave` of them per doubling, in whole KiB.
+/// Sizes from [`LEAST_BYTES`] to `most`, in whole KiB: `per_octave` of them per doubling up to
+/// [`COSTLY_BYTES`], half as many from there on.
 fn grid(most: u64, per_octave: u32) -> Vec<Point> {
     let size = |step: u32| {
         let bytes = LEAST_BYTES as f64 * (f64::from(step) / f64::from(per_octave)).exp2();
         (bytes / 1024.0).round() as u64 * 1024
     };
-    let mut sizes: Vec<u64> = (0..).map(size).take_while(|&bytes| bytes <= most).collect();
+    let is_costly = |step: &u32| size(*step) > COSTLY_BYTES && per_octave > 1;
+    let steps = (0..).filter(|step| !is_costly(step) || step % 2 == 0);
+    let mut sizes: Vec<u64> = steps.map(size).take_while(|&bytes| bytes <= most).collect();
     sizes.dedup();
     sizes.into_iter().map(Point::new).collect()
 }

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a load of a chase costs beside the plainest loop that does the same, and what building a
+//! chain costs.
+//!
+//! Rounds in which both walk the same chain, in random order; printed are the least ns and cycles
+//! per load of each over all rounds, and the median of the ratios of the same round with its 95 %
+//! interval. In the nearest cache a load takes a whole number of cycles: 4 or 5 on most cores. The
+//! goal: the walk is no slower than the plain loop by more than 2 %.
+//!
+//! `cargo bench -p linerate-memory --bench chase`
+
+use linerate_linux::{allowed_cpus, monotonic_ns, pin_current_thread};
+use linerate_machine::core_clock::glimpse;
+use linerate_machine::ticks::ticks_per_second;
+use linerate_memory::arena::Arena;
+use linerate_memory::chase::{Chain, Cursor, Layout};
+use linerate_memory::window::Windows;
+use linerate_memory::{MemoryError, Watch};
+use linerate_record::memory::{Order, PageKind};
+use linerate_record::stats::paired_ratio;
+use std::hint::black_box;
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+const ROUNDS: usize = 101;
+const LOADS: u64 = 40_000;
+const SIZES: [usize; 3] = [16 << 10, 256 << 10, 16 << 20];
+const GOAL: f64 = 1.02;
+
+/// The successor of each item, as indices: what a loop in any language would follow.
+fn successors(chain: &Chain<'_>) -> Vec<u32> {
+    let mut next = vec![0; chain.len()];
+    let mut cursor = Cursor::default();
+    for _ in 0..chain.len() {
+        let from = chain.item(cursor);
+        cursor = chain.next(cursor);
+        next[from] = chain.item(cursor) as u32;
+    }
+    next
+}
+
+/// Memory of the same layout as the chain's: an index at the start of each line.
+fn lines(next: &[u32]) -> Vec<[u64; 8]> {
+    next.iter().map(|&item| [item.into(), 0, 0, 0, 0, 0, 0, 0]).collect()
+}
+
+fn follow(lines: &[[u64; 8]], mut at: usize, loads: u64) -> usize {
+    for _ in 0..loads {
+        at = lines[at][0] as usize;
+    }
+    at
+}
+
+struct Round {
+    walk: f64,
+    plain: f64,
+    ghz: f64,
+}
+
+fn rounds(windows: &Windows<'_>, chain: &Chain<'_>) -> Vec<Round> {
+    let lines = lines(&successors(chain));
+    let (mut cursor, mut at) = (Cursor::default(), 0);
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut rounds = Vec::new();
+    for _ in 0..ROUNDS {
+        let walk = |cursor: &mut Cursor| windows.time(|| _ = chain.run(cursor, LOADS));
+        let plain = |at: &mut usize| windows.time(|| *at = follow(black_box(&lines), *at, LOADS));
+        let (walk, plain) = match random.bool() {
+            true => (walk(&mut cursor), plain(&mut at)),
+            false => {
+                let plain = plain(&mut at);
+                (walk(&mut cursor), plain)
+            }
+        };
+        let ghz = glimpse().map_or(f64::NAN, |cycles| cycles * ticks_per_second() / 1e9);
+        if walk.kept && plain.kept {
+            let per_load = |ns: f64| ns / LOADS as f64;
+            rounds.push(Round { walk: per_load(walk.ns), plain: per_load(plain.ns), ghz });
+        }
+    }
+    rounds
+}
+
+fn compare(windows: &Windows<'_>, arena: &mut Arena) -> bool {
+    let mut is_reached = true;
+    for bytes in SIZES {
+        let mut chain = Chain::new(arena, Layout::dense(Order::PageLocal, 64), 1);
+        let start = monotonic_ns();
+        chain.resize(bytes / 64);
+        let build = (monotonic_ns() - start) as f64 / chain.len() as f64;
+        let rounds = rounds(windows, &chain);
+        let of = |part: fn(&Round) -> f64| rounds.iter().map(part).collect::<Vec<f64>>();
+        let least = |samples: &[f64]| samples.iter().copied().fold(f64::INFINITY, f64::min);
+        let (walk, plain) = (of(|round| round.walk), of(|round| round.plain));
+        let ghz = of(|round| round.ghz).into_iter().fold(0.0, f64::max);
+        let ratio = paired_ratio(&plain, &walk, 0.95);
+        println!(
+            "{:>6} KiB  walk {:7.3} ns {:7.2} cycles  plain loop {:7.3} ns  ratio {:.3} ({:.3} to \
+             {:.3})  {} of {ROUNDS} rounds  built in {build:.1} ns per line",
+            bytes >> 10,
+            least(&walk),
+            least(&walk) * ghz,
+            least(&plain),
+            ratio.value,
+            ratio.low,
+            ratio.high,
+            rounds.len(),
+        );
+        is_reached &= ratio.low <= GOAL;
+    }
+    is_reached
+}
+
+fn run() -> Result<bool, MemoryError> {
+    pin_current_thread(allowed_cpus()?[0])?;
+    let stop = AtomicBool::new(false);
+    let watch = Watch { stop: &stop, progress: &|_, _| {} };
+    let windows = Windows::new(&watch, Duration::from_secs(1));
+    let mut arena = Arena::new(SIZES[SIZES.len() - 1], PageKind::Huge, &stop)?;
+    Ok(compare(&windows, &mut arena))
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => {
+            eprintln!("chase: slower than the plain loop by more than 2 %");
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            eprintln!("chase: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
