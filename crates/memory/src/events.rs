@@ -1,9 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Events of the chase of each size, and whether their counts can be true.
+//!
+//! How many loads a chase makes is known, so each count can be held against it. Counted is this
+//! thread in user mode: interrupts are no part of the chase.
+//!
+//! Left out: the judgement (`hierarchy::events`), and events of other processors.
 
 use crate::arena::Arena;
+use crate::chase::{Chain, Cursor, Layout};
 use crate::measure::Bench;
-use linerate_record::memory::{EventsOfSize, MemoryTier, Order, TlbLevel};
+use linerate_counters::catalog::Catalog;
+use linerate_counters::event::{Class, Event};
+use linerate_counters::opener::{Kernel, Opener};
+use linerate_counters::refusal::Refusal;
+use linerate_counters::rotation::Counts;
+use linerate_counters::session::{Options, Scope, Session};
+use linerate_counters::surroundings::Surroundings;
+use linerate_hierarchy::events::{Judgement, Known, Row, judge};
+use linerate_record::memory::{EventOfChase, EventsOfSize, MemoryTier, Order, TlbLevel};
+use linerate_record::stats::Estimate;
+use linerate_record::{Figure, Tier};
 use std::time::Instant;
 
 /// What to count, and what is known of the machine.
@@ -19,6 +35,23 @@ pub struct Request<'a> {
     pub tlb: &'a [TlbLevel],
 }
 
+/// The events asked for, by their portable names.
+const EVENTS: [&str; 7] =
+    ["cycles", "instructions", "loads", "l1d_misses", "l2_misses", "ll_misses", "dtlb_misses"];
+
+/// Loads between two looks at the clock: 60 us where they are fast, 3 ms where they are not.
+const STRETCH: u64 = 1 << 14;
+
+/// Fewer are less than what reading the counters adds.
+const LEAST_LOADS: u64 = 1 << 18;
+
+/// Who counts.
+struct Counters<'a> {
+    opener: &'a dyn Opener,
+    around: &'a Surroundings,
+    catalog: &'a Catalog,
+}
+
 /// Counts events of this thread while it walks a chain of each size in `arena`. Sizes for which no
 /// time is left are left out.
 ///
@@ -30,6 +63,175 @@ pub fn measure(
     request: &Request<'_>,
     deadline: Instant,
 ) -> Result<Vec<EventsOfSize>, String> {
-    let _ = (bench, arena, request, deadline);
-    Err("not measured".to_owned())
+    let (around, catalog) = (Surroundings::gather(), Catalog::of_this_machine());
+    let counters = Counters { opener: &Kernel, around: &around, catalog: &catalog };
+    measure_with(&counters, bench, arena, request, deadline)
 }
+
+fn measure_with(
+    counters: &Counters<'_>,
+    bench: &Bench<'_>,
+    arena: &mut Arena,
+    request: &Request<'_>,
+    deadline: Instant,
+) -> Result<Vec<EventsOfSize>, String> {
+    let (events, mut session) = open(counters)?;
+    session.start().map_err(|error| {
+        format!(
+            "the counters cannot be started: {error}; `linerate doctor` shows what is in the way"
+        )
+    })?;
+    let mut chain = Chain::new(arena, Layout::dense(request.order, bench.line), bench.seed);
+    let most = (chain.capacity() * bench.line) as u64;
+    let sizes: Vec<u64> = request.sizes.iter().copied().filter(|size| *size <= most).collect();
+    let mut walks = Vec::new();
+    for (done, &bytes) in sizes.iter().enumerate() {
+        let now = Instant::now();
+        let left = deadline.saturating_duration_since(now);
+        let until = now + left / (sizes.len() - done) as u32;
+        chain.resize((bytes / bench.line as u64) as usize);
+        walks.extend(walk(bench, &chain, &mut session, until).map(|walk| (bytes, walk)));
+    }
+    session.stop();
+    let rows: Vec<Row> = walks.iter().map(|(bytes, walk)| walk.row(*bytes, &events)).collect();
+    let judgements = judge(&rows, &known(bench, request));
+    let of_size = |((bytes, walk), judgements): (&(u64, Walk), Vec<Judgement>)| EventsOfSize {
+        bytes: *bytes,
+        loads: walk.loads,
+        events: walk.record(&events, &session, judgements),
+    };
+    Ok(walks.iter().zip(judgements).map(of_size).collect())
+}
+
+/// Opens those of [`EVENTS`] that this processor has, at least one of them.
+fn open(counters: &Counters<'_>) -> Result<(Vec<Event>, Session), String> {
+    let Counters { opener, around, catalog } = *counters;
+    let resolved = EVENTS.map(|name| catalog.resolve(name));
+    let mut unknown = resolved.iter().filter_map(|event| event.as_ref().err());
+    let reason = unknown.next().map(ToString::to_string);
+    let events: Vec<Event> = resolved.into_iter().flatten().collect();
+    let options = Options {
+        user_only: Some(true),
+        inherit: false,
+        is_known_processor: catalog.is_known_processor(),
+        ..Options::default()
+    };
+    let session = Session::open(opener, around, &events, &Scope::CurrentThread, &options);
+    if session.outcomes().iter().any(Result::is_ok) {
+        return Ok((events, session));
+    }
+    let refused = session.outcomes().iter().find_map(|outcome| outcome.as_ref().err());
+    let reason = refused.map(in_words).or(reason);
+    Err(reason.unwrap_or_else(|| "no event is known for this processor".to_owned()))
+}
+
+fn in_words(refusal: &Refusal) -> String {
+    match &refusal.fix {
+        Some(fix) => format!("{}; try: {fix}", refusal.sentence),
+        None => refusal.sentence.clone(),
+    }
+}
+
+/// A chain was walked and its events counted.
+struct Walk {
+    loads: u64,
+    seconds: f64,
+    counts: Counts,
+}
+
+/// Walks along until the time is over. `None` where that is before enough loads were made.
+fn walk(
+    bench: &Bench<'_>,
+    chain: &Chain<'_>,
+    session: &mut Session,
+    until: Instant,
+) -> Option<Walk> {
+    let mut cursor = Cursor::default();
+    let is_over = || bench.windows.is_stopped() || Instant::now() >= until;
+    let mut warm = 0;
+    while warm < chain.len() as u64 && !is_over() {
+        warm += chain.run(&mut cursor, STRETCH);
+    }
+    // What was counted since the last walk.
+    session.lap();
+    let (start, mut loads) = (Instant::now(), 0);
+    let mut next_turn = start + session.turn();
+    while !is_over() {
+        loads += chain.run(&mut cursor, STRETCH);
+        let now = Instant::now();
+        if now >= next_turn {
+            next_turn = now + session.turn();
+        }
+    }
+    let (seconds, counts) = (start.elapsed().as_secs_f64(), session.lap());
+    (loads >= LEAST_LOADS).then_some(Walk { loads, seconds, counts })
+}
+
+impl Walk {
+    /// Those of `events` that were counted, with the estimate of their count.
+    fn counted<'a>(
+        &'a self,
+        events: &'a [Event],
+    ) -> impl Iterator<Item = (usize, &'a Event, Estimate)> {
+        let tallies = events.iter().zip(&self.counts.events).enumerate();
+        tallies.filter_map(|(place, (event, tally))| Some((place, event, tally.as_ref()?.estimate)))
+    }
+
+    fn row(&self, bytes: u64, events: &[Event]) -> Row {
+        let counts =
+            self.counted(events).map(|(_, event, count)| (event.name.clone(), count.value));
+        Row { bytes, loads: self.loads, seconds: self.seconds, counts: counts.collect() }
+    }
+
+    fn record(
+        &self,
+        events: &[Event],
+        session: &Session,
+        judgements: Vec<Judgement>,
+    ) -> Vec<EventOfChase> {
+        let loads = self.loads as f64;
+        let record =
+            |((place, event, count), judgement): ((usize, &Event, Estimate), Judgement)| {
+                let Estimate { value, low, high, .. } = count;
+                let per_load = Estimate {
+                    value: value / loads,
+                    low: low / loads,
+                    high: high / loads,
+                    ..count
+                };
+                let tier = match event.class {
+                    Class::Hardware if session.is_user_only(place) => Tier::User,
+                    Class::Hardware => Tier::Hw,
+                    Class::Software | Class::Tracepoint => Tier::Sw,
+                };
+                EventOfChase {
+                    event: event.name.clone(),
+                    per_load: Figure::number("1/load", per_load, tier, "counted over known loads"),
+                    plausible: judgement.plausible,
+                    doubt: judgement.doubt,
+                }
+            };
+        self.counted(events).zip(judgements).map(record).collect()
+    }
+}
+
+fn known(bench: &Bench<'_>, request: &Request<'_>) -> Known {
+    let sizes = request.tiers.iter().filter_map(|tier| tier.size_bytes.as_number());
+    let small = |level: &&TlbLevel| level.pages == linerate_record::memory::PageKind::Base;
+    let pages = |level: &TlbLevel| {
+        let pages = level.entries.as_number().or(level.onset.as_number());
+        pages.map(|pages| pages as u64)
+    };
+    let levels: Vec<u64> = request.tlb.iter().filter(small).filter_map(pages).collect();
+    Known {
+        order: request.order,
+        line_bytes: bench.line as u64,
+        page_bytes: bench.page as u64,
+        caches: sizes.map(|size| size as u64).collect(),
+        tlb: levels.first().copied().zip(levels.last().copied()),
+        core_ghz: bench.core_ghz,
+    }
+}
+
+#[cfg(test)]
+mod tests;

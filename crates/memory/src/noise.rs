@@ -106,7 +106,8 @@ impl Processor {
 pub fn measure(bench: &Bench<'_>, since: &Account, deadline: Instant) -> Noise {
     let (delay, cpu, wall) = (run_delay_ns(), thread_cpu_time_ns(), monotonic_ns());
     let span = deadline.saturating_duration_since(Instant::now());
-    let seen = look(span, bench.windows.watch.stop);
+    let ns_per_tick = 1e9 / tick_rate().value;
+    let seen = look(span, bench.windows.watch.stop, ns_per_tick, ticks);
     let wall = monotonic_ns().saturating_sub(wall) as f64;
     let cpu = thread_cpu_time_ns().saturating_sub(cpu) as f64;
     let waited = delay.and_then(|before| Ok(run_delay_ns()?.saturating_sub(before) as f64));
@@ -140,11 +141,15 @@ struct Seen {
 ///
 /// Nothing is allocated and nothing written while it looks but the gaps themselves, in memory that
 /// was touched before.
-fn look(span: Duration, stop: &AtomicBool) -> Seen {
-    let ns_per_tick = 1e9 / tick_rate().value;
+fn look(
+    span: Duration,
+    stop: &AtomicBool,
+    ns_per_tick: f64,
+    mut ticks: impl FnMut() -> u64,
+) -> Seen {
     let mut kept = vec![(u64::MAX, u64::MAX); MOST_GAPS];
     let mut gaps = 0;
-    let usual = usual_distance();
+    let usual = usual_distance(&mut ticks);
     let shortest = (SHORTEST_NS / ns_per_tick).max(SHORTEST_READS * usual as f64) as u64 + usual;
     let start = ticks();
     let end = start.saturating_add((span.as_nanos() as f64 / ns_per_tick) as u64);
@@ -159,7 +164,7 @@ fn look(span: Duration, stop: &AtomicBool) -> Seen {
         last = now;
     }
     let gap = |&(from, to): &(u64, u64)| Gap {
-        at_ns: (from - start) as f64 * ns_per_tick,
+        at_ns: from.saturating_sub(start) as f64 * ns_per_tick,
         ns: (to - from - usual) as f64 * ns_per_tick,
     };
     let seconds = last.saturating_sub(start) as f64 * ns_per_tick / 1e9;
@@ -167,9 +172,9 @@ fn look(span: Duration, stop: &AtomicBool) -> Seen {
 }
 
 /// The median distance of two reads of the clock that follow each other, in ticks.
-fn usual_distance() -> u64 {
+fn usual_distance(mut ticks: impl FnMut() -> u64) -> u64 {
     let mut reads = [0; FIRST_READS];
-    reads.fill_with(ticks);
+    reads.fill_with(&mut ticks);
     let mut distances: Vec<u64> = reads.windows(2).map(|w| w[1].saturating_sub(w[0])).collect();
     distances.sort_unstable();
     distances[distances.len() / 2]
@@ -203,5 +208,113 @@ fn record(seen: &Seen, loss: Option<Loss>, stolen: Figure, others: Figure) -> No
             stolen,
             others,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    const STAT: &str = "cpu  30 0 30 300 4 0 2 9 0 0\n\
+                        cpu0 10 0 10 100 2 0 1 3 0 0\n\
+                        cpu10 20 0 20 200 2 0 1 6 7 8\nintr 166890 0\n";
+
+    #[test]
+    fn the_account_of_a_processor_as_recorded() {
+        assert_eq!(Processor::read(STAT, 0), Some(Processor { all: 126, stolen: 3 }));
+        assert_eq!(Processor::read(STAT, 10), Some(Processor { all: 249, stolen: 6 }));
+        assert_eq!(Processor::read(STAT, 1), None);
+        // Linux before 2.6.11 has no steal, and a damaged line no numbers.
+        assert_eq!(Processor::read("cpu0 10 20 30 40 50 60 70\n", 0), None);
+        assert_eq!(Processor::read("cpu0 10 20 30 40 50 60 70 x\n", 0), None);
+    }
+
+    fn account(root: &Path, line: &str) -> Account {
+        fs::create_dir_all(root.join("proc")).unwrap();
+        fs::write(root.join("proc/stat"), line).unwrap();
+        Account::now(root, 0)
+    }
+
+    #[test]
+    fn what_the_host_took_is_a_share_of_all_time() {
+        let root = tempfile::tempdir().unwrap();
+        let before = account(root.path(), "cpu0 100 0 0 100 0 0 0 10\n");
+        account(root.path(), "cpu0 150 0 0 130 0 0 0 30\n");
+        let stolen = before.stolen().unwrap();
+        assert_eq!((stolen.value, stolen.n), (0.2, 100));
+        assert!((stolen.low - 0.19).abs() < 1e-9 && (stolen.high - 0.21).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_tell_is_no_zero() {
+        let root = tempfile::tempdir().unwrap();
+        let before = account(root.path(), "cpu0 100 0 0 100\n");
+        assert!(before.stolen().unwrap_err().contains("no account of processor 0"));
+        let before = account(root.path(), "cpu0 100 0 0 100 0 0 0 0\n");
+        assert!(before.stolen().unwrap_err().contains("0 ticks"));
+        account(root.path(), "cpu0 100 0 0 200 0 0 0 0\n");
+        assert_eq!(before.stolen().unwrap().value, 0.0);
+        // A guest whose host never took anything cannot know whether it tells.
+        fs::create_dir_all(root.path().join("sys/hypervisor")).unwrap();
+        fs::write(root.path().join("sys/hypervisor/type"), "xen\n").unwrap();
+        assert!(before.stolen().unwrap_err().contains("does not tell"));
+    }
+
+    /// A clock made up: it advances by 20 per read, and by 5,000 more at every 1,000th read.
+    #[test]
+    fn gaps_are_those_of_the_clock() {
+        let mut reads = 0_u64;
+        let clock = || {
+            reads += 1;
+            20 * reads + 5000 * (reads / 1000)
+        };
+        let stop = AtomicBool::new(false);
+        let seen = look(Duration::from_micros(100), &stop, 0.5, clock);
+        // The first such read is before the watch begins; 100 us are 200,000 ticks, 8 rounds.
+        let gaps: Vec<f64> = seen.gaps.iter().map(|gap| gap.ns).collect();
+        assert_eq!(gaps, [2500.0; 8]);
+        let apart: Vec<f64> = seen.gaps.windows(2).map(|g| g[1].at_ns - g[0].at_ns).collect();
+        assert_eq!(apart, [12_500.0; 7]);
+        assert!((1e-4..1.03e-4).contains(&seen.seconds), "{}", seen.seconds);
+    }
+
+    #[test]
+    fn a_watch_that_is_stopped_sees_nothing() {
+        let mut now = 0;
+        let clock = || {
+            now += 10_000;
+            now
+        };
+        let seen = look(Duration::from_secs(1), &AtomicBool::new(true), 1.0, clock);
+        assert!(seen.gaps.is_empty() && seen.seconds == 0.0);
+        let noise = record(&seen, None, share_of_time(0.0, 0.0, ""), share_of_time(1.0, 2.0, ""));
+        for figure in [&noise.lost, &noise.gaps_per_s, &noise.longest_us, &noise.stolen] {
+            assert!(figure.as_number().is_none() && figure.reason.is_some(), "{figure:?}");
+        }
+        assert_eq!(noise.others.as_number(), Some(0.5));
+    }
+
+    /// A clock that is slow to read has no gaps for that.
+    #[test]
+    fn a_slow_clock_is_no_gap() {
+        let mut reads = 0;
+        let clock = || {
+            reads += 1;
+            3000 * reads
+        };
+        let seen = look(Duration::from_millis(100), &AtomicBool::new(false), 1.0, clock);
+        assert!(seen.gaps.is_empty(), "{:?}", seen.gaps);
+    }
+
+    /// The thread's own clock: what was lost is within the time that was watched.
+    #[test]
+    fn gaps_are_within_the_watch() {
+        let span = Duration::from_millis(30);
+        let seen = look(span, &AtomicBool::new(false), 1e9 / tick_rate().value, ticks);
+        assert!(seen.seconds >= 0.0299, "{}", seen.seconds);
+        let lost: f64 = seen.gaps.iter().map(|gap| gap.ns).sum();
+        assert!(lost <= seen.seconds * 1e9);
+        assert!(seen.gaps.iter().all(|gap| gap.ns >= SHORTEST_NS && gap.at_ns >= 0.0));
     }
 }

@@ -1,37 +1,87 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Single loads, timed one by one.
+//! Single loads, timed one by one, by a clock that may tick more slowly than a load takes.
+//!
+//! ```text
+//! a sample:    wait a random while, so that it begins anywhere between two ticks
+//!              read the clock; 0, 1, 2, 4, ... loads, each of which needs the one before; read it
+//! a round:     a sample of each length, in random order, and some more of one load
+//! a window:    so many rounds as take half a millisecond; dropped if the thread was put aside
+//! ```
+//!
+//! Samples of one load, less what reading the clock adds, are the histogram. The times of all
+//! lengths, of the fastest windows, lie on a line whose slope is the time of a load, free of the
+//! clock's step. The lengths go so far that the longest takes many steps: 32 loads where
+//! the clock ticks every 10 ns, thousands where it ticks every microsecond.
+//!
+//! Left out: what the steps of the clock mean, and the line (`hierarchy::single`).
+
+mod interval;
+mod stopwatch;
+
+pub use stopwatch::Stopwatch;
 
 use crate::arena::Arena;
+use crate::chase::{Chain, Cursor, Layout};
 use crate::measure::Bench;
-use linerate_record::memory::{Histogram, MemoryTier, Timer};
+use fastrand::Rng;
+use interval::{Address, MOST_WRITTEN};
+use linerate_hierarchy::single;
+use linerate_record::memory::{Histogram, MemoryTier, Mode, Order};
+use linerate_record::stats::{Estimate, median_interval, quantile};
 use linerate_record::{Figure, Tier};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-/// The clock that single loads are timed by.
-#[derive(Clone, Debug)]
-pub struct Stopwatch {
-    /// For the record.
-    pub timer: Timer,
-}
+/// Samples of one load in a round beside those of each length.
+const SINGLES: usize = 8;
+
+/// More samples of one load show no finer heaps.
+const MOST_SINGLES: usize = 100_000;
+
+/// Fewer show none.
+const LEAST_SINGLES: usize = 200;
+
+/// The longest chain has at least as many loads: three steps of a clock of 10 ns where a load takes
+/// 1 ns.
+const LEAST_LONGEST: u32 = 32;
+
+/// The longest chain takes as many steps of the clock: the mean of 1,000 samples, each off by half a
+/// step at most, is then off by 0.1 % of the chain.
+const STEPS: f64 = 16.0;
+
+/// Bounds the time of a sample, to 0.1 ms at 6 ns.
+const MOST_LONGEST: u32 = 1 << 14;
+
+/// Samples of a window, at most. They take 4 KiB, which must not drive the lines of the chain out of
+/// an L1.
+const MOST_SAMPLES: usize = 512;
+
+/// Longer chains are not walked before each window: what is done between windows drives out a
+/// hundred lines or two.
+const LONGEST_WALK: usize = 1 << 14;
+
+/// Of so many windows, the fastest, the slope is taken: some thousand samples of each length.
+const QUIET_WINDOWS: usize = 128;
+
+/// Times that each tier has its turn: neighbours on the host come and go.
+const VISITS: usize = 3;
+
+/// Chains of more octets have one turn: building them takes longer than the turn.
+const REVISITED: usize = 8 << 20;
+
+const WINDOW: Duration = Duration::from_micros(500);
+
+/// Lines of a histogram.
+const MOST_BINS: usize = 32;
+
+/// A latency within so much of a tier's is that tier's: tiers are at least twice as far from each
+/// other, as a rule, and a single load is timed to its share of the clock's step.
+const SAME: f64 = 0.25;
+
+const CONFIDENCE: f64 = 0.95;
 
 impl Stopwatch {
-    /// Finds out how fine the clock is and what reading it costs. Takes some 10 ms.
-    pub fn new(bench: &Bench<'_>) -> Self {
-        let _ = bench;
-        let absent = |unit| Figure::absent(unit, Tier::Sw, "", "not measured");
-        let timer = Timer {
-            source: String::new(),
-            invariant: None,
-            rate_ghz: absent("GHz"),
-            step_ns: absent("ns"),
-            overhead_ns: absent("ns"),
-            core_ghz: absent("GHz"),
-        };
-        Self { timer }
-    }
-
     /// A histogram per tier, of a page-local chain in `arena` whose size is well within it. Tiers
-    /// for which no time is left, or that no chain is within, have none.
+    /// for which no time is left, or that no chain in the arena is within, have none.
     pub fn measure(
         &self,
         bench: &Bench<'_>,
@@ -39,7 +89,255 @@ impl Stopwatch {
         tiers: &[MemoryTier],
         deadline: Instant,
     ) -> Vec<Histogram> {
-        let _ = (bench, arena, tiers, deadline);
-        Vec::new()
+        if !self.is_fine_enough() {
+            return Vec::new();
+        }
+        let sizes = sizes_within(tiers, arena.bytes());
+        let mut all: Vec<Samples> = sizes.iter().map(|_| Samples::default()).collect();
+        let visits =
+            (0..VISITS).flat_map(|visit| sizes.iter().enumerate().map(move |s| (visit, s)));
+        let visits = visits.filter(|(visit, (_, size))| *visit == 0 || size.1 <= REVISITED);
+        let visits: Vec<usize> = visits.map(|(_, (place, _))| place).collect();
+        for (done, &place) in visits.iter().enumerate() {
+            let now = Instant::now();
+            let left = (visits.len() - done) as u32;
+            let until = now + deadline.saturating_duration_since(now) / left;
+            let seed = bench.seed.wrapping_add(done as u64);
+            self.visit(bench, arena, sizes[place].1, &mut all[place], seed, until);
+        }
+        let records = sizes.iter().zip(&mut all).filter_map(|(&(tier, bytes), samples)| {
+            self.record(samples, bytes, tier, tiers, bench.seed)
+        });
+        records.collect()
+    }
+
+    /// Times loads along a chain of `bytes` octets.
+    fn visit(
+        &self,
+        bench: &Bench<'_>,
+        arena: &mut Arena,
+        bytes: usize,
+        samples: &mut Samples,
+        seed: u64,
+        until: Instant,
+    ) {
+        let start = arena.start().cast_const();
+        let mut chain = Chain::new(arena, Layout::dense(Order::PageLocal, bench.line), seed);
+        chain.resize(bytes / bench.line);
+        let mut cursor = Cursor::default();
+        let load_ns = warm_up(bench, &chain, &mut cursor, until);
+        let mut random = Rng::with_seed(seed);
+        if samples.order.is_empty() {
+            samples.order = round(self.step_ns(), load_ns);
+        }
+        // Items of a dense chain lie line after line from the start of the arena.
+        let mut at: Address = start.wrapping_add(chain.item(cursor) * bench.line).cast();
+        let (mut rounds, mut window) = (1, Vec::new());
+        while !bench.windows.is_stopped() && Instant::now() < until {
+            window.clear();
+            window.reserve(MOST_SAMPLES);
+            if chain.len() <= LONGEST_WALK {
+                // Once around, so that what is at hand next is what it would be in the long run.
+                let around = chain.len().next_multiple_of(MOST_WRITTEN as usize) as u32;
+                // SAFETY: as below.
+                at = unsafe { self.clock().time(at, around) }.1;
+            }
+            let time = bench.windows.time(|| {
+                for _ in 0..rounds {
+                    random.shuffle(&mut samples.order);
+                    for &loads in &samples.order {
+                        self.wait(&mut random);
+                        // SAFETY: `at` is an item of the chain, which lives and does not change
+                        // meanwhile, and items hold addresses of items.
+                        let (ticks, end) = unsafe { self.clock().time(at, loads) };
+                        window.push((loads, u32::try_from(ticks).unwrap_or(u32::MAX)));
+                        at = end;
+                    }
+                }
+            });
+            if time.kept {
+                samples.add(&window, time.ns / rounds as f64);
+            }
+            rounds = (rounds as f64 * WINDOW.as_nanos() as f64 / time.ns.max(1.0)) as usize;
+            rounds = rounds.clamp(1, MOST_SAMPLES / samples.order.len());
+        }
+    }
+
+    /// `None` with too few samples to show anything.
+    fn record(
+        &self,
+        samples: &mut Samples,
+        bytes: usize,
+        tier: &MemoryTier,
+        tiers: &[MemoryTier],
+        seed: u64,
+    ) -> Option<Histogram> {
+        if samples.singles.len() < LEAST_SINGLES {
+            return None;
+        }
+        let (step, unit) = (self.step_ns(), self.ns_per_unit());
+        let quiet = samples.quiet();
+        let means: Vec<f64> = quiet.iter().filter_map(|w| w.empty(step / unit)).collect();
+        let bias = scaled(median_interval(&means, CONFIDENCE), unit);
+        let chains = quiet.iter().flat_map(|w| w.samples.iter().map(|s| (s.0, f64::from(s.1))));
+        let chains: Vec<(u32, f64)> = chains.collect();
+        let singles: Vec<f64> = samples.singles.iter().map(|ticks| ticks * unit).collect();
+        let bins = single::histogram(&singles, bias.value, step, MOST_BINS);
+        let modes = single::modes(&bins).into_iter().map(|mode| Mode {
+            name: name_of(mode.at, tier, tiers, step).map(str::to_owned),
+            ns: mode.at,
+            share: mode.share,
+        });
+        let modes = modes.collect();
+        let method = "slope of the time over 1, 2, 4, ... loads";
+        let slope_ns = match single::slope(&chains, CONFIDENCE, seed) {
+            Some(line) => Figure::number("ns", scaled(line.slope, unit), Tier::Sw, method),
+            None => {
+                Figure::absent("ns", Tier::Sw, method, "no window was left alone; run it again")
+            }
+        };
+        Some(Histogram {
+            bytes: bytes as u64,
+            tier: Some(tier.name.clone()),
+            samples: bins.iter().map(|bin| bin.count).sum(),
+            bias_ns: Figure::number("ns", bias, Tier::Sw, "reads with no load between, in turn"),
+            bins,
+            modes,
+            slope_ns,
+        })
     }
 }
+
+/// Brings the chain to where it belongs, and tells about how long a load takes, in ns.
+fn warm_up(bench: &Bench<'_>, chain: &Chain<'_>, cursor: &mut Cursor, until: Instant) -> f64 {
+    let mut left = 2 * chain.len() as u64;
+    let mut fastest = f64::INFINITY;
+    while left > 0 && Instant::now() < until && !bench.windows.is_stopped() {
+        let mut loads = left.min(4096);
+        left -= loads;
+        let window = bench.windows.time(|| loads = chain.run(cursor, loads));
+        fastest = fastest.min(window.ns / loads as f64);
+    }
+    if fastest.is_finite() { fastest } else { 1.0 }
+}
+
+/// The loads of the samples of a round: 0, and powers of two until they take [`STEPS`] steps of the
+/// clock; and [`SINGLES`] single ones.
+fn round(step_ns: f64, load_ns: f64) -> Vec<u32> {
+    let wanted = (STEPS * step_ns / load_ns.max(0.1)) as u32;
+    let longest = wanted.next_power_of_two().clamp(LEAST_LONGEST, MOST_LONGEST);
+    let lengths = std::iter::once(0).chain((0..=longest.ilog2()).map(|power| 1 << power));
+    lengths.chain([1; SINGLES]).collect()
+}
+
+/// What was timed, in units of the clock.
+#[derive(Default)]
+struct Samples {
+    /// Loads of the samples of a round.
+    order: Vec<u32>,
+    singles: Vec<f64>,
+    /// The fastest.
+    windows: Vec<Window>,
+}
+
+/// Some rounds that were timed together.
+struct Window {
+    /// ns per round.
+    ns: f64,
+    /// Loads, and what passed.
+    samples: Vec<(u32, u32)>,
+}
+
+impl Samples {
+    fn add(&mut self, samples: &[(u32, u32)], ns: f64) {
+        let singles = samples.iter().filter(|(loads, _)| *loads == 1).map(|s| f64::from(s.1));
+        let room = MOST_SINGLES - self.singles.len();
+        self.singles.extend(singles.take(room));
+        self.windows.push(Window { ns, samples: samples.to_vec() });
+        if self.windows.len() >= 4 * QUIET_WINDOWS {
+            self.sort();
+            self.windows.truncate(2 * QUIET_WINDOWS);
+        }
+    }
+
+    fn sort(&mut self) {
+        self.windows.sort_by(|a, b| a.ns.total_cmp(&b.ns));
+    }
+
+    /// The windows that nothing slowed down: what disturbs only ever adds.
+    fn quiet(&mut self) -> &[Window] {
+        self.sort();
+        let quiet = QUIET_WINDOWS.min(self.windows.len());
+        &self.windows[..quiet]
+    }
+}
+
+impl Window {
+    /// The mean of its samples without loads, of a clock that makes steps of `step`.
+    fn empty(&self, step: f64) -> Option<f64> {
+        let empty = self.samples.iter().filter(|(loads, _)| *loads == 0);
+        trimmed_mean(&empty.map(|s| f64::from(s.1)).collect::<Vec<f64>>(), step)
+    }
+}
+
+/// The mean of reads with nothing between them, which make steps of `step`: without what lies above
+/// twice the median and two steps, where an interrupt came between. `None` without values.
+fn trimmed_mean(values: &[f64], step: f64) -> Option<f64> {
+    let most = 2.0 * (quantile(values, 0.5)? + step);
+    let kept: Vec<f64> = values.iter().copied().filter(|&value| value <= most).collect();
+    Some(kept.iter().sum::<f64>() / kept.len() as f64)
+}
+
+fn scaled(estimate: Estimate, factor: f64) -> Estimate {
+    let Estimate { value, low, high, .. } = estimate;
+    Estimate { value: value * factor, low: low * factor, high: high * factor, ..estimate }
+}
+
+/// For each tier the size of a chain well within it, in octets: where it is between the size of the
+/// tier before and its own, in the geometric mean; half the size of the first. One in the last is
+/// eight times as large as the tier before, or as the arena, if that is twice as large at least.
+fn sizes_within(tiers: &[MemoryTier], most: usize) -> Vec<(&MemoryTier, usize)> {
+    let mut before: Option<f64> = None;
+    let mut sizes = Vec::new();
+    for tier in tiers {
+        let own = tier.size_bytes.as_number();
+        let size = match (before, own) {
+            (None, Some(own)) => own / 2.0,
+            (Some(before), Some(own)) => (before * own).sqrt(),
+            (Some(before), None) => (8.0 * before).min(most as f64),
+            (None, None) => most as f64,
+        };
+        let is_beyond = before.is_none_or(|before| size >= 1.2 * before);
+        let is_deep = own.is_some() || before.is_none_or(|before| size >= 2.0 * before);
+        if is_beyond && is_deep && size <= most as f64 {
+            sizes.push((tier, size as usize));
+        }
+        before = own.or(before);
+    }
+    sizes
+}
+
+/// The tier whose latency a single load of `ns` shows, timed by a clock of this step: the nearest of
+/// those that it can be. Where it can be several, it is that of the chain, `own`, if that is among
+/// them; otherwise nobody knows.
+fn name_of<'a>(
+    ns: f64,
+    own: &'a MemoryTier,
+    tiers: &'a [MemoryTier],
+    step: f64,
+) -> Option<&'a str> {
+    let distance = |tier: &MemoryTier| Some((tier.latency_ns.as_number()? - ns).abs());
+    let can_be = |tier: &&MemoryTier| {
+        let latency = tier.latency_ns.as_number().unwrap_or(f64::NAN);
+        distance(tier).is_some_and(|distance| distance <= (SAME * latency).max(step / 2.0))
+    };
+    let fitting: Vec<&MemoryTier> = tiers.iter().filter(can_be).collect();
+    match fitting[..] {
+        [] => None,
+        [tier] => Some(&tier.name),
+        _ => fitting.iter().find(|tier| tier.name == own.name).map(|tier| tier.name.as_str()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,11 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The translation buffers for data: one line of each page against as many lines side by side.
+//!
+//! Both chains have the same number of lines, spread over the sets of the caches in the same way. So
+//! the caches serve both alike, and what a load of the first takes longer is its translation. That
+//! holds for any kind of page and any stride; the three that tell something:
+//!
+//! | memory | stride | what it shows |
+//! |---|---|---|
+//! | small pages | a small page | how many small pages the buffer holds |
+//! | huge pages | a small page | whether one entry translates a huge page: then nothing rises |
+//! | huge pages | a huge page | how many huge pages it holds, where they work |
+//!
+//! ```text
+//! measure a few sizes per octave on small and huge pages, in passes, each on other pages, upwards
+//! and downwards in turn; after two of them, ask where the levels lie and measure what sharpens them
+//! ```
+//!
+//! Left out: finding the levels (`hierarchy::tlb`), and buffers for instructions.
 
+mod pages;
+mod strided;
+
+use crate::arena::Arena;
 use crate::measure::Bench;
+use fastrand::Rng;
 use linerate_hierarchy::tlb;
-use linerate_record::memory::{PageKind, Pages, PagesVerdict, TlbLevel};
+use linerate_record::memory::{Effort, PageKind, Pages, PagesVerdict, TlbLevel};
+use linerate_record::stats::Estimate;
 use linerate_record::{Figure, Tier};
+use pages::Offer;
 use std::time::Instant;
+use strided::Strided;
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,20 +45,206 @@ pub struct Translation {
     pub page_bytes: u64,
 }
 
+/// How much to measure.
+#[derive(Clone, Copy, Debug)]
+struct Scale {
+    /// Small pages, at most: twice what the second level of any processor we know of holds, and
+    /// more with time.
+    most_pages: usize,
+    /// Octets of all arenas.
+    most_bytes: u64,
+    passes: usize,
+    /// Times that sizes are added.
+    refinements: usize,
+}
+
+impl Scale {
+    fn of(effort: Effort) -> Self {
+        match effort {
+            Effort::Quick => {
+                Self { most_pages: 4096, most_bytes: 48 << 20, passes: 3, refinements: 3 }
+            }
+            Effort::Default => {
+                Self { most_pages: 8192, most_bytes: 256 << 20, passes: 6, refinements: 6 }
+            }
+            Effort::Full => {
+                Self { most_pages: 32_768, most_bytes: 2 << 30, passes: 20, refinements: 10 }
+            }
+        }
+    }
+}
+
+/// The share of the time for lines a small page apart, where huge pages follow, and for all lines;
+/// the rest is for finding the levels.
+const BY_SMALL: f64 = 0.5;
+const BY_ALL: f64 = 0.85;
+
+const CONFIDENCE: f64 = 0.95;
+
 /// Measures both kinds of page in arenas of its own, together no larger than the limit of the
 /// bench; `used` is what the rest is measured on. What cannot be had or told is absent with a
 /// reason.
 pub fn measure(bench: &Bench<'_>, used: PageKind, deadline: Instant) -> Translation {
-    let _ = deadline;
-    let absent = || Figure::absent("ratio", Tier::Sw, "", "not measured");
-    let pages = Pages {
-        base_bytes: bench.page as u64,
-        huge_bytes: bench.huge.map(|octets| octets as u64),
-        used,
-        granted: absent(),
-        time_ratio: absent(),
-        verdict: PagesVerdict::Unknown,
-        sentence: String::new(),
+    let scale = Scale::of(bench.effort);
+    let room = scale.most_bytes.min(bench.limit.bytes);
+    let mut random = Rng::with_seed(bench.seed);
+    let now = Instant::now();
+    let until = |share| now + deadline.saturating_duration_since(now).mul_f64(share);
+    let ends = Ends { usual: until(BY_ALL), early: until(BY_SMALL) };
+    let (small, huge, granted) = measure_by_small_pages(bench, &scale, room, &ends, &mut random);
+    let seed = bench.seed;
+    let effect = tlb::huge_pages(&small, &huge, CONFIDENCE, seed);
+    let pages = pages::judge(&Offer::of(bench, used, granted), &effect);
+    let small_levels = tlb::levels(&small, CONFIDENCE, seed);
+    let mut tlb = records(bench, PageKind::Base, &small_levels);
+    let (levels, page_bytes) = match (used, pages.verdict, bench.huge) {
+        (PageKind::Huge, PagesVerdict::Work, Some(octets)) => {
+            let wide =
+                measure_by_huge_pages(bench, &scale, room, octets, until(BY_ALL), &mut random);
+            let levels = tlb::levels(&wide, CONFIDENCE, seed);
+            tlb.extend(records(bench, PageKind::Huge, &levels));
+            (levels, octets)
+        }
+        (PageKind::Huge, ..) if !huge.is_empty() => {
+            (tlb::levels(&huge, CONFIDENCE, seed), bench.page)
+        }
+        _ => (small_levels, bench.page),
     };
-    Translation { tlb: Vec::new(), pages, levels: Vec::new(), page_bytes: bench.page as u64 }
+    Translation { tlb, pages, levels, page_bytes: page_bytes as u64 }
+}
+
+/// When lines a small page apart are to be done.
+struct Ends {
+    usual: Instant,
+    /// Where huge pages work, so that they are measured too.
+    early: Instant,
+}
+
+/// Small pages, and huge ones by the same stride; and the share of these that were granted.
+fn measure_by_small_pages(
+    bench: &Bench<'_>,
+    scale: &Scale,
+    room: u64,
+    ends: &Ends,
+    random: &mut Rng,
+) -> (Vec<tlb::Sample>, Vec<tlb::Sample>, Option<f64>) {
+    // Two arenas of pages, and two small ones of lines.
+    let most = scale.most_pages.min(fitting(room / 2, bench.page, bench.line));
+    let Some(mut small) = Strided::new(bench, PageKind::Base, bench.page, most) else {
+        return (Vec::new(), Vec::new(), None);
+    };
+    let offered = bench.huge.map(|_| PageKind::Huge);
+    let mut huge = offered.and_then(|kind| Strided::new(bench, kind, bench.page, most));
+    let sizes = tlb::start(most as u64);
+    let mut deadline = ends.usual;
+    for pass in 0..scale.passes {
+        if pass == FIRST_PASSES {
+            let seen = huge.as_ref().map(|huge| {
+                tlb::huge_pages(small.samples(), huge.samples(), CONFIDENCE, bench.seed).verdict
+            });
+            deadline = if seen == Some(PagesVerdict::Work) { ends.early } else { ends.usual };
+            small.refine(bench, scale, deadline, random);
+        }
+        let all = small.sizes_and(&sizes);
+        small.pass(bench, &all, deadline, random);
+        // Their levels are not sharpened: half of the passes will do.
+        if let Some(huge) = huge.as_mut().filter(|_| pass < FIRST_PASSES || pass % 2 == 0) {
+            huge.pass(bench, &sizes, deadline, random);
+        }
+    }
+    let granted = huge.as_ref().and_then(Strided::granted);
+    (small.into_samples(), huge.map(Strided::into_samples).unwrap_or_default(), granted)
+}
+
+/// Passes after which is asked where to measure more.
+const FIRST_PASSES: usize = 2;
+
+/// Fewer huge pages show no level.
+const LEAST_HUGE: usize = 16;
+
+/// One line of each huge page.
+fn measure_by_huge_pages(
+    bench: &Bench<'_>,
+    scale: &Scale,
+    room: u64,
+    octets: usize,
+    deadline: Instant,
+    random: &mut Rng,
+) -> Vec<tlb::Sample> {
+    let most = fitting(room, octets, bench.line);
+    if most < LEAST_HUGE {
+        return Vec::new();
+    }
+    let Some(mut wide) = Strided::new(bench, PageKind::Huge, octets, most) else {
+        return Vec::new();
+    };
+    for pass in 0..scale.passes {
+        if pass == FIRST_PASSES {
+            wide.refine(bench, scale, deadline, random);
+        }
+        let all = wide.sizes_and(&tlb::start(most as u64));
+        wide.pass(bench, &all, deadline, random);
+    }
+    wide.into_samples()
+}
+
+/// How many pages fit in `room`, with a packed line for each.
+fn fitting(room: u64, page: usize, line: usize) -> usize {
+    usize::try_from(room / (page + line) as u64).unwrap_or(usize::MAX)
+}
+
+fn is_over(bench: &Bench<'_>, deadline: Instant) -> bool {
+    bench.windows.is_stopped() || Instant::now() >= deadline
+}
+
+fn records(bench: &Bench<'_>, pages: PageKind, levels: &[tlb::Level]) -> Vec<TlbLevel> {
+    let record = |(place, level): (usize, &tlb::Level)| record(bench, pages, place + 1, level);
+    levels.iter().enumerate().map(record).collect()
+}
+
+fn record(bench: &Bench<'_>, pages: PageKind, number: usize, level: &tlb::Level) -> TlbLevel {
+    let method = "a line per page less as many lines packed";
+    let figure = |unit, estimate| Figure::number(unit, estimate, Tier::Sw, method);
+    let absent = |unit, reason| Figure::absent(unit, Tier::Sw, method, reason);
+    let climbs = "the time climbs slowly, without a step: see onset and half";
+    let in_cycles = |ghz: f64| {
+        let Estimate { value, low, high, .. } = level.cost;
+        Estimate { value: value * ghz, low: low * ghz, high: high * ghz, ..level.cost }
+    };
+    TlbLevel {
+        name: format!("L{number} dTLB"),
+        pages,
+        entries: match level.entries {
+            Some(entries) => figure("pages", entries),
+            None => absent("pages", climbs),
+        },
+        onset: figure("pages", level.onset),
+        half: figure("pages", level.half),
+        cost_ns: figure("ns", level.cost),
+        cost_cycles: match bench.core_ghz {
+            Some(ghz) => figure("cycles", in_cycles(ghz)),
+            None => absent("cycles", "the core's clock is not known"),
+        },
+        note: note(level),
+    }
+}
+
+fn note(level: &tlb::Level) -> Option<String> {
+    let is_open = !level.cost.high.is_finite();
+    match (level.is_step, is_open) {
+        (true, false) => None,
+        (true, true) => {
+            Some("the end of its rise was not seen: the cost is a lower bound".to_owned())
+        }
+        (false, is_open) => {
+            let end = if is_open { ", and its end was not seen" } else { "" };
+            let (onset, half) = (level.onset.value, level.half.value);
+            Some(format!("climbs slowly from {onset:.0} pages on, by half at {half:.0}{end}"))
+        }
+    }
+}
+
+/// An arena of `bytes` octets, if it is to be had.
+fn arena(bench: &Bench<'_>, bytes: usize, kind: PageKind) -> Option<Arena> {
+    Arena::new(bytes, kind, bench.windows.watch.stop).ok()
 }

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Counting with kernels made up: no counters, and counters that count something else.
+
+use super::*;
+use crate::Watch;
+use crate::limits::Limit;
+use crate::window::Windows;
+use linerate_counters::surroundings::Facts;
+use linerate_linux::errno;
+use linerate_linux::perf::{self, HARDWARE, OpenError, SOFTWARE, Selector, Target};
+use linerate_machine::identity::Identity;
+use linerate_record::memory::{Effort, PageKind};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// Refuses everything.
+struct Refusing;
+
+impl Opener for Refusing {
+    fn open(
+        &self,
+        _: &perf::Request,
+        _: Target,
+        _: Option<&perf::Event>,
+    ) -> Result<perf::Event, OpenError> {
+        Err(OpenError { errno: errno::ENOENT })
+    }
+}
+
+/// Counts ns of the thread's clock in place of cycles, and its page faults in place of all else.
+struct Pretending;
+
+impl Opener for Pretending {
+    fn open(
+        &self,
+        request: &perf::Request,
+        target: Target,
+        leader: Option<&perf::Event>,
+    ) -> Result<perf::Event, OpenError> {
+        let is_cycles = request.selector == Selector::new(HARDWARE, 0);
+        let selector = Selector::new(SOFTWARE, if is_cycles { 1 } else { 2 });
+        Kernel.open(&perf::Request { selector, ..*request }, target, leader)
+    }
+}
+
+fn count(
+    opener: &dyn Opener,
+    sizes: &[u64],
+    is_stopped: bool,
+) -> Result<Vec<EventsOfSize>, String> {
+    let stop = AtomicBool::new(false);
+    let mut arena = Arena::new(1 << 20, PageKind::Base, &stop).unwrap();
+    let stop = AtomicBool::new(is_stopped);
+    let watch = Watch { stop: &stop, progress: &|_, _| {} };
+    let bench = Bench {
+        windows: Windows::new(&watch, Duration::from_secs(1)),
+        effort: Effort::Quick,
+        cpu: 0,
+        cpus: vec![0],
+        line: 64,
+        page: linerate_linux::page_octets(),
+        huge: None,
+        limit: Limit { bytes: 1 << 20, reason: String::new() },
+        core_ghz: None,
+        seed: 1,
+    };
+    let catalog = Catalog::of(&Identity::Other { architecture: "none" }, Path::new("/sys"));
+    let around = Surroundings::of(Facts { has_units: true, ..Facts::default() });
+    let counters = Counters { opener, around: &around, catalog: &catalog };
+    let request = Request { order: Order::Random, sizes, tiers: &[], tlb: &[] };
+    let deadline = Instant::now() + Duration::from_millis(1500);
+    measure_with(&counters, &bench, &mut arena, &request, deadline)
+}
+
+#[test]
+fn without_counters_the_reason_is_given() {
+    let reason = count(&Refusing, &[4096], false).unwrap_err();
+    assert!(reason.len() > 20, "{reason}");
+}
+
+/// A kernel that allows not even software events has nothing to pretend with.
+fn may_count() -> bool {
+    let request = perf::Request { exclude_kernel: true, ..perf::Request::new(TASK_CLOCK) };
+    Kernel.open(&request, Target::CurrentThread, None).is_ok()
+}
+
+const TASK_CLOCK: Selector = Selector::new(SOFTWARE, 1);
+
+#[test]
+fn each_size_has_its_loads_and_events() {
+    if !may_count() {
+        println!("SKIP: this kernel counts no events for this process");
+        return;
+    }
+    let sizes = [4096, 64 << 10, 1 << 20, 1 << 30];
+    let rows = count(&Pretending, &sizes, false).unwrap();
+    // The last does not fit the arena.
+    let bytes: Vec<u64> = rows.iter().map(|row| row.bytes).collect();
+    assert!(!bytes.is_empty() && sizes[..3].ends_with(&bytes) || sizes.starts_with(&bytes));
+    for row in &rows {
+        assert!(row.loads >= LEAST_LOADS && row.loads % STRETCH == 0, "{row:?}");
+        let names: Vec<&str> = row.events.iter().map(|event| event.event.as_str()).collect();
+        assert_eq!(names[..2], ["cycles", "instructions"]);
+        let per_load = |name: &str| {
+            let event = row.events.iter().find(|event| event.event == name);
+            event.unwrap().per_load.as_number().unwrap()
+        };
+        // ns of the thread: some per load, and no more than the whole took.
+        assert!((0.2..1e6).contains(&per_load("cycles")), "{row:?}");
+        // Nothing faults in a chain that was touched before; a page of the stack might.
+        assert!(per_load("instructions") < 1e-4, "{row:?}");
+        assert!(row.events.iter().all(|event| event.per_load.tier == Tier::User));
+    }
+}
+
+/// Page faults are no instructions: each load is one at least, and the judgement says so.
+#[test]
+fn counts_that_contradict_the_loads_are_doubted() {
+    if !may_count() {
+        println!("SKIP: this kernel counts no events for this process");
+        return;
+    }
+    for row in count(&Pretending, &[4096], false).unwrap() {
+        let instructions = row.events.iter().find(|event| event.event == "instructions").unwrap();
+        assert_eq!(instructions.plausible, Some(false), "{instructions:?}");
+        assert!(instructions.doubt.is_some());
+    }
+}
+
+#[test]
+fn whoever_stops_it_gets_what_there_is() {
+    if !may_count() {
+        println!("SKIP: this kernel counts no events for this process");
+        return;
+    }
+    assert_eq!(count(&Pretending, &[4096, 8192], true), Ok(Vec::new()));
+}

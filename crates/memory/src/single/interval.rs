@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A few loads, each of which needs the one before, between two reads of a clock that neither of
+//! them overtakes.
+//!
+//! Reads and loads of the processor's counter are one block of instructions: a compiler that saw
+//! them apart would put what several lengths have in common, the choice of a length too, between
+//! the first read and the loads.
+
+use linerate_linux::monotonic_ns;
+
+/// Which clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Clock {
+    /// The processor's counter, in its ticks.
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    Counter,
+    /// clock_gettime(2), in ns: where no counter may be read, or its rate is not to be trusted.
+    Monotonic,
+}
+
+/// Of an item of a chain, which holds the address of the next.
+pub(super) type Address = *const *const u8;
+
+/// What passes between two reads with so many turns of loads between them, at least one, and where
+/// these ended. At the address given and wherever the loads lead there is such an address.
+type Timed = unsafe fn(Address, u32) -> (u64, Address);
+
+/// Loads of a turn, at most.
+pub(super) const MOST_WRITTEN: u32 = 32;
+
+impl Clock {
+    /// Its name in a record.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Counter => "tsc",
+            #[cfg(target_arch = "aarch64")]
+            Self::Counter => "cntvct",
+            Self::Monotonic => "clock_monotonic",
+        }
+    }
+
+    /// What passes between two reads with `loads` dependent loads from `at` between them, and where
+    /// these ended. `loads` is 0, a power of two, or a multiple of [`MOST_WRITTEN`].
+    ///
+    /// # Safety
+    /// At `at` and wherever the loads lead there is the address of a place where there is one.
+    #[inline(always)]
+    pub(super) unsafe fn time(self, at: Address, loads: u32) -> (u64, Address) {
+        let place = (u32::BITS - loads.leading_zeros()).min(MOST_WRITTEN.ilog2() + 1);
+        let timed = self.by_length()[place as usize];
+        // SAFETY: as the caller promised.
+        unsafe { timed(at, (loads / MOST_WRITTEN).max(1)) }
+    }
+
+    /// Without loads, and for 1, 2, 4, ... in a turn.
+    #[inline(always)]
+    fn by_length(self) -> &'static [Timed; 7] {
+        match self {
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Self::Counter => &[
+                by_counter::<0>,
+                by_counter::<1>,
+                by_counter::<2>,
+                by_counter::<4>,
+                by_counter::<8>,
+                by_counter::<16>,
+                by_counter::<MOST_WRITTEN>,
+            ],
+            Self::Monotonic => &[
+                by_clock::<0>,
+                by_clock::<1>,
+                by_clock::<2>,
+                by_clock::<4>,
+                by_clock::<8>,
+                by_clock::<16>,
+                by_clock::<MOST_WRITTEN>,
+            ],
+        }
+    }
+
+    /// As [`time`](Self::time) without loads.
+    pub(super) fn empty(self) -> u64 {
+        // SAFETY: without loads nothing is read from the address.
+        unsafe { self.time(std::ptr::dangling(), 0) }.0
+    }
+
+    /// Now.
+    pub(super) fn now(self) -> u64 {
+        match self {
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            Self::Counter => linerate_machine::ticks::ticks(),
+            Self::Monotonic => monotonic_ns(),
+        }
+    }
+}
+
+/// A [`Timed`] of `N` loads per turn.
+///
+/// # Safety
+/// As [`Timed`].
+#[cfg(target_arch = "x86_64")]
+unsafe fn by_counter<const N: u32>(at: Address, turns: u32) -> (u64, Address) {
+    let mut at = at;
+    let (before, after): (u64, u64);
+    // SAFETY: reads where the caller promised that there is an address, and nothing is written;
+    // LFENCE and RDTSC exist on every x86-64 processor.
+    unsafe {
+        std::arch::asm!(
+            // LFENCE waits for all that stands before it, loads too, and holds back the rest.
+            "lfence",
+            "rdtsc",
+            "lfence",
+            "shl rdx, 32",
+            "or rdx, rax",
+            "mov {before}, rdx",
+            "2:",
+            ".rept {n}",
+            "mov {at}, [{at}]",
+            ".endr",
+            "dec {turns:e}",
+            "jnz 2b",
+            "lfence",
+            "rdtsc",
+            "lfence",
+            "shl rdx, 32",
+            "or rax, rdx",
+            n = const N,
+            at = inout(reg) at,
+            turns = inout(reg) turns => _,
+            before = out(reg) before,
+            out("rax") after,
+            out("rdx") _,
+            options(nostack, readonly)
+        );
+    }
+    // Not a plain difference: a thread that was moved may read an earlier counter.
+    (after.saturating_sub(before), at)
+}
+
+/// A [`Timed`] of `N` loads per turn.
+///
+/// # Safety
+/// As [`Timed`].
+#[cfg(target_arch = "aarch64")]
+unsafe fn by_counter<const N: u32>(at: Address, turns: u32) -> (u64, Address) {
+    let mut at = at;
+    let (before, after): (u64, u64);
+    // SAFETY: reads where the caller promised that there is an address, and nothing is written;
+    // Linux lets programs read the counter, and both branches lead into this block.
+    unsafe {
+        std::arch::asm!(
+            "isb",
+            "mrs {before}, cntvct_el0",
+            "isb",
+            "2:",
+            ".rept {n}",
+            "ldr {at}, [{at}]",
+            ".endr",
+            "subs {turns:w}, {turns:w}, #1",
+            "b.ne 2b",
+            // ISB holds back the read until the branch is decided, and that waits for the load.
+            "cbz {at}, 3f",
+            "3:",
+            "isb",
+            "mrs {after}, cntvct_el0",
+            "isb",
+            n = const N,
+            at = inout(reg) at,
+            turns = inout(reg) turns => _,
+            before = out(reg) before,
+            after = out(reg) after,
+            options(nostack, readonly)
+        );
+    }
+    // Not a plain difference: a thread that was moved may read an earlier counter.
+    (after.saturating_sub(before), at)
+}
+
+/// A [`Timed`] of `N` loads per turn. The calls take longer than what a processor looks ahead; a
+/// branch on the last address keeps the second behind the loads, as far as anything does without
+/// barriers.
+///
+/// # Safety
+/// As [`Timed`].
+unsafe fn by_clock<const N: u32>(at: Address, turns: u32) -> (u64, Address) {
+    let before = monotonic_ns();
+    // SAFETY: as the caller promised.
+    let at = (0..turns).fold(at, |at, _| unsafe { loads::<N>(at) });
+    if std::hint::black_box(at).is_null() {
+        return (0, at);
+    }
+    (monotonic_ns().saturating_sub(before), at)
+}
+
+/// `N` loads, each from where the one before said.
+///
+/// # Safety
+/// As [`Timed`].
+#[inline(always)]
+unsafe fn loads<const N: u32>(at: Address) -> Address {
+    let mut at = at;
+    for _ in 0..N {
+        // SAFETY: the caller promised that there is an address.
+        at = unsafe { std::ptr::read_volatile(at) }.cast();
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each item of a ring of five leads to the next but one: after n loads it is item 2 n.
+    #[test]
+    fn as_many_loads_are_made_as_asked_for() {
+        let mut ring = [std::ptr::null::<u8>(); 5];
+        let start = ring.as_mut_ptr();
+        for place in 0..5 {
+            ring[place] = start.wrapping_add((place + 2) % 5).cast();
+        }
+        let start = start.cast_const();
+        for loads in [0, 1, 2, 4, 8, 16, 32, 64, 96, 1024] {
+            for clock in CLOCKS {
+                // SAFETY: every item of the ring holds the address of an item.
+                let (_, end) = unsafe { clock.time(start, loads) };
+                assert_eq!(end, start.wrapping_add(loads as usize * 2 % 5), "{loads} {clock:?}");
+            }
+        }
+    }
+
+    const CLOCKS: &[Clock] = &[
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+        Clock::Counter,
+        Clock::Monotonic,
+    ];
+
+    #[test]
+    fn clocks_advance() {
+        for clock in CLOCKS {
+            let sum: u64 = (0..1_000_000).map(|_| clock.empty()).take_while(|&t| t < 1 << 40).sum();
+            assert!(sum > 0, "{clock:?}");
+        }
+    }
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The clock that single loads are timed by: which it is, how fine, and what reading it costs.
+
+use super::interval::Clock;
+use super::{scaled, trimmed_mean};
+use crate::measure::Bench;
+use fastrand::Rng;
+use linerate_hierarchy::single;
+use linerate_machine::core_clock::core_cycles_per_tick;
+use linerate_machine::ticks::{is_invariant, tick_rate};
+use linerate_record::memory::Timer;
+use linerate_record::stats::{Estimate, median_interval};
+use linerate_record::{Figure, Tier};
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+/// Reads of the clock that its step is told from.
+const READS: usize = 4096;
+
+/// So many in any case: a thread that was put aside has read little when it comes back.
+const LEAST_READS: usize = 1024;
+
+/// When to stop reading a clock that is slow to read, or does not advance.
+const LONGEST: Duration = Duration::from_millis(20);
+
+/// Turns of a wait that take 20 to 40 ns on a fast core.
+const LEAST_WAIT: u32 = 32;
+
+/// Bounds a wait to some microseconds.
+const MOST_WAIT: u32 = 4096;
+
+/// With a longer step, in ns, single loads drown: the longest chain of memory would be ten.
+const COARSEST_NS: f64 = 1e5;
+
+/// Means of so many reads each.
+const BATCH: usize = 64;
+
+/// The clock that single loads are timed by.
+#[derive(Clone, Debug)]
+pub struct Stopwatch {
+    /// For the record.
+    pub timer: Timer,
+    clock: Clock,
+    ns_per_unit: f64,
+    /// In its units; `None` where it did not advance.
+    step: Option<f64>,
+    /// Waits are shorter than so many turns.
+    wait: u32,
+}
+
+impl Stopwatch {
+    /// Finds out how fine the clock is, what reading it costs, and how fast the core runs. Takes 5
+    /// to 50 ms.
+    pub fn new(bench: &Bench<'_>) -> Self {
+        let clock = chosen();
+        let rate = rate_of(clock);
+        let ns_per_unit = 1e9 / rate.value;
+        let mut random = Rng::with_seed(bench.seed);
+        let step = single::step(&differences(clock, &mut random));
+        let step_ns = step.map_or(0.0, |step| step * ns_per_unit);
+        let wait = ((2.0 * step_ns) as u32).clamp(LEAST_WAIT, MOST_WAIT);
+        let method = "against clock_gettime(CLOCK_MONOTONIC_RAW)";
+        let timer = Timer {
+            source: clock.name().to_owned(),
+            invariant: (clock == Clock::Monotonic || is_invariant()).then_some(true),
+            rate_ghz: Figure::number("GHz", scaled(rate, 1e-9), Tier::Sw, method),
+            step_ns: step_figure(step, ns_per_unit),
+            overhead_ns: overhead(clock, ns_per_unit, step, || pause(random.u32(..wait))),
+            core_ghz: core_clock(),
+        };
+        Self { timer, clock, ns_per_unit, step, wait }
+    }
+
+    pub(super) fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    pub(super) fn ns_per_unit(&self) -> f64 {
+        self.ns_per_unit
+    }
+
+    /// In ns; 0 where the clock did not advance.
+    pub(super) fn step_ns(&self) -> f64 {
+        self.step.map_or(0.0, |step| step * self.ns_per_unit)
+    }
+
+    /// Whether single loads can be timed at all.
+    pub(super) fn is_fine_enough(&self) -> bool {
+        self.step.is_some_and(|step| step * self.ns_per_unit <= COARSEST_NS)
+    }
+
+    /// A random while: up to two steps of the clock, and 30 ns at least.
+    #[inline(always)]
+    pub(super) fn wait(&self, random: &mut Rng) {
+        pause(random.u32(..self.wait));
+    }
+}
+
+/// Turns of a nanosecond or so, each of which needs the one before.
+#[inline(always)]
+fn pause(turns: u32) {
+    let mut left = turns;
+    while left > 0 {
+        left = black_box(left) - 1;
+    }
+}
+
+/// The processor's counter, if its rate is one; else the kernel's clock.
+fn chosen() -> Clock {
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    if is_invariant() {
+        return Clock::Counter;
+    }
+    Clock::Monotonic
+}
+
+/// Units per second.
+fn rate_of(clock: Clock) -> Estimate {
+    match clock {
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+        Clock::Counter => tick_rate(),
+        Clock::Monotonic => Estimate { value: 1e9, low: 1e9, high: 1e9, confidence: 1.0, n: 1 },
+    }
+}
+
+/// How far the clock goes between two reads that lie a random while apart: reads that always take
+/// the same time would show their distance, not its step.
+fn differences(clock: Clock, random: &mut Rng) -> Vec<u64> {
+    let end = Instant::now() + LONGEST;
+    let mut differences = Vec::with_capacity(READS);
+    while differences.len() < LEAST_READS || differences.len() < READS && Instant::now() < end {
+        let mut last = clock.now();
+        for _ in 0..BATCH {
+            pause(random.u32(..LEAST_WAIT));
+            let now = clock.now();
+            differences.push(now.saturating_sub(last));
+            last = now;
+        }
+    }
+    without_interruptions(differences)
+}
+
+/// The differences that are not 0, without those of more than 16 times their median. On the way of
+/// a virtual machine to another processor and back, a counter need not go on in steps.
+fn without_interruptions(mut differences: Vec<u64>) -> Vec<u64> {
+    differences.retain(|&difference| difference > 0);
+    differences.sort_unstable();
+    let most = differences.get(differences.len() / 2).map_or(0, |median| median.saturating_mul(16));
+    differences.retain(|&difference| difference <= most);
+    differences
+}
+
+fn step_figure(step: Option<f64>, ns_per_unit: f64) -> Figure {
+    let method = "what the differences of reads are multiples of";
+    match step {
+        Some(step) => Figure::exact("ns", step * ns_per_unit, Tier::Sw, method),
+        None => Figure::absent(
+            "ns",
+            Tier::Sw,
+            method,
+            "the clock did not advance in 20 ms; chains are timed by longer windows, single loads \
+             are not",
+        ),
+    }
+}
+
+/// What two reads with nothing between them show, in ns: means of batches, so that the step does
+/// not matter, and the median of these.
+fn overhead(clock: Clock, ns_per_unit: f64, step: Option<f64>, mut wait: impl FnMut()) -> Figure {
+    let method = "median of the means of 64 pairs of reads each";
+    let Some(step) = step else {
+        return Figure::absent("ns", Tier::Sw, method, "the clock did not advance in 20 ms");
+    };
+    let end = Instant::now() + LONGEST;
+    let mut means = Vec::new();
+    while means.len() * BATCH < READS && Instant::now() < end {
+        let mut read = |_| {
+            wait();
+            clock.empty() as f64
+        };
+        let batch: Vec<f64> = (0..BATCH).map(&mut read).collect();
+        means.extend(trimmed_mean(&batch, step));
+    }
+    Figure::number("ns", scaled(median_interval(&means, 0.95), ns_per_unit), Tier::Sw, method)
+}
+
+/// GHz.
+fn core_clock() -> Figure {
+    let method = "a chain of additions, one per cycle";
+    match core_cycles_per_tick() {
+        Ok(cycles) => {
+            let rate = tick_rate();
+            let ghz = Estimate {
+                value: cycles.value * rate.value / 1e9,
+                low: cycles.low * rate.low / 1e9,
+                high: cycles.high * rate.high / 1e9,
+                ..cycles
+            };
+            Figure::number("GHz", ghz, Tier::Sw, method)
+        }
+        Err(error) => Figure::absent("GHz", Tier::Sw, method, &error.to_string()),
+    }
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+
+use super::*;
+use crate::Watch;
+use crate::limits::Limit;
+use crate::window::Windows;
+use linerate_record::memory::{Effort, PageKind};
+use std::sync::atomic::AtomicBool;
+
+/// A tier of `size` octets, 0 for one without end, where a load takes `ns`.
+fn tier(name: &str, size: f64, ns: f64) -> MemoryTier {
+    let exact = |unit, value| Figure::exact(unit, value, Tier::Sw, "made up");
+    MemoryTier {
+        name: name.to_owned(),
+        size_bytes: match size {
+            0.0 => Figure::absent("B", Tier::Sw, "made up", "its end was not seen"),
+            size => exact("B", size),
+        },
+        latency_ns: exact("ns", ns),
+        latency_cycles: exact("cycles", 4.0 * ns),
+        settled: true,
+        note: None,
+    }
+}
+
+fn machine() -> [MemoryTier; 4] {
+    let (kib, mib) = (1024.0, 1_048_576.0);
+    [
+        tier("L1", 32.0 * kib, 1.0),
+        tier("L2", mib, 4.0),
+        tier("L3", 32.0 * mib, 12.0),
+        tier("memory", 0.0, 90.0),
+    ]
+}
+
+#[test]
+fn sizes_lie_well_within_their_tiers() {
+    let sizes_of = |tiers: &[MemoryTier], most| -> Vec<(String, usize)> {
+        let sizes = sizes_within(tiers, most);
+        sizes.into_iter().map(|(tier, size)| (tier.name.clone(), size >> 10)).collect()
+    };
+    let named = |names: [&str; 4], sizes: [usize; 4]| -> Vec<(String, usize)> {
+        names.map(str::to_owned).into_iter().zip(sizes).collect()
+    };
+    let all = named(["L1", "L2", "L3", "memory"], [16, 181, 5792, 256 << 10]);
+    assert_eq!(sizes_of(&machine(), 1 << 30), all);
+    // An arena of 48 MiB is within no memory, one of 80 MiB is; one of 4 MiB ends within L3.
+    assert_eq!(sizes_of(&machine(), 48 << 20), all[..3]);
+    assert_eq!(sizes_of(&machine(), 80 << 20)[3].1, 80 << 10);
+    assert_eq!(sizes_of(&machine(), 4 << 20), all[..2]);
+    assert_eq!(sizes_of(&machine()[3..], 4 << 20), [("memory".to_owned(), 4096)]);
+    assert_eq!(sizes_of(&[], 4 << 20), []);
+}
+
+#[test]
+fn a_mode_is_named_by_the_tier_it_must_be() {
+    let tiers = machine();
+    let name = |ns, own: usize, step| name_of(ns, &tiers[own], &tiers, step);
+    assert_eq!(name(1.1, 2, 0.4), Some("L1"));
+    assert_eq!(name(13.0, 2, 0.4), Some("L3"));
+    assert_eq!(name(80.0, 2, 10.0), Some("memory"));
+    assert_eq!(name(40.0, 3, 10.0), None);
+    // With a step of 10 ns, L1 and L2 look alike: the chain's own tier is meant, if it is one.
+    assert_eq!(name(2.0, 1, 10.0), Some("L2"));
+    assert_eq!(name(2.0, 3, 10.0), None);
+}
+
+#[test]
+fn the_longest_chain_takes_many_steps() {
+    let longest = |step, load| round(step, load).into_iter().max().unwrap();
+    assert_eq!(longest(0.4, 1.0), LEAST_LONGEST);
+    assert_eq!(longest(10.0, 1.0), 256);
+    assert_eq!(longest(52.0, 100.0), LEAST_LONGEST);
+    // A clock of 1 MHz, and one that stands still as good as.
+    assert_eq!(longest(1000.0, 2.0), 8192);
+    assert_eq!(longest(1e7, 0.0), MOST_LONGEST);
+    let order = round(10.0, 1.0);
+    assert_eq!(order[..4], [0, 1, 2, 4]);
+    assert_eq!(order.iter().filter(|&&loads| loads == 1).count(), 1 + SINGLES);
+}
+
+/// Reads of 26 ticks a step; one in four shows three steps, the rest two, and an interrupt shows a
+/// thousand. The mean is that of the undisturbed.
+#[test]
+fn the_mean_of_reads_is_free_of_their_steps_and_of_interrupts() {
+    let reads: Vec<f64> = (0..64).map(|i| if i % 4 == 0 { 78.0 } else { 52.0 }).collect();
+    assert_eq!(trimmed_mean(&reads, 26.0), Some(58.5));
+    assert_eq!(trimmed_mean(&[&reads[..], &[26_000.0]].concat(), 26.0), Some(58.5));
+    // A clock of 1 MHz shows nothing, mostly.
+    let coarse: Vec<f64> = (0..64).map(|i| if i % 16 == 0 { 1.0 } else { 0.0 }).collect();
+    assert_eq!(trimmed_mean(&coarse, 1.0), Some(1.0 / 16.0));
+    assert_eq!(trimmed_mean(&[], 1.0), None);
+}
+
+#[test]
+fn the_fastest_windows_count_as_quiet() {
+    let mut samples = Samples { order: round(1.0, 1.0), ..Samples::default() };
+    for i in 0..10 * QUIET_WINDOWS {
+        // Every third window is quiet, and its samples say which it is.
+        let ns = if i % 3 == 0 { 100.0 } else { 200.0 };
+        samples.add(&[(0, ns as u32), (1, i as u32)], ns);
+    }
+    assert!(samples.windows.len() < 4 * QUIET_WINDOWS);
+    assert_eq!(samples.singles.len(), 10 * QUIET_WINDOWS);
+    let quiet = samples.quiet();
+    assert_eq!(quiet.len(), QUIET_WINDOWS);
+    assert!(quiet.iter().all(|window| window.empty(1.0) == Some(100.0)));
+}
+
+/// With a clock and loads as they are: what adds up must, and nothing is named that is not there.
+#[test]
+fn a_histogram_of_this_machine() {
+    let stop = AtomicBool::new(false);
+    let watch = Watch { stop: &stop, progress: &|_, _| {} };
+    let bench = Bench {
+        windows: Windows::new(&watch, Duration::from_secs(1)),
+        effort: Effort::Quick,
+        cpu: 0,
+        cpus: vec![0],
+        line: 64,
+        page: linerate_linux::page_octets(),
+        huge: None,
+        limit: Limit { bytes: 1 << 20, reason: String::new() },
+        core_ghz: None,
+        seed: 1,
+    };
+    let stopwatch = Stopwatch::new(&bench);
+    let step = stopwatch.timer.step_ns.as_number().expect("a clock that advances");
+    assert!(step > 0.0 && stopwatch.timer.rate_ghz.as_number().unwrap() > 0.0);
+    let mut arena = Arena::new(1 << 20, PageKind::Base, &stop).unwrap();
+    let tiers = [tier("L1", 32_768.0, 1.0), tier("memory", 0.0, 10.0)];
+    let deadline = Instant::now() + Duration::from_secs(1);
+    let histograms = stopwatch.measure(&bench, &mut arena, &tiers, deadline);
+    assert!(!histograms.is_empty() || !stopwatch.is_fine_enough());
+    for histogram in histograms {
+        let names = ["L1", "memory"];
+        assert!(names.contains(&histogram.tier.as_deref().unwrap()));
+        assert!(histogram.samples >= LEAST_SINGLES as u64);
+        let sum: u64 = histogram.bins.iter().map(|bin| bin.count).sum();
+        assert_eq!(sum, histogram.samples);
+        assert!(histogram.bins.windows(2).all(|two| two[0].to_ns == Some(two[1].from_ns)));
+        let share: f64 = histogram.modes.iter().map(|mode| mode.share).sum();
+        assert!(share <= 1.0 + 1e-9, "{share}");
+        assert!(histogram.slope_ns.as_number().is_some_and(|ns| ns > 0.0), "{histogram:?}");
+    }
+    // No time left: nothing is made up.
+    assert!(stopwatch.measure(&bench, &mut arena, &tiers, Instant::now()).is_empty());
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Small and huge pages: offered, granted, and whether they help; in words.
+//!
+//! Left out: pages of hugetlbfs, which someone has to reserve first.
+
+use crate::measure::Bench;
+use linerate_hierarchy::tlb::HugePages;
+use linerate_machine::Root;
+use linerate_record::memory::{PageKind, Pages, PagesVerdict};
+use linerate_record::{Figure, Tier};
+use std::path::Path;
+
+/// Less than half of the memory in huge pages says nothing about them.
+const MOSTLY: f64 = 0.5;
+
+/// What the system offered and gave.
+#[derive(Clone, Debug)]
+pub(super) struct Offer {
+    base: usize,
+    huge: Option<usize>,
+    used: PageKind,
+    /// The mode that transparent huge pages are switched to: `always`, `madvise`, `never`.
+    mode: Option<String>,
+    granted: Option<f64>,
+}
+
+impl Offer {
+    pub(super) fn of(bench: &Bench<'_>, used: PageKind, granted: Option<f64>) -> Self {
+        let setting = Root::new(Path::new("/")).text("sys/kernel/mm/transparent_hugepage/enabled");
+        let mode = setting.as_deref().and_then(chosen).map(str::to_owned);
+        Self { base: bench.page, huge: bench.huge, used, mode, granted }
+    }
+}
+
+/// Of `always [madvise] never`, the one in brackets.
+fn chosen(setting: &str) -> Option<&str> {
+    setting.split_once('[')?.1.split_once(']').map(|(mode, _)| mode)
+}
+
+pub(super) fn judge(offer: &Offer, effect: &HugePages) -> Pages {
+    let is_offered = offer.huge.is_some() && offer.mode.as_deref() != Some("never");
+    let verdict = match offer.granted {
+        _ if !is_offered => PagesVerdict::NotOffered,
+        Some(granted) if granted < MOSTLY => PagesVerdict::NotGranted,
+        _ => effect.verdict,
+    };
+    let method = "AnonHugePages of the arena (/proc/self/smaps)";
+    let granted = match offer.granted {
+        Some(granted) => Figure::exact("ratio", granted, Tier::Sw, method),
+        None if offer.huge.is_none() => {
+            Figure::absent("ratio", Tier::Sw, method, "this kernel has no transparent huge pages")
+        }
+        None => Figure::absent("ratio", Tier::Sw, method, "the kernel does not tell"),
+    };
+    Pages {
+        base_bytes: offer.base as u64,
+        huge_bytes: offer.huge.map(|octets| octets as u64),
+        used: offer.used,
+        granted,
+        time_ratio: time_ratio(verdict, effect),
+        verdict,
+        sentence: sentence(verdict, offer, effect),
+    }
+}
+
+fn time_ratio(verdict: PagesVerdict, effect: &HugePages) -> Figure {
+    let method = "a line per small page, in huge pages over in small ones";
+    let absent = |reason| Figure::absent("ratio", Tier::Sw, method, reason);
+    match (verdict, effect.time_ratio) {
+        (PagesVerdict::NotOffered | PagesVerdict::NotGranted, _) => {
+            absent("there were no huge pages to measure")
+        }
+        (_, Some(ratio)) => Figure::number("ratio", ratio, Tier::Sw, method),
+        (_, None) => absent("no number of pages was measured beyond the first level of the buffer"),
+    }
+}
+
+fn sentence(verdict: PagesVerdict, offer: &Offer, effect: &HugePages) -> String {
+    let pieces = octets(offer.base);
+    let percent = |share: f64| format!("{:.0} %", 100.0 * share);
+    let share = effect.share.map_or(String::new(), |share| {
+        format!(" ({} of the cost of a miss stays)", percent(share.value.clamp(0.0, 1.0)))
+    });
+    match verdict {
+        PagesVerdict::Work => {
+            format!("huge pages work: one entry of the buffer translates a whole one{share}")
+        }
+        PagesVerdict::Splintered => {
+            format!(
+                "huge pages are granted, but the first level of the buffer holds them in pieces of \
+                 {pieces}{share}, as where a hypervisor backs its guest with small pages: give this \
+                 guest huge pages on its host"
+            )
+        }
+        PagesVerdict::NotGranted => {
+            let granted = offer.granted.map_or("none".to_owned(), percent);
+            format!(
+                "huge pages were asked for, and {granted} of them given: memory may be too \
+                 fragmented; try `echo 1 > /proc/sys/vm/compact_memory` as root, and measure again"
+            )
+        }
+        PagesVerdict::NotOffered if offer.huge.is_none() => {
+            "this kernel has no transparent huge pages; use one built with \
+             CONFIG_TRANSPARENT_HUGEPAGE"
+                .to_owned()
+        }
+        PagesVerdict::NotOffered => "transparent huge pages are switched off; `echo madvise > \
+             /sys/kernel/mm/transparent_hugepage/enabled` as root lets programs ask for them"
+            .to_owned(),
+        PagesVerdict::Unknown => {
+            "cannot tell whether huge pages work: the time shows no first level of the buffer; \
+             measure again on a quieter machine, or with --full"
+                .to_owned()
+        }
+    }
+}
+
+fn octets(bytes: usize) -> String {
+    if bytes >= 1 << 20 { format!("{} MiB", bytes >> 20) } else { format!("{} KiB", bytes >> 10) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_record::stats::Estimate;
+
+    fn estimate(value: f64) -> Option<Estimate> {
+        Some(Estimate { value, low: value, high: value, confidence: 0.95, n: 5 })
+    }
+
+    fn offer(mode: &str, granted: Option<f64>) -> Offer {
+        let (base, huge) = (4096, Some(2 << 20));
+        Offer { base, huge, used: PageKind::Huge, mode: Some(mode.to_owned()), granted }
+    }
+
+    fn effect(verdict: PagesVerdict) -> HugePages {
+        HugePages { verdict, share: estimate(0.98), time_ratio: estimate(0.5) }
+    }
+
+    #[test]
+    fn the_mode_in_brackets_is_chosen() {
+        assert_eq!(chosen("always [madvise] never"), Some("madvise"));
+        assert_eq!(chosen("always madvise [never]"), Some("never"));
+        for bad in ["", "always", "[always", "]["] {
+            assert_eq!(chosen(bad), None, "{bad:?}");
+        }
+    }
+
+    /// What is not there is not judged by what its times look like.
+    #[test]
+    fn offered_then_granted_then_working() {
+        use PagesVerdict::{NotGranted, NotOffered, Splintered, Unknown, Work};
+        let none = Offer { huge: None, mode: None, ..offer("", None) };
+        for (offer, seen, verdict) in [
+            (none, Work, NotOffered),
+            (offer("never", Some(0.0)), Splintered, NotOffered),
+            (offer("madvise", Some(0.1)), Splintered, NotGranted),
+            (offer("madvise", Some(0.9)), Splintered, Splintered),
+            (offer("always", Some(1.0)), Work, Work),
+            (offer("always", None), Work, Work),
+            (offer("always", Some(1.0)), Unknown, Unknown),
+        ] {
+            let pages = judge(&offer, &effect(seen));
+            assert_eq!(pages.verdict, verdict, "{offer:?}");
+            let is_there = !matches!(verdict, NotOffered | NotGranted);
+            assert_eq!(pages.time_ratio.as_number().is_some(), is_there, "{offer:?}");
+            assert_eq!(pages.granted.as_number(), offer.granted);
+            assert_eq!(pages.granted.reason.is_none(), offer.granted.is_some());
+        }
+    }
+
+    #[test]
+    fn the_sentence_says_what_was_found_and_what_to_do() {
+        let say = |offer: &Offer, verdict| judge(offer, &effect(verdict)).sentence;
+        let splintered = say(&offer("madvise", Some(1.0)), PagesVerdict::Splintered);
+        assert!(splintered.contains("pieces of 4 KiB (98 % of the cost of a miss stays)"));
+        assert!(splintered.contains("on its host"), "{splintered}");
+        let denied = say(&offer("madvise", Some(0.07)), PagesVerdict::Work);
+        assert!(denied.contains("7 % of them given") && denied.contains("compact_memory"));
+        let off = say(&offer("never", Some(0.0)), PagesVerdict::Work);
+        assert!(off.contains("echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"));
+    }
+}
