@@ -120,3 +120,6 @@ pub fn detect(curve: &[Sample], options: &Options) -> Tiers {
 pub fn refine(curve: &[Sample], tiers: &Tiers, granule: u64) -> Vec<u64> {
     more::refine(curve, tiers, granule)
 }
+
+#[cfg(test)]
+mod tests;

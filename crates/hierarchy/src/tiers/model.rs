@@ -200,14 +200,16 @@ impl<'a> Bench<'a> {
     fn least_squares(&self, steps: usize, active: &[bool; MOST + 1]) -> [f64; MOST + 1] {
         let n = self.points.len();
         let mut rows = [[0.0; MOST + 2]; MOST + 1];
-        for j in 0..=steps {
-            let a = &self.columns[j * n..(j + 1) * n];
-            for k in 0..=j {
-                let b = &self.columns[k * n..(k + 1) * n];
-                let sum = (0..n).map(|i| self.weights[i] * a[i] * b[i]).sum();
-                (rows[j][k], rows[k][j]) = (sum, sum);
+        let column = |j: usize| &self.columns[j * n..(j + 1) * n];
+        for (j, row) in rows.iter_mut().enumerate().take(steps + 1) {
+            let weighted: Vec<f64> =
+                column(j).iter().zip(&self.weights).map(|(a, weight)| a * weight).collect();
+            let product = |b: &[f64]| weighted.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+            // Symmetric: elimination reads the upper triangle alone.
+            for (k, cell) in row.iter_mut().enumerate().take(steps + 1).skip(j) {
+                *cell = product(column(k));
             }
-            rows[j][MOST + 1] = (0..n).map(|i| self.weights[i] * a[i] * self.points.time[i]).sum();
+            row[MOST + 1] = product(&self.points.time);
         }
         eliminate(&mut rows, steps + 1, active)
     }
@@ -226,9 +228,9 @@ fn eliminate(
             continue;
         }
         for (j, row) in rows.iter_mut().enumerate().take(n).skip(k + 1) {
-            let factor = row[k] / own[k];
+            let factor = own[j] / own[k];
             let diagonal = row[j];
-            for (to, from) in row.iter_mut().zip(own).skip(k) {
+            for (to, from) in row.iter_mut().zip(own).skip(j) {
                 *to -= factor * from;
             }
             if row[j] < 1e-9 * diagonal {

@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Times of the tiers, and whether they stayed what they were.
 //!
-//! What disturbs a load makes it longer, so the time of a tier is near the shortest seen on its
-//! plateau: the sizes that the caches before are too small for and that this one holds. Not the very
-//! shortest: that depends on how often one looked.
+//! What disturbs a load makes it longer, so the time of a tier is the shortest seen on its plateau:
+//! the sizes that the caches before are too small for and that this one holds.
 
 use super::model::{Bench, Fit};
 use super::points::Points;
 use super::{Options, Sample};
-use linerate_record::stats::{Estimate, median, quantile, quantile_interval};
+use linerate_record::stats::{Estimate, median, quantile};
 
-/// A size is of the plateau if so small a share of its time is that of other tiers.
-const FOREIGN: f64 = 0.01;
-
-/// The quantile of the times on a plateau that is taken for its time.
-const QUIET: f64 = 0.0;
+/// A size is of the plateau if so small a share of its time is that of other tiers; where there is
+/// none, the next share counts.
+const FOREIGN: [f64; 3] = [0.01, 0.03, 0.1];
 
 /// Times that differ by this share between passes have moved, ...
 const MOVED: f64 = 0.08;
@@ -23,6 +20,12 @@ const BEYOND_SPREAD: f64 = 4.0;
 
 /// Finest difference that a time is claimed to be good for.
 const CLAIMED: f64 = 0.003;
+
+/// The interval goes up to this quantile: rarely is everything disturbed.
+const USUAL: f64 = 0.25;
+
+/// How far off a time may be that is concluded from ramps alone.
+const UNSEEN: f64 = 0.05;
 
 /// What is known of the time of a tier.
 pub(crate) struct Plateau {
@@ -45,8 +48,12 @@ pub(crate) fn plateaus(
     bench.judge(&fit.steps);
     let levels = fit.levels();
     let one = |tier: usize| {
-        let own = |i: &usize| bench.foreign(*i, tier, fit.steps.len()) < FOREIGN;
-        let sizes: Vec<usize> = (0..points.len()).filter(own).collect();
+        let own = |foreign: f64| -> Vec<usize> {
+            let own = |i: &usize| bench.foreign(*i, tier, fit.steps.len()) < foreign;
+            (0..points.len()).filter(own).collect()
+        };
+        let sizes = FOREIGN.map(own).into_iter().find(|sizes| !sizes.is_empty());
+        let sizes = sizes.unwrap_or_default();
         let level = levels[tier];
         // Times as they would be without the little that other tiers add.
         let pure = |i: usize, time: f64| time * level / bench.predicted(i, fit.steps.len());
@@ -67,23 +74,14 @@ fn plateau(
         .flat_map(|&i| samples[i].passes.iter().map(move |&t| (i, t)))
         .map(|(i, t)| pure(i, t))
         .collect();
-    let Some(value) = quantile(&times, QUIET) else {
-        let (low, high) = (level * (1.0 - 0.05), level * (1.0 + 0.05));
+    let Some(value) = quantile(&times, 0.0) else {
+        let (low, high) = (level * (1.0 - UNSEEN), level * (1.0 + UNSEEN));
         let latency = Estimate { value: level, low, high, confidence, n: 0 };
         return Plateau { latency, settled: true, extent: None };
     };
-    let interval = quantile_interval(&times, QUIET, confidence);
-    let shortest = times.iter().copied().fold(f64::INFINITY, f64::min);
-    let longest = quantile(&times, 0.25).unwrap_or(value);
-    let latency = Estimate {
-        low: if interval.low.is_finite() { interval.low } else { shortest }
-            .min(value * (1.0 - CLAIMED)),
-        high: if interval.high.is_finite() { interval.high } else { longest }
-            .max(value * (1.0 + CLAIMED)),
-        value,
-        confidence,
-        n: times.len() as u64,
-    };
+    let high = quantile(&times, USUAL).unwrap_or(value).max(value * (1.0 + CLAIMED));
+    let low = value * (1.0 - CLAIMED);
+    let latency = Estimate { value, low, high, confidence, n: times.len() as u64 };
     let extent =
         sizes.first().zip(sizes.last()).map(|(a, b)| (samples[*a].bytes, samples[*b].bytes));
     Plateau { latency, settled: settled(samples, sizes, &pure), extent }

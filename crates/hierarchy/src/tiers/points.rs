@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From the passes of a curve to one time per size, and how far that is to be trusted.
 //!
-//! The middle of the passes, not their minimum: within a ramp they differ to both sides, for their
-//! pages fall on other colours, and the smallest would put every ramp too far to the right. What
-//! else disturbs makes times longer; the fit bears with the few sizes where it hits more than a
-//! pass.
+//! Neither their minimum nor their middle: within a ramp passes differ to both sides, for their
+//! pages fall on other colours, and the smallest would put every ramp too far to the right; what
+//! else disturbs makes times longer, often more than one pass in five.
 
 use super::Sample;
 use linerate_record::stats::{median, quantile};
@@ -54,8 +53,8 @@ impl Points {
 }
 
 /// The mean of the lower half, the one in the middle included: what disturbs makes times longer,
-/// and disturbs a whole plateau where neighbours use the same cache. A ramp that scatters to both
-/// sides is put too far right by it, by half of what the passes scatter at the most.
+/// and disturbs a whole plateau where neighbours use the same cache. A ramp that chance scatters to
+/// both sides is put too far right by it, by 0.55 of the standard deviation of five passes.
 fn middle(passes: &[f64]) -> f64 {
     let mut sorted = passes.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);

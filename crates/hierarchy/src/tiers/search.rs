@@ -28,6 +28,9 @@ const APART: f64 = 3.0;
 /// Sizes closer than this share are not told apart while shapes are chosen.
 const FINE: f64 = 0.015;
 
+/// Caches larger than this have more than 8 ways.
+const FEW_WAYS_END: f64 = 4e6;
+
 /// No chance, and 64, 16, 4 page colours.
 const CHANCES: [f64; 4] = [0.0, 0.016, 0.06, 0.25];
 
@@ -302,9 +305,10 @@ pub(crate) fn unusual(k: usize, step: &Step) -> f64 {
         (Spread::Scattered, 64) => 4.0,
         _ => 0.0,
     };
-    let policy = if shape.policy == Policy::Random { 3.0 } else { 0.0 };
+    let few = shape.ways <= 8 && step.at.exp() > FEW_WAYS_END;
+    let ways = ways + if few { 5.0 } else { 0.0 };
     let colours = step.at.exp() / PAGE_BYTES / shape.ways as f64;
-    index + ways + policy + 2.0 * (step.chance * colours).max(1.0).ln()
+    index + ways + 2.0 * (step.chance * colours).max(1.0).ln()
 }
 
 fn possible(at: f64, shape: usize) -> bool {

@@ -146,5 +146,5 @@ fn distinct(fit: &Fit) -> bool {
 fn better(fewer: &[f64], more: &[f64]) -> bool {
     let gains: Vec<f64> = fewer.iter().zip(more).map(|(fewer, more)| fewer - more).collect();
     let gained = gains.iter().filter(|gain| **gain > 0.0).count();
-    gains.iter().sum::<f64>() > WORTH && gained * 10 >= gains.len() * 7
+    gains.iter().sum::<f64>() > WORTH && gained * 2 > gains.len()
 }

@@ -179,3 +179,67 @@ pub(crate) fn shapes() -> &'static [Shape] {
     static SHAPES: OnceLock<Vec<Shape>> = OnceLock::new();
     SHAPES.get_or_init(|| KINDS.iter().map(|&(s, p, w)| Shape::new(s, p, w)).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{ENTRIES, FROM, Policy, STEP, Shape, Spread, missed_at_random, shapes};
+
+    /// A set with random replacement, load by load.
+    fn simulated(ways: usize, lines: usize) -> f64 {
+        let mut rng = fastrand::Rng::with_seed(1);
+        let mut held: Vec<usize> = (0..ways).collect();
+        let (mut missed, rounds, settling) = (0, 3000, 100);
+        for load in 0..rounds * lines {
+            let line = load % lines;
+            if !held.contains(&line) {
+                held[rng.usize(0..ways)] = line;
+                missed += usize::from(load >= settling * lines);
+            }
+        }
+        missed as f64 / ((rounds - settling) * lines) as f64
+    }
+
+    #[test]
+    fn the_fixed_point_is_what_random_replacement_does() {
+        for (ways, lines) in [(4, 5), (4, 8), (8, 9), (8, 12), (16, 17), (16, 24)] {
+            let (fixed, simulated) = (missed_at_random(ways, lines), simulated(ways, lines));
+            assert!((fixed - simulated).abs() < 0.025, "{ways} {lines}: {fixed} {simulated}");
+        }
+    }
+
+    #[test]
+    fn nothing_misses_far_below_the_capacity_and_everything_far_beyond() {
+        for shape in shapes() {
+            assert!(shape.missed(-2.9) < 0.01, "{:?} {:?}", shape.policy, shape.ways);
+            assert!(shape.missed(3.0) > 0.99, "{:?} {:?}", shape.policy, shape.ways);
+            let of = |i: usize| shape.missed(FROM + STEP * i as f64);
+            assert!((1..ENTRIES).all(|i| of(i) >= of(i - 1) - 1e-3));
+            assert!((shape.missed(shape.half) - 0.5).abs() < 0.01);
+        }
+    }
+
+    #[test]
+    fn pages_on_colours_miss_as_if_thrown() {
+        let shape = Shape::new(Spread::Scattered, Policy::Lru, 8);
+        let (colours, pages) = (64, 8 * 64);
+        let mut rng = fastrand::Rng::with_seed(2);
+        let mut missed = 0;
+        for _ in 0..400 {
+            let mut held = vec![0; colours];
+            (0..pages).for_each(|_| held[rng.usize(0..colours)] += 1);
+            missed += held.iter().filter(|held| **held > 8).sum::<usize>();
+        }
+        let thrown = missed as f64 / (400 * pages) as f64;
+        assert!((shape.missed(0.0) - thrown).abs() < 0.02, "{} {thrown}", shape.missed(0.0));
+    }
+
+    #[test]
+    fn an_edge_begins_at_the_capacity_and_ends_a_way_later() {
+        let shape = Shape::new(Spread::Even, Policy::Lru, 8);
+        assert_eq!(shape.missed(0.0), 0.0);
+        assert!((shape.missed((9.0_f64 / 8.0).ln()) - 1.0).abs() < 1e-9);
+        // Half a way more: half of the sets have 9 lines, the others 8.
+        let half = shape.missed((8.5_f64 / 8.0).ln());
+        assert!((half - 9.0 / 17.0).abs() < 1e-9, "{half}");
+    }
+}

@@ -154,3 +154,17 @@ fn normal_quantile(tail: f64) -> f64 {
     let below = 1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308));
     t - above / below
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{normal_quantile, student};
+
+    #[test]
+    fn quantiles_agree_with_tables() {
+        assert!((normal_quantile(0.025) - 1.95996).abs() < 1e-3);
+        assert!((normal_quantile(0.05) - 1.64485).abs() < 1e-3);
+        for (freedom, table) in [(4, 2.7764), (9, 2.2622), (30, 2.0423)] {
+            assert!((student(freedom, 0.025) / table - 1.0).abs() < 0.03, "{freedom}");
+        }
+    }
+}
