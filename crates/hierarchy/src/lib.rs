@@ -8,6 +8,7 @@
 //! | how long does a single load take, by a clock that ticks more slowly? | [`single`] |
 //! | how many misses are outstanding at once? | [`parallel`] |
 //! | what does a load cost, by where its data and its translation are? | [`cost`] |
+//! | how much slower is a textbook multiplication of matrices? | [`matmul`] |
 //! | how much time was taken away, and in what pieces? | [`noise`] |
 //! | can counts of events be true? | [`events`] |
 //!
@@ -18,6 +19,7 @@
 
 pub mod cost;
 pub mod events;
+pub mod matmul;
 pub mod noise;
 pub mod parallel;
 mod resample;

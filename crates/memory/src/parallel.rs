@@ -19,7 +19,7 @@ use linerate_hierarchy::parallel::{Overlap, Point, overlap};
 use linerate_record::memory::{ChainsPoint, MemoryTier, Order, Parallelism};
 use linerate_record::stats::Estimate;
 use linerate_record::{Figure, Tier};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// How to measure.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -315,6 +315,7 @@ pub(crate) mod tests {
     use crate::Watch;
     use linerate_record::memory::PageKind;
     use std::sync::atomic::AtomicBool;
+    use std::time::Duration;
 
     /// A tier of `bytes`; memory without.
     pub(crate) fn tier(name: &str, bytes: Option<f64>) -> MemoryTier {

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How much slower a textbook multiplication of matrices is than one with its loops interchanged,
+//! from what loads cost.
+//!
+//! ```text
+//! textbook:      for i, j:  for k:  c[i][j] += a[i][k] * b[k][j]      b column after column
+//! interchanged:  for i, k:  for j:  c[i][j] += a[i][k] * b[k][j]      b row after row
+//! ```
+//!
+//! Of `n` rows and columns of `e` octets each, with lines of `L` octets:
+//!
+//! ```text
+//! a column of b:  n lines, n (L + e) octets with the row of a; its neighbours in the lines come next
+//! all of b:       n n e octets, before a line is needed again that has no such neighbour left
+//!
+//! textbook       of L/e columns, one finds its lines where all of b is, the others where a column is:
+//!                each takes the longer of arithmetic and loads; loads overlap, as no address depends
+//!                on a load
+//! interchanged   the longer of arithmetic and reading all of b from where it is, line after line
+//! ```
+//!
+//! Where a set of so many octets is comes from the page-local curve: between the latencies of two
+//! tiers, part of the loads is served by each. Where translations are follows from the pages of a
+//! column.
+//!
+//! Left out: conflicts in sets, so rows must not be multiples of a large power of two; lines of a
+//! column that a prefetcher brings; the writing of c. All are small beside what is here.
+
+use linerate_record::memory::{
+    Bandwidth, Cost, Curve, MemoryReport, MemoryTier, Operation, Order, PageKind, PagesVerdict,
+    TlbState,
+};
+use std::fmt;
+
+/// What a record says of a machine, as far as multiplications need it. Times in ns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Machine {
+    line_bytes: f64,
+    page_bytes: f64,
+    /// Nearest first.
+    tiers: Vec<Tier>,
+    /// Pages that each level of the translation buffer holds, nearest first.
+    reach: Vec<f64>,
+    /// Octets and time of a load, rising.
+    curve: Vec<(f64, f64)>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Tier {
+    latency: f64,
+    /// Of loads that overlap, by the level of the buffer that has the translation; not empty.
+    overlapped: Vec<f64>,
+    /// Of reading line after line.
+    per_octet: f64,
+}
+
+/// A multiplication, and how long its arithmetic takes where all data are at hand.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Multiplication {
+    /// Rows and columns.
+    pub n: u64,
+    /// Octets of an element.
+    pub element_bytes: u64,
+    /// ns per multiply-add of the textbook loop.
+    pub textbook_ns: f64,
+    /// The same of the interchanged one.
+    pub interchanged_ns: f64,
+}
+
+/// ns per multiply-add.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Prediction {
+    /// Of the textbook loop.
+    pub textbook_ns: f64,
+    /// Of the interchanged one.
+    pub interchanged_ns: f64,
+}
+
+impl Prediction {
+    /// How many times as long the textbook takes.
+    pub fn slowdown(&self) -> f64 {
+        self.textbook_ns / self.interchanged_ns
+    }
+}
+
+/// What a record lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Missing(pub &'static str);
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the record has no {}: measure again, not with --quick", self.0)
+    }
+}
+
+impl std::error::Error for Missing {}
+
+impl Machine {
+    /// What `report` says.
+    ///
+    /// # Errors
+    /// A part is absent that a prediction needs.
+    pub fn new(report: &MemoryReport) -> Result<Self, Missing> {
+        let local = report.curves.iter().find(|curve| curve.order == Order::PageLocal);
+        let curve = local.map(times).filter(|curve| !curve.is_empty());
+        let is_used = |pages: PageKind| pages == report.pages.used;
+        let levels = report.tlb.iter().filter(|level| is_used(level.pages));
+        let reach = levels.filter_map(|level| {
+            level.entries.as_number().or(level.half.as_number()).or(level.onset.as_number())
+        });
+        let reach: Vec<f64> = reach.collect();
+        let tiers: Vec<Tier> = report
+            .tiers
+            .iter()
+            .filter_map(|tier| Tier::new(tier, &report.costs, &report.bandwidth).transpose())
+            .collect::<Result<_, _>>()?;
+        if tiers.is_empty() {
+            return Err(Missing("tiers"));
+        }
+        let huge = report
+            .pages
+            .huge_bytes
+            .filter(|_| is_used(PageKind::Huge) && report.pages.verdict == PagesVerdict::Work);
+        Ok(Self {
+            line_bytes: report.conditions.line_bytes as f64,
+            page_bytes: huge.unwrap_or(report.pages.base_bytes) as f64,
+            tiers,
+            reach,
+            curve: curve.ok_or(Missing("page-local curve"))?,
+        })
+    }
+
+    /// How long `multiplication` takes per multiply-add.
+    pub fn predict(&self, multiplication: &Multiplication) -> Prediction {
+        let Multiplication { n, element_bytes, textbook_ns, interchanged_ns } = *multiplication;
+        let (n, element) = (n as f64, element_bytes as f64);
+        let column = n * (self.line_bytes + element);
+        let all = n * n * element;
+        // Rows shorter than a page share one.
+        let pages = n.min(all / self.page_bytes);
+        let level = self.reach.iter().take_while(|&&reach| pages > reach).count();
+        let columns = (self.line_bytes / element).max(1.0);
+        let beside = self.mixed(column, |tier| tier.overlapped(level)).max(textbook_ns);
+        let first = self.mixed(all, |tier| tier.overlapped(level)).max(textbook_ns);
+        let stream = element * self.mixed(all, |tier| tier.per_octet);
+        Prediction {
+            textbook_ns: ((columns - 1.0) * beside + first) / columns,
+            interchanged_ns: stream.max(interchanged_ns),
+        }
+    }
+
+    /// What `of` is for a set of so many octets: of the two tiers between whose latencies its own
+    /// lies, by the share of loads that each must serve for it to lie there.
+    fn mixed(&self, octets: f64, of: impl Fn(&Tier) -> f64) -> f64 {
+        let latency = self.latency(octets);
+        let beyond = self.tiers.iter().position(|tier| tier.latency > latency);
+        match beyond {
+            None => self.tiers.last().map_or(f64::NAN, of),
+            Some(0) => of(&self.tiers[0]),
+            Some(far) => {
+                let (near, far) = (&self.tiers[far - 1], &self.tiers[far]);
+                let share = (latency - near.latency) / (far.latency - near.latency);
+                (1.0 - share) * of(near) + share * of(far)
+            }
+        }
+    }
+
+    /// The curve at so many octets, straight between its points in log size.
+    fn latency(&self, octets: f64) -> f64 {
+        let beyond = self.curve.partition_point(|&(size, _)| size < octets);
+        match (beyond.checked_sub(1).map(|at| self.curve[at]), self.curve.get(beyond)) {
+            (Some((low, from)), Some(&(high, to))) => {
+                from + (to - from) * (octets / low).ln() / (high / low).ln()
+            }
+            (Some((_, last)), None) => last,
+            (None, first) => first.map_or(f64::NAN, |&(_, time)| time),
+        }
+    }
+}
+
+impl Tier {
+    /// `None` for a tier that nothing was measured of: there is no size that lies in it.
+    fn new(
+        tier: &MemoryTier,
+        costs: &[Cost],
+        bandwidth: &[Bandwidth],
+    ) -> Result<Option<Self>, Missing> {
+        let latency = tier.latency_ns.as_number().ok_or(Missing("latency of a tier"))?;
+        let states = [TlbState::Hit, TlbState::MissL1, TlbState::Walk];
+        let of_state = |state| {
+            let cost = costs.iter().find(|cost| cost.tier == tier.name && cost.tlb == state)?;
+            cost.overlapped_ns.as_number()
+        };
+        let overlapped: Vec<f64> = states.into_iter().map_while(of_state).collect();
+        let read = bandwidth.iter().find(|bandwidth| {
+            bandwidth.tier == tier.name
+                && bandwidth.threads == 1
+                && bandwidth.operation == Operation::Read
+        });
+        let read = read.ok_or(Missing("bandwidth"))?;
+        let gb_per_s = read.gb_per_s.as_number().filter(|&rate| rate > 0.0);
+        let per_octet = gb_per_s.map(|rate| 1.0 / rate);
+        Ok(per_octet.filter(|_| !overlapped.is_empty()).map(|per_octet| Self {
+            latency,
+            overlapped,
+            per_octet,
+        }))
+    }
+
+    /// Where the translation is in that level, or in the last one that is known.
+    fn overlapped(&self, level: usize) -> f64 {
+        self.overlapped[level.min(self.overlapped.len() - 1)]
+    }
+}
+
+/// Sizes and times, rising in size.
+fn times(curve: &Curve) -> Vec<(f64, f64)> {
+    let point = |point: &linerate_record::memory::CurvePoint| {
+        Some((point.bytes as f64, point.latency_ns.as_number()?))
+    };
+    curve.points.iter().filter_map(point).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two caches and memory, round figures.
+    fn machine() -> Machine {
+        let tier = |latency, overlapped: &[f64], per_octet| Tier {
+            latency,
+            overlapped: overlapped.to_vec(),
+            per_octet,
+        };
+        Machine {
+            line_bytes: 64.0,
+            page_bytes: 4096.0,
+            tiers: vec![
+                tier(1.0, &[0.1, 0.3], 0.002),
+                tier(4.0, &[0.4, 0.6, 1.5], 0.008),
+                tier(100.0, &[6.0, 6.2, 8.0], 0.03),
+            ],
+            reach: vec![64.0, 2048.0],
+            curve: vec![
+                (16e3, 1.0),
+                (32e3, 1.0),
+                (64e3, 4.0),
+                (512e3, 4.0),
+                (2048e3, 100.0),
+                (8192e3, 100.0),
+            ],
+        }
+    }
+
+    fn floats(n: u64) -> Multiplication {
+        Multiplication { n, element_bytes: 4, textbook_ns: 0.5, interchanged_ns: 0.1 }
+    }
+
+    #[test]
+    fn where_all_is_at_hand_arithmetic_decides() {
+        let prediction = machine().predict(&floats(60));
+        assert_eq!(prediction, Prediction { textbook_ns: 0.5, interchanged_ns: 0.1 });
+        assert_eq!(prediction.slowdown(), 5.0);
+    }
+
+    /// By hand: 1000 lines of a column are 68 kB, in the second tier, their translation in the
+    /// second level; 4 MB are in memory; one column of 16 goes there.
+    #[test]
+    fn a_matrix_in_memory_costs_what_its_loads_cost() {
+        let prediction = machine().predict(&floats(1000));
+        assert!((prediction.textbook_ns - (15.0 * 0.6 + 6.2) / 16.0).abs() < 1e-9);
+        assert!((prediction.interchanged_ns - 4.0 * 0.03).abs() < 1e-9);
+    }
+
+    /// Half way between two tiers in time, half of the loads are served by each.
+    #[test]
+    fn between_two_tiers_each_serves_its_share() {
+        let machine = machine();
+        let middle = f64::sqrt(512e3 * 2048e3);
+        assert!((machine.latency(middle) - 52.0).abs() < 1e-9);
+        assert!((machine.mixed(middle, |tier| tier.per_octet) - 0.019).abs() < 1e-9);
+        assert_eq!(machine.mixed(1.0, |tier| tier.latency), 1.0);
+        assert_eq!(machine.mixed(1e12, |tier| tier.latency), 100.0);
+    }
+
+    /// More pages than the second level holds: the page table.
+    #[test]
+    fn translations_beyond_the_buffer_cost_a_walk() {
+        let slow = |n| machine().predict(&Multiplication { textbook_ns: 0.0, ..floats(n) });
+        assert!((slow(2000).textbook_ns - (15.0 * 0.6 + 6.2) / 16.0).abs() < 1e-9);
+        assert!((slow(3000).textbook_ns - (15.0 * 1.5 + 8.0) / 16.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How much slower a textbook multiplication of matrices is than one with its loops interchanged:
+//! predicted from what `linerate memory` says of the machine, and measured beside it.
+//!
+//! ```text
+//! linerate memory --json > record.json
+//! cargo run --release -p linerate-memory --example matmul_prediction -- record.json [N ...]
+//! ```
+//!
+//! The model gets the record, the sizes, and how long the arithmetic of both loops takes where all
+//! data are in the first level: of rows of [`SMALL`] elements. One row of the product is measured
+//! at a time, in stretches far shorter than what the system lets a thread run, the two loops in
+//! turn; of each stretch the fastest counts. Exit status 1 where the prediction is off by more than
+//! [`MOST_OFF`] at more than one size in three.
+
+use linerate_hierarchy::matmul::{Machine, Multiplication};
+use linerate_linux::{monotonic_ns, pin_current_thread};
+use linerate_memory::arena::Arena;
+use linerate_record::memory::MemoryReport;
+use linerate_record::{Body, Record};
+use std::error::Error;
+use std::hint::black_box;
+use std::ops::{AddAssign, Mul};
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// Elements of a row where the arithmetic is measured: two rows of eight octets fit 16 KiB.
+const SMALL: usize = 1000;
+
+/// Rows and columns, where no others are asked for: no multiples of large powers of two.
+const SIZES: [usize; 3] = [500, 1000, 2000];
+
+const MOST_OFF: f64 = 0.2;
+
+/// Multiply-adds of a stretch: 20 to 200 us.
+const STRETCH: usize = 40_000;
+
+/// Rows of the product are computed for this long, and so many times at least.
+const SPAN: Duration = Duration::from_millis(1000);
+const LEAST_ROWS: u32 = 6;
+
+trait Element: Copy + Mul<Output = Self> + AddAssign + From<u8> {}
+impl Element for f32 {}
+impl Element for f64 {}
+
+fn main() -> Result<ExitCode, Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let path = arguments.next().ok_or("usage: matmul_prediction RECORD.json [N ...]")?;
+    let sizes: Vec<usize> = arguments.map(|n| n.parse()).collect::<Result<_, _>>()?;
+    let sizes = if sizes.is_empty() { SIZES.to_vec() } else { sizes };
+    let record = Record::from_json(&std::fs::read_to_string(path)?)?;
+    let Body::Memory(report) = record.body else {
+        return Err("not a record of `linerate memory`".into());
+    };
+    let machine = Machine::new(&report)?;
+    pin_current_thread(report.conditions.cpu)?;
+    println!("          ns per multiply-add, measured and predicted            slowdown");
+    println!("      n   textbook         interchanged     measured  predicted    off");
+    let single = compare::<f32>("f32", &machine, &report, &sizes)?;
+    let double = compare::<f64>("f64", &machine, &report, &sizes)?;
+    let is_good = [single, double].iter().all(|&good| 3 * good >= 2 * sizes.len());
+    Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Prints a row per size, and gives the number of those where the prediction is right.
+fn compare<T: Element>(
+    name: &str,
+    machine: &Machine,
+    report: &MemoryReport,
+    sizes: &[usize],
+) -> Result<usize, Box<dyn Error>> {
+    let element_bytes = size_of::<T>() as u64;
+    let [textbook_ns, interchanged_ns] = measure::<T>(SMALL, None, report)?;
+    println!("{name}: arithmetic alone {textbook_ns:.3} and {interchanged_ns:.3}");
+    let mut good = 0;
+    for &n in sizes {
+        let n_octets = n as u64;
+        let multiplication =
+            Multiplication { n: n_octets, element_bytes, textbook_ns, interchanged_ns };
+        let predicted = machine.predict(&multiplication);
+        let [textbook, interchanged] = measure::<T>(n, Some(n), report)?;
+        let (slowdown, expected) = (textbook / interchanged, predicted.slowdown());
+        let off = expected / slowdown - 1.0;
+        good += usize::from(off.abs() <= MOST_OFF);
+        println!(
+            "{n:7}   {textbook:6.3} {:6.3}    {interchanged:6.3} {:6.3}   {slowdown:8.2}   \
+             {expected:8.2}   {:+4.0} %",
+            predicted.textbook_ns,
+            predicted.interchanged_ns,
+            100.0 * off,
+        );
+    }
+    println!("{name}: within {:.0} % at {good} of {} sizes", 100.0 * MOST_OFF, sizes.len());
+    Ok(good)
+}
+
+/// ns per multiply-add of both loops with rows of `n` elements: of a matrix of `rows` rows, or
+/// where there are none, of one row and of columns that lie side by side.
+fn measure<T: Element>(
+    n: usize,
+    rows: Option<usize>,
+    report: &MemoryReport,
+) -> Result<[f64; 2], Box<dyn Error>> {
+    let in_b = rows.map_or(2 * n, |rows| rows * n);
+    let bytes = (2 * n + in_b) * size_of::<T>();
+    let mut arena = Arena::new(bytes, report.pages.used, &AtomicBool::new(false))?;
+    // SAFETY: every pattern of bits is a number of these types, and they need no more alignment.
+    let (_, elements, _) = unsafe { arena.words().align_to_mut::<T>() };
+    elements.fill(T::from(1));
+    let (a, rest) = elements.split_at_mut(n);
+    let (c, b) = rest.split_at_mut(n);
+    let (column_stride, row_stride) = if rows.is_some() { (n, n) } else { (1, 0) };
+    // Columns that share a line stay together.
+    let width = (STRETCH / n).next_multiple_of(64 / size_of::<T>()).min(n);
+    let stretches: Vec<(usize, usize)> =
+        (0..n).step_by(width).map(|from| (from, (from + width).min(n))).collect();
+    let mut fastest = vec![[f64::INFINITY; 2]; stretches.len()];
+    let (end, mut done) = (Instant::now() + SPAN, 0);
+    while done < LEAST_ROWS || Instant::now() < end {
+        for (&(from, to), fastest) in stretches.iter().zip(&mut fastest) {
+            let first = if rows.is_some() { from } else { from % n.min(64) };
+            let b = black_box(&b[first..]);
+            let ns = time(|| textbook(black_box(a), b, column_stride, &mut c[from..to]));
+            fastest[0] = fastest[0].min(ns);
+        }
+        for (&(from, to), fastest) in stretches.iter().zip(&mut fastest) {
+            let b = black_box(&b[from * row_stride..]);
+            let ns = time(|| interchanged(black_box(&a[from..to]), b, row_stride, black_box(c)));
+            fastest[1] = fastest[1].min(ns);
+        }
+        done += 1;
+    }
+    let sum = |which: usize| fastest.iter().map(|ns| ns[which]).sum::<f64>();
+    let multiply_adds = (n * n) as f64;
+    Ok([sum(0) / multiply_adds, sum(1) / multiply_adds])
+}
+
+fn time(work: impl FnOnce()) -> f64 {
+    let start = monotonic_ns();
+    work();
+    (monotonic_ns() - start) as f64
+}
+
+/// Elements of a row of the product, each from the row `a` and a column of `b`, whose elements lie
+/// `stride` apart.
+#[inline(never)]
+fn textbook<T: Element>(a: &[T], b: &[T], stride: usize, c: &mut [T]) {
+    for (column, c) in c.iter_mut().enumerate() {
+        let mut sum = T::from(0);
+        for (&a, &b) in a.iter().zip(b[column..].iter().step_by(stride)) {
+            sum += a * b;
+        }
+        *c = sum;
+    }
+}
+
+/// Adds to a row of the product what some elements of `a` and as many rows of `b`, `stride` apart,
+/// have to give.
+#[inline(never)]
+fn interchanged<T: Element>(a: &[T], b: &[T], stride: usize, c: &mut [T]) {
+    for (row, &a) in a.iter().enumerate() {
+        let b = &b[row * stride..][..c.len()];
+        for (c, &b) in c.iter_mut().zip(b) {
+            *c += a * b;
+        }
+    }
+}
