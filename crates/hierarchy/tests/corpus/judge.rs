@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Made-up machines, what the detector says of them, and whether it is right.
+//!
+//! Right are:
+//!
+//! - the **count**: as many tiers as there are, and none reported too close that are not. Where
+//!   neighbours are nearer than the resolution, a report that says so, with or without a tier of its
+//!   own for each;
+//! - a **size** within 10 %, that of a pair too close left out;
+//! - a **latency** within 1 %. The translation buffer misses once per page in large chains, so it may
+//!   lie anywhere between that of a load whose translation is at hand and that of the tier's largest
+//!   chain. Where noise lay on all passes over all sizes of a tier, nobody can tell, and it is not
+//!   judged;
+//! - an **interval** that holds the true value;
+//! - of what **moved** from pass to pass, a report that says so. Sizes and latencies are not judged.
+
+use linerate_caches::{Machine, Noise, Point, Truth, analytic, trace};
+use linerate_hierarchy::tiers::{Cause, Options, RESOLUTION, Sample, Tier, Tiers, detect, refine};
+use linerate_record::stats::Estimate;
+
+/// Passes of a curve, as many as those of a default run.
+const PASSES: usize = 5;
+const PER_OCTAVE: f64 = 4.0;
+const LEAST_BYTES: f64 = 4096.0;
+const GRANULE_BYTES: u64 = 4096;
+
+/// How the times of a machine come about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// From probabilities.
+    Analytic,
+    /// Load by load; only machines that reach no further than this many octets.
+    Trace(u64),
+}
+
+/// What came of a machine.
+#[derive(Clone, Debug)]
+pub(crate) struct Verdict {
+    pub(crate) seed: u64,
+    pub(crate) machine: Machine,
+    pub(crate) truth: Truth,
+    pub(crate) found: Tiers,
+    pub(crate) is_count_right: bool,
+    /// Relative errors of the sizes that are judged.
+    pub(crate) size_errors: Vec<f64>,
+    /// Relative errors of the latencies that are judged.
+    pub(crate) latency_errors: Vec<f64>,
+    /// Latencies that noise hid.
+    pub(crate) hidden: u32,
+    /// Intervals that hold the true value, and all.
+    pub(crate) covered: (u32, u32),
+    /// Whether what moved was reported; `None` where nothing did.
+    pub(crate) is_move_told: Option<bool>,
+}
+
+impl Verdict {
+    pub(crate) fn is_size_right(&self) -> bool {
+        self.size_errors.iter().all(|error| error.abs() <= 0.10)
+    }
+
+    pub(crate) fn is_latency_right(&self) -> bool {
+        self.latency_errors.iter().all(|error| error.abs() <= 0.01)
+    }
+
+    pub(crate) fn is_right(&self) -> bool {
+        let is_move_right = self.is_move_told.unwrap_or(true);
+        self.is_count_right && self.is_size_right() && self.is_latency_right() && is_move_right
+    }
+
+    /// Machine, truth, and what was found, in a few lines.
+    pub(crate) fn print(&self) -> String {
+        let size = |bytes: f64| format!("{:.0}K", bytes / 1024.0);
+        let kind = |cache: &linerate_caches::Cache| {
+            let linerate_caches::Cache { policy, index, inclusion, ways, .. } = cache;
+            format!("{policy:?}/{index:?}/{inclusion:?}/{ways}")
+        };
+        let caches: Vec<String> = self.machine.caches.iter().map(kind).collect();
+        let true_tiers = self.truth.tiers.iter().map(|tier| {
+            let bytes = tier.size_bytes.map_or("-".into(), |bytes| size(bytes as f64));
+            format!("{bytes} {:.2}", tier.latency_ns)
+        });
+        let found = self.found.tiers.iter().map(|tier| {
+            let bytes = tier.size.map_or("-".into(), |bytes| size(bytes.value));
+            let moved = if tier.settled { "" } else { " moved" };
+            format!("{bytes} {:.2}{moved}", tier.latency.value)
+        });
+        let unresolved = self.found.unresolved.iter().map(|what| {
+            format!("{:?} {}..{}", what.cause, size(what.from as f64), size(what.to as f64))
+        });
+        format!(
+            "{}: {}; {}K contiguous{}\n    true   {}\n    found  {}{}\n",
+            self.seed,
+            caches.join(", "),
+            self.machine.contiguous_bytes >> 10,
+            self.machine.moves.as_ref().map_or(String::new(), |moves| format!(", {moves:?}")),
+            true_tiers.collect::<Vec<_>>().join(" | "),
+            found.collect::<Vec<_>>().join(" | "),
+            unresolved.map(|text| format!(" ! {text}")).collect::<String>(),
+        )
+    }
+}
+
+/// Draws a machine, measures it as a default run does, and judges what the detector says.
+pub(crate) fn judge(seed: u64, way: Way, noise: &Noise) -> Verdict {
+    let (machine, max_bytes) = match way {
+        Way::Analytic => {
+            let machine = Machine::random(seed);
+            let bytes = machine.enough_bytes();
+            (machine, bytes)
+        }
+        Way::Trace(reach_bytes) => {
+            let machine = Machine::random_within(seed, reach_bytes);
+            let bytes = 4 * machine.reach_bytes(machine.caches.len() - 1);
+            (machine, bytes)
+        }
+    };
+    let points = measure(&machine, way, max_bytes, noise, seed);
+    let options = Options { seed, ..Options::default() };
+    let found = detect(&samples(&points, PASSES), &options);
+    let truth = machine.truth(max_bytes);
+    let mut verdict = Verdict {
+        seed,
+        machine,
+        is_count_right: is_count_right(&truth, &found),
+        truth,
+        found,
+        size_errors: Vec::new(),
+        latency_errors: Vec::new(),
+        hidden: 0,
+        covered: (0, 0),
+        is_move_told: None,
+    };
+    compare_tiers(&mut verdict, &points);
+    verdict.is_move_told = is_move_told(&verdict.truth, &verdict.found);
+    verdict
+}
+
+/// A grid of sizes, and after each of the first two passes the sizes that the detector asks for.
+fn measure(machine: &Machine, way: Way, max_bytes: u64, noise: &Noise, seed: u64) -> Vec<Point> {
+    let times = |sizes: &[u64]| match way {
+        Way::Analytic => analytic(machine, sizes, PASSES as u32, noise, seed),
+        Way::Trace(_) => trace(machine, sizes, PASSES as u32, noise, seed),
+    };
+    let step = |step: i32| {
+        let bytes = LEAST_BYTES * (f64::from(step) / PER_OCTAVE).exp2();
+        (bytes / 1024.0).round() as u64 * 1024
+    };
+    let mut grid: Vec<u64> = (0..).map(step).take_while(|bytes| *bytes <= max_bytes).collect();
+    grid.dedup();
+    let mut points = times(&grid);
+    let rough = Options { replicates: 0, seed, ..Options::default() };
+    for passes in 1..3 {
+        let curve = samples(&points, passes);
+        let mut more = refine(&curve, &detect(&curve, &rough), GRANULE_BYTES);
+        more.retain(|bytes| *bytes <= max_bytes);
+        points.extend(times(&more));
+        points.sort_unstable_by_key(|point| point.bytes);
+    }
+    points
+}
+
+fn samples(points: &[Point], passes: usize) -> Vec<Sample> {
+    let sample =
+        |point: &Point| Sample { bytes: point.bytes, passes: point.passes[..passes].to_vec() };
+    points.iter().map(sample).collect()
+}
+
+fn overlaps(found: &Tiers, cause: Cause, from: f64, to: f64) -> bool {
+    found
+        .unresolved
+        .iter()
+        .any(|what| what.cause == cause && what.from as f64 <= to && from <= what.to as f64)
+}
+
+fn is_count_right(truth: &Truth, found: &Tiers) -> bool {
+    let close = truth.too_close(RESOLUTION);
+    let is_told = |(small, large): &(u64, u64)| {
+        overlaps(found, Cause::TooClose, *small as f64 / 1.5, *large as f64 * 1.5)
+    };
+    let most = truth.tiers.len();
+    let least = most - close.len() - usize::from(is_hidden_by_move(truth, found));
+    let is_any_told = found.unresolved.iter().any(|what| what.cause == Cause::TooClose);
+    let is_told_right = close.iter().all(is_told) && is_any_told != close.is_empty();
+    is_told_right && (least..=most).contains(&found.tiers.len())
+}
+
+/// Whether the last cache moved, and the detector says so instead of naming it.
+fn is_hidden_by_move(truth: &Truth, found: &Tiers) -> bool {
+    truth.tiers.iter().any(|tier| {
+        let bytes = tier.size_bytes.unwrap_or(0) as f64;
+        tier.moved && bytes > 0.0 && overlaps(found, Cause::Moved, bytes / 8.0, bytes * 1.5)
+    })
+}
+
+fn is_move_told(truth: &Truth, found: &Tiers) -> Option<bool> {
+    let is_told = found.unresolved.iter().any(|what| what.cause == Cause::Moved)
+        || found.tiers.iter().any(|tier| !tier.settled);
+    truth.tiers.iter().any(|tier| tier.moved).then_some(is_told)
+}
+
+/// Tiers in their order, where there are as many as there should be; else each with the nearest in
+/// latency, for the errors of a wrong count mean nothing.
+fn compare_tiers(verdict: &mut Verdict, points: &[Point]) {
+    if verdict.found.tiers.len() != verdict.truth.tiers.len() {
+        return;
+    }
+    let close = verdict.truth.too_close(RESOLUTION);
+    let is_close = |bytes: u64| close.iter().any(|pair| pair.0 == bytes || pair.1 == bytes);
+    let found: Vec<Tier> = verdict.found.tiers.clone();
+    for (truth, found) in verdict.truth.tiers.clone().iter().zip(&found) {
+        let is_close = truth.size_bytes.is_some_and(is_close);
+        if truth.moved || is_close {
+            continue;
+        }
+        if let (Some(bytes), Some(size)) = (truth.size_bytes, found.size) {
+            verdict.size_errors.push(size.value / bytes as f64 - 1.0);
+            verdict.count_interval(&size, (bytes as f64, bytes as f64));
+        }
+        let span = (truth.latency_ns, truth.latency_high_ns);
+        if is_visible(points, span) {
+            let nearest = found.latency.value.clamp(span.0, span.1);
+            verdict.latency_errors.push(found.latency.value / nearest - 1.0);
+            verdict.count_interval(&found.latency, span);
+        } else {
+            verdict.hidden += 1;
+        }
+    }
+}
+
+impl Verdict {
+    fn count_interval(&mut self, found: &Estimate, (low, high): (f64, f64)) {
+        // Sizes and latencies are printed with four digits.
+        let slack = 1e-4 * high;
+        let holds = found.low <= high + slack && low <= found.high + slack;
+        self.covered.0 += u32::from(holds);
+        self.covered.1 += 1;
+    }
+}
+
+/// Whether some pass over some size of a plateau was as quick as it would be without noise.
+fn is_visible(points: &[Point], (low, high): (f64, f64)) -> bool {
+    points.iter().any(|point| {
+        let mut passes = point.passes.iter().zip(&point.quiet);
+        passes.any(|(time, quiet)| {
+            let is_plateau = (low * 0.995..=high * 1.005).contains(quiet);
+            is_plateau && *time <= quiet * 1.005
+        })
+    })
+}
