@@ -62,7 +62,7 @@ fn a_time_that_is_none_has_no_loss() {
 /// Percentages of watches whose intervals hold the share and the rate.
 fn coverage(seconds: f64, rate: f64, mean_ns: f64) -> (f64, f64) {
     let mut random = Rng::with_seed(11);
-    let experiments = 100;
+    let experiments = 80;
     let (mut shares, mut rates) = (0, 0);
     for seed in 0..experiments {
         let loss = loss(&watch(seconds, rate, mean_ns, &mut random), seconds, 0.95, seed).unwrap();

@@ -172,17 +172,14 @@ const SLOW: Buffer = buffer(1, 512, Policy::Random, 9.0);
 
 #[test]
 fn entries_of_the_first_level_are_exact() {
-    for first in FIRST {
-        let machine = Machine::of(&[first, SECOND]);
-        for (noise, seed) in [(QUIET, 1), (BUSY, 2)] {
-            let found = machine.found(2048, noise, seed);
-            assert_eq!(found.len(), 2, "{found:?}");
-            let onset = found[0].onset;
-            assert_eq!(onset.value, first.entries(), "{:?}", found[0]);
-            assert!(onset.high - onset.low <= 2.0, "{:?}", found[0]);
-            let cost = found[0].cost;
-            assert!((cost.value / first.cost - 1.0).abs() < 0.02, "{cost:?}");
-        }
+    for (seed, first) in (1..).zip(FIRST) {
+        let found = Machine::of(&[first, SECOND]).found(2048, BUSY, seed);
+        assert_eq!(found.len(), 2, "{found:?}");
+        let onset = found[0].onset;
+        assert_eq!(onset.value, first.entries(), "{:?}", found[0]);
+        assert!(onset.high - onset.low <= 2.0, "{:?}", found[0]);
+        let cost = found[0].cost;
+        assert!((cost.value / first.cost - 1.0).abs() < 0.02, "{cost:?}");
     }
 }
 
@@ -367,7 +364,7 @@ fn nearest_by_trying(values: &[f64]) -> f64 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
     fn isotonic_is_the_nearest_that_never_falls(values in prop::collection::vec(-5.0..5.0, 1..12)) {
