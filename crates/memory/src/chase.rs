@@ -145,9 +145,7 @@ impl<'a> Chain<'a> {
         let len = len.clamp(1, self.capacity);
         // From nothing is nearer than from far above.
         if len < self.len / 2 {
-            self.len = 0;
-            self.after.clear();
-            self.exits.clear();
+            self.clear();
         }
         while self.len > len {
             self.remove();
@@ -155,6 +153,27 @@ impl<'a> Chain<'a> {
         while self.len < len {
             self.add();
         }
+    }
+
+    /// Begins anew, as a chain of one item, `start` octets from the start of the arena, a multiple of
+    /// the stride. A chain that lies there already stays as it is.
+    ///
+    /// # Panics
+    /// `start` is no multiple of the stride, or beyond the arena.
+    pub fn move_to(&mut self, start: usize) {
+        let first = start >> self.stride_shift;
+        assert!(first << self.stride_shift == start && first < self.capacity, "start {start}");
+        if first != self.first {
+            self.first = first;
+            self.clear();
+            self.resize(1);
+        }
+    }
+
+    fn clear(&mut self) {
+        self.len = 0;
+        self.after.clear();
+        self.exits.clear();
     }
 
     /// Makes at least `loads` loads, each of which needs the one before, and moves `cursor` on by as

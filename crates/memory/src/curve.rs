@@ -4,6 +4,8 @@
 //! ```text
 //! sizes = a grid, even in log size
 //! pass:   a chain that begins elsewhere in the arena, and another order of the sizes; for each size
+//!             up to 4 MiB move it elsewhere once more: else all of a pass would have the luck of the
+//!                 same few pages
 //!             resize the chain; walk it, so that the caches hold what they hold when it is walked
 //!             for ever; then the fastest of some windows, and the core clock
 //! after the first and the second pass: sizes that tell where the steps are, until then and from then on
@@ -51,6 +53,10 @@ pub struct Request {
 /// The smallest chain.
 const LEAST_BYTES: u64 = 4 << 10;
 
+/// Chains up to this size lie elsewhere for each size of a pass; the pages of longer ones are so many
+/// that luck averages out, and moving them takes time.
+const MOVED_BYTES: u64 = 4 << 20;
+
 /// Building and warming takes time by the line: longer chains would take as much as all others.
 const COSTLY_BYTES: u64 = 64 << 20;
 
@@ -83,17 +89,25 @@ const WINDOWS: u32 = 5;
 /// fewer samples; sizes without any are left out.
 pub fn measure(windows: &Windows<'_>, arena: &mut Arena, request: &Request) -> Curve {
     let mut random = Rng::with_seed(request.seed);
-    let mut points = grid(arena.bytes() as u64, request.per_octave);
+    let most = arena.bytes() as u64;
+    let mut points = grid(most, request.per_octave);
+    let places = Places::of(arena);
     for pass in 0..request.passes {
-        let layout = layout(arena, request, &mut random);
+        let home = places.any(&mut random);
+        let layout = Layout { start: home, ..Layout::dense(request.order, request.line) };
         let mut chain = Chain::new(arena, layout, random.u64(..));
         let order = order_of(points.len(), &mut random);
-        visit(windows, &mut chain, request, &mut points, &order);
+        let mut go = |points: &mut [Point], order: &[usize]| {
+            let mut place =
+                |bytes| if bytes > MOVED_BYTES { home } else { places.any(&mut random) };
+            visit(windows, &mut chain, &mut place, request, points, order);
+        };
+        go(&mut points, &order);
         if request.refine && pass < 2 {
             let known = points.len();
-            points.extend(more_sizes(&points, request, chain.capacity() as u64));
+            points.extend(more_sizes(&points, request, most));
             let order: Vec<usize> = (known..points.len()).collect();
-            visit(windows, &mut chain, request, &mut points, &order);
+            go(&mut points, &order);
         }
     }
     points.sort_unstable_by_key(|point| point.bytes);
@@ -219,21 +233,34 @@ fn more_sizes(points: &[Point], request: &Request, most: u64) -> Vec<Point> {
     sizes.into_iter().filter(is_new).map(Point::new).collect()
 }
 
-/// Where a chain of a pass lies: anywhere in the arena, at the start of a huge page where these are
-/// asked for.
-fn layout(arena: &Arena, request: &Request, random: &mut Rng) -> Layout {
-    let unit = match arena.kind() {
-        PageKind::Huge => HUGE_BYTES,
-        PageKind::Base => BOX_BYTES,
-    };
-    let start = unit * random.usize(0..(arena.bytes() / unit).max(1));
-    Layout { start, ..Layout::dense(request.order, request.line) }
+/// Where chains may begin: anywhere in the arena, at the start of a huge page where these are asked
+/// for.
+#[derive(Clone, Copy)]
+struct Places {
+    unit: usize,
+    count: usize,
 }
 
-/// Measures `points` in the order `order` of their indices.
+impl Places {
+    fn of(arena: &Arena) -> Self {
+        let unit = match arena.kind() {
+            PageKind::Huge => HUGE_BYTES,
+            PageKind::Base => BOX_BYTES,
+        };
+        Self { unit, count: (arena.bytes() / unit).max(1) }
+    }
+
+    /// One of them, in octets from the start of the arena.
+    fn any(&self, random: &mut Rng) -> usize {
+        self.unit * random.usize(0..self.count)
+    }
+}
+
+/// Measures `points` in the order `order` of their indices, each at its `place`.
 fn visit(
     windows: &Windows<'_>,
     chain: &mut Chain<'_>,
+    place: &mut dyn FnMut(u64) -> usize,
     request: &Request,
     points: &mut [Point],
     order: &[usize],
@@ -243,6 +270,7 @@ fn visit(
             return;
         }
         let point = &mut points[index];
+        chain.move_to(place(point.bytes));
         chain.resize((point.bytes / request.line as u64) as usize);
         if let Some((best, ghz)) = load_time(windows, chain, point.bytes, request.deadline) {
             point.add(&best, ghz);

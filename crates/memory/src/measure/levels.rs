@@ -33,7 +33,8 @@ impl Levels {
         let ends =
             found.tiers.iter().map(|tier| tier.size.map_or(f64::INFINITY, |size| size.value));
         let ends: Vec<f64> = std::iter::once(0.0).chain(ends).collect();
-        let ghz: Vec<Option<f64>> = ends.windows(2).map(|ends| clock(curve, ends)).collect();
+        let of_tier = ends.windows(2).zip(&found.tiers);
+        let ghz: Vec<Option<f64>> = of_tier.map(|(ends, tier)| clock(curve, ends, tier)).collect();
         let is_memory = longest >= 2 * last_level;
         let tier = |(place, (tier, ghz)): (usize, (&tiers::Tier, &Option<f64>))| {
             record(tier, *ghz, place, longest, is_memory)
@@ -56,13 +57,24 @@ pub(super) fn samples(curve: &Curve) -> Vec<Sample> {
     curve.points.iter().map(sample).collect()
 }
 
-/// The clock of the core in chains from `ends[0]` to `ends[1]` octets: the median over sizes, each
-/// as in its fastest pass.
-fn clock(curve: &Curve, ends: &[f64]) -> Option<f64> {
+/// A size whose time is within this of its tier's lies on the plateau.
+const PLATEAU: f64 = 0.05;
+
+/// Cycles of the core per ns of a load in `tier`, whose chains are from `ends[0]` to `ends[1]` octets
+/// long. The clock may move, and a tier's time is that of its fastest passes: so the median cycles of
+/// the sizes on its plateau, each in its fastest pass, over that time; where there is no such size,
+/// the median clock of those in the tier.
+fn clock(curve: &Curve, ends: &[f64], tier: &tiers::Tier) -> Option<f64> {
     let is_within = |bytes: u64| (ends[0]..=ends[1]).contains(&(bytes as f64));
     let points = curve.points.iter().filter(|point| is_within(point.bytes));
-    let ghz = points.filter_map(|p| Some(p.cycles.as_number()? / p.latency_ns.as_number()?));
-    median(&ghz.collect::<Vec<f64>>())
+    let points = points.filter_map(|p| Some((p.latency_ns.as_number()?, p.cycles.as_number()?)));
+    let points: Vec<(f64, f64)> = points.collect();
+    let latency = tier.latency.value;
+    let is_on_plateau = |ns: f64| (ns / latency - 1.0).abs() <= PLATEAU;
+    let plateau = points.iter().filter(|point| is_on_plateau(point.0));
+    let cycles: Vec<f64> = plateau.map(|point| point.1).collect();
+    let clocks: Vec<f64> = points.iter().map(|point| point.1 / point.0).collect();
+    median(&cycles).map(|cycles| cycles / latency).or_else(|| median(&clocks))
 }
 
 fn record(
@@ -208,6 +220,21 @@ mod tests {
         assert_eq!((&moved.cause[..], moved.from_bytes, moved.to_bytes), ("moved", 1, 2));
         let small = (&small.cause[..], small.from_bytes, small.to_bytes);
         assert_eq!(small, ("too_small", 1 << 19, 1 << 20));
+    }
+
+    /// Half of the sizes met a slow clock: as many cycles, and more ns. One size is on a climb.
+    #[test]
+    fn cycles_do_not_depend_on_a_clock_that_moves() {
+        let clocks = [4.0, 3.9, 4.0, 3.9, 4.0];
+        let mut points: Vec<CurvePoint> = clocks.iter().map(|g| point(4096, 4.0 / g, *g)).collect();
+        points.push(point(32_768, 2.0, 4.0));
+        let curve = Curve { order: Order::PageLocal, pages: PageKind::Base, points };
+        let tier = |ns| tiers::Tier { size: None, latency: estimate(ns), settled: true };
+        let cycles = clock(&curve, &[0.0, f64::INFINITY], &tier(1.0)).unwrap();
+        assert!((cycles - 4.0).abs() < 1e-9, "{cycles}");
+        // No size is on the plateau: the clock of most of them.
+        let clock = clock(&curve, &[0.0, f64::INFINITY], &tier(9.0)).unwrap();
+        assert!((clock - 4.0).abs() < 1e-9, "{clock}");
     }
 
     #[test]
