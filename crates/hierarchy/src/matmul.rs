@@ -290,4 +290,55 @@ mod tests {
         assert!((slow(2000).textbook_ns - (15.0 * 0.6 + 6.2) / 16.0).abs() < 1e-9);
         assert!((slow(3000).textbook_ns - (15.0 * 1.5 + 8.0) / 16.0).abs() < 1e-9);
     }
+
+    /// As recorded on a guest of an EPYC with load average 12, where other programs left 2.8 MB of
+    /// the third level: what docs/results/memory-matmul.md rests on.
+    fn recorded() -> Machine {
+        let tier = |latency, overlapped: f64, gb_per_s: f64| Tier {
+            latency,
+            overlapped: vec![overlapped],
+            per_octet: 1.0 / gb_per_s,
+        };
+        let kib = [
+            (32.0, 1.04),
+            (54.0, 3.47),
+            (128.0, 3.60),
+            (512.0, 3.67),
+            (724.0, 4.83),
+            (1024.0, 7.12),
+            (1448.0, 12.71),
+            (2435.0, 13.44),
+            (3444.0, 148.75),
+            (8192.0, 131.54),
+            (131_072.0, 136.65),
+        ];
+        Machine {
+            line_bytes: 64.0,
+            page_bytes: 4096.0,
+            tiers: vec![
+                tier(1.023, 0.092, 490.8),
+                tier(3.595, 0.333, 225.0),
+                tier(12.85, 0.641, 114.3),
+                tier(129.0, 4.63, 37.33),
+            ],
+            reach: vec![],
+            curve: kib.map(|(kib, ns)| (kib * 1024.0, ns)).to_vec(),
+        }
+    }
+
+    /// (elements, arithmetic of both loops, sizes and the slowdown that was measured.)
+    #[test]
+    fn recorded_slowdowns_are_foretold_at_two_of_three_sizes() {
+        let single = (4, [0.506, 0.081], [(500, 6.00), (1000, 6.60), (2000, 6.76)]);
+        let double = (8, [0.502, 0.164], [(500, 3.01), (1000, 3.75), (2000, 4.09)]);
+        for (element_bytes, [textbook_ns, interchanged_ns], measured) in [single, double] {
+            let is_good = |&&(n, slowdown): &&(u64, f64)| {
+                let multiplication =
+                    Multiplication { n, element_bytes, textbook_ns, interchanged_ns };
+                let expected = recorded().predict(&multiplication).slowdown();
+                (expected / slowdown - 1.0).abs() <= 0.2
+            };
+            assert!(measured.iter().filter(is_good).count() >= 2, "{element_bytes} octets");
+        }
+    }
 }

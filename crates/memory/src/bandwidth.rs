@@ -194,14 +194,19 @@ fn bytes_of_each(
             None => (most, 2.0 * nearer),
         };
         let bytes = bytes.max(least as usize).next_multiple_of(GRAIN);
-        let fits = bytes <= most && size.is_none_or(|_| bytes as f64 <= 0.8 * before);
-        let reason = || {
-            format!(
-                "each thread would have {most} octets and needs {bytes} to reach this tier and not \
-                 the one before: allow more memory, or fewer processors"
-            )
-        };
-        fits.then_some(bytes).ok_or_else(reason)
+        if bytes > most {
+            return Err(format!(
+                "each thread has {most} octets of the memory measured in and needs {bytes}: allow \
+                 more memory, or fewer processors"
+            ));
+        }
+        match size {
+            Some(_) if bytes as f64 > 0.8 * before => Err(format!(
+                "shared by {sharers} threads, it has {before:.0} octets for each, hardly more than \
+                 the tier before: allow fewer processors"
+            )),
+            _ => Ok(bytes),
+        }
     };
     tiers.iter().zip(sets).zip(sharers).map(of).collect()
 }
