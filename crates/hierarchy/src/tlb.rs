@@ -13,7 +13,7 @@
 //! a level    = a rise between two plateaus, or after the last
 //! ```
 //!
-//! What the edge of a rise looks like is in [`edge`]. Intervals draw the passes anew, and the
+//! What the edge of a rise looks like is in `tlb/edge.rs`. Intervals draw the passes anew, and the
 //! points of the plateaus.
 //!
 //! Left out: levels with less than an octave between them, which look like one; what is behind a
@@ -303,9 +303,7 @@ impl Curve {
         let edge = edge::fit(&curve, &candidates)?;
         let below = upper.saturating_sub(1);
         let between = (pages(below), pages(upper));
-        let step = rising[upper] - rising[below];
-        let part = if step > 0.0 { ((0.5 - rising[below]) / step).clamp(0.0, 1.0) } else { 1.0 };
-        let half = between.0 * (between.1 / between.0).powf(part);
+        let half = crossing(between, (rising[below], rising[upper]));
         Some(Fit { cost: drawn.cost, edge, half, between })
     }
 }
@@ -356,6 +354,13 @@ struct Fit {
     /// Pages at which it has risen by half, and the points on either side.
     half: f64,
     between: (f64, f64),
+}
+
+/// Pages at which half is reached, between two numbers of pages with these shares.
+fn crossing(pages: (f64, f64), shares: (f64, f64)) -> f64 {
+    let step = shares.1 - shares.0;
+    let part = if step > 0.0 { ((0.5 - shares.0) / step).clamp(0.0, 1.0) } else { 1.0 };
+    pages.0 * (pages.1 / pages.0).powf(part)
 }
 
 /// The nearest values to `values` that never fall, by absolute deviations: neighbours that fall are
