@@ -248,3 +248,6 @@ fn note(level: &tlb::Level) -> Option<String> {
 fn arena(bench: &Bench<'_>, bytes: usize, kind: PageKind) -> Option<Arena> {
     Arena::new(bytes, kind, bench.windows.watch.stop).ok()
 }
+
+#[cfg(test)]
+mod tests;
