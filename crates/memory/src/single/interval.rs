@@ -216,8 +216,8 @@ mod tests {
     fn as_many_loads_are_made_as_asked_for() {
         let mut ring = [std::ptr::null::<u8>(); 5];
         let start = ring.as_mut_ptr();
-        for place in 0..5 {
-            ring[place] = start.wrapping_add((place + 2) % 5).cast();
+        for (place, item) in ring.iter_mut().enumerate() {
+            *item = start.wrapping_add((place + 2) % 5).cast();
         }
         let start = start.cast_const();
         for loads in [0, 1, 2, 4, 8, 16, 32, 64, 96, 1024] {
