@@ -186,7 +186,7 @@ fn judged(level: &Level, below: u64, tier: &MemoryTier) -> OsView {
 fn why(level: &Level) -> &'static str {
     match level.shared_by {
         // A virtual machine is told of its own processors only: who else shares stays unsaid.
-        0 | 1 => ": it is shared or divided in ways that are not stated, or the statement is wrong",
+        0 | 1 => ": other programs drive lines out, the host divides it, or the statement is wrong",
         _ => ": others share it, or the host gives out a part",
     }
 }

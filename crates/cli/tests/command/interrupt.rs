@@ -113,3 +113,19 @@ fn a_sweep_of_the_kernels_prints_the_cases_it_has() {
         assert!(report.interrupted, "{report:?}");
     }
 }
+
+/// Stopped before there is anything to show, or with what there is.
+#[test]
+fn a_measurement_of_memory_prints_what_it_has() {
+    for work in [Duration::ZERO, Duration::from_millis(1500)] {
+        let done = interrupted(&["memory", "--no-store", "--json"], work);
+        assert_eq!(done.status, Some(2), "{}", done.stderr);
+        if done.stdout.is_empty() {
+            assert!(done.stderr.contains("stopped before anything was measured"), "{done:?}");
+            continue;
+        }
+        assert!(done.stderr.contains("linerate: interrupted"), "{}", done.stderr);
+        let Body::Memory(report) = record(&done.stdout).body else { panic!("{}", done.stdout) };
+        assert!(report.conditions.interrupted && !report.curves.is_empty(), "{report:?}");
+    }
+}

@@ -11,6 +11,7 @@ mod doctor;
 mod documents;
 mod interrupt;
 mod kernels;
+mod memory;
 mod odd_packets;
 mod placement;
 mod records;

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `linerate memory`: what its record holds whatever the machine, what is refused, what it does with
+//! little memory, and what other commands make of the profile it leaves. No test asserts a time.
+
+use crate::rig::{Done, Folder, answered, command, edge, linerate, record, refused};
+use crate::validator::Validator;
+use linerate_record::memory::{Effort, MemoryReport, OsVerdict, PageKind, PagesVerdict};
+use linerate_record::{Body, Figure, Record, Tier};
+use serde_json::Value;
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// Little memory and little time, and no profile.
+const SMALL: [&str; 5] = ["memory", "--quick", "--max", "8M", "--no-store"];
+
+fn report(record: &Record) -> &MemoryReport {
+    match &record.body {
+        Body::Memory(report) => report,
+        _ => panic!("a record of memory"),
+    }
+}
+
+fn parsed(json: &str) -> MemoryReport {
+    report(&record(json)).clone()
+}
+
+/// One measurement for the tests that look at the same.
+fn small() -> &'static str {
+    static JSON: OnceLock<String> = OnceLock::new();
+    JSON.get_or_init(|| answered(0, &[&SMALL[..], &["--json"]].concat()))
+}
+
+#[test]
+fn the_record_obeys_the_schema_and_tells_scripts_everything() {
+    let json: Value = serde_json::from_str(small()).expect("JSON");
+    assert_eq!(Validator::new().verdict(&json), Ok(()));
+    assert_eq!(json["kind"], "memory");
+    let summary = &json["summary"];
+    let tiers = summary["tiers"].as_array().expect("tiers");
+    assert!(!tiers.is_empty(), "{summary}");
+    for tier in tiers {
+        for field in ["name", "size_bytes", "size_low", "size_high", "low", "high"] {
+            assert!(tier.get(field).is_some(), "{field}: {tier}");
+        }
+        assert!(tier["latency_ns"].as_f64().is_some_and(|ns| ns > 0.0), "{tier}");
+        assert!(tier.get("latency_cycles").is_some(), "{tier}");
+    }
+    assert!(summary["tlb"].is_array() && summary["pages"].is_object(), "{summary}");
+    assert!(summary["noise"].is_object() && summary["timer"]["source"].is_string(), "{summary}");
+    for view in summary["os_view"].as_array().expect("views") {
+        assert!(view["verdict"].is_string(), "{view}");
+    }
+}
+
+#[test]
+fn figures_that_are_there_have_intervals_that_hold_them() {
+    let report = parsed(small());
+    let conditions = &report.conditions;
+    assert_eq!((conditions.effort, conditions.interrupted), (Effort::Quick, false));
+    assert!(conditions.max_bytes <= 8 << 20 && !conditions.max_reason.is_empty(), "{conditions:?}");
+    assert!(conditions.windows >= conditions.windows_dropped && conditions.seconds > 0.0);
+    for tier in &report.tiers {
+        for figure in [&tier.size_bytes, &tier.latency_ns, &tier.latency_cycles] {
+            holds(figure);
+        }
+    }
+    let ns: Vec<f64> = report.tiers.iter().filter_map(|t| t.latency_ns.as_number()).collect();
+    assert!(ns.windows(2).all(|pair| pair[0] < pair[1]), "farther is slower: {ns:?}");
+    for curve in &report.curves {
+        assert!(curve.points.windows(2).all(|pair| pair[0].bytes < pair[1].bytes));
+        for point in &curve.points {
+            assert!(point.bytes <= 8 << 20, "{point:?}");
+            assert!(point.bytes == point.lines * conditions.line_bytes, "{point:?}");
+        }
+    }
+    for histogram in &report.histograms {
+        let sum: u64 = histogram.bins.iter().map(|bin| bin.count).sum();
+        assert_eq!(sum, histogram.samples);
+    }
+}
+
+#[track_caller]
+fn holds(figure: &Figure) {
+    match figure.as_number() {
+        Some(value) => {
+            assert!(figure.low.is_none_or(|low| low <= value), "{figure:?}");
+            assert!(figure.high.is_none_or(|high| value <= high), "{figure:?}");
+        }
+        None => assert!(figure.reason.is_some(), "{figure:?}"),
+    }
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_with_what_can() {
+    for (arguments, words) in [
+        (&["--max", "-5"][..], "`-5` does not begin with a number"),
+        (&["--max", "1e9"], "unknown unit"),
+        (&["--max", "16777216T"], "out of range"),
+        (&["--max", "0"], "too little"),
+        (&["--max", "1"], "too little"),
+        (&["--max", "4K"], "too little"),
+        (&["--cpu", "99999"], "may not be used here"),
+        (&["--cpu", "-1"], "'-1' is no processor number"),
+        (&["--pages", "giant"], "base, huge"),
+        (&["--quick", "--full"], "cannot be used with"),
+        (&["--record", "/nowhere/at/all.json"], "cannot write"),
+        (&["--svg", "/nowhere/at/all.svg"], "cannot write"),
+        (&["surplus"], "surplus"),
+    ] {
+        let said = refused(&[&["memory", "--no-store"], arguments].concat());
+        assert!(said.contains(words), "{arguments:?}: {said}");
+    }
+}
+
+/// More than any machine has is no reason to swap, and none to fail.
+#[test]
+fn what_is_asked_beyond_the_machine_is_cut_to_what_it_can_give() {
+    let largest = u64::MAX.to_string();
+    let json = answered(0, &["memory", "--quick", "--max", &largest, "--no-store", "--json"]);
+    let conditions = parsed(&json).conditions;
+    assert!(conditions.max_bytes < 1 << 44, "{conditions:?}");
+    assert!(!conditions.max_reason.is_empty(), "{conditions:?}");
+}
+
+/// The same through another program that changes what this one may do.
+fn through(program: &str, arguments: &[&str], of_memory: &[&str]) -> std::process::Output {
+    let memory = command(of_memory);
+    let envs = memory.get_envs().filter_map(|(name, value)| Some((name, value?)));
+    Command::new(program)
+        .args(arguments)
+        .arg(memory.get_program())
+        .args(memory.get_args())
+        .envs(envs)
+        .output()
+        .expect("it starts")
+}
+
+#[test]
+fn a_limit_of_the_address_space_is_heeded() {
+    let limited = ["-c", "ulimit -v 300000 && exec \"$@\"", "sh"];
+    let of_memory = ["memory", "--quick", "--no-store", "--json"];
+    let done = through("sh", &limited, &of_memory);
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(0), "{said}");
+    let conditions = parsed(&String::from_utf8_lossy(&done.stdout)).conditions;
+    assert!(conditions.max_bytes < 300_000 << 10, "{conditions:?}");
+}
+
+#[test]
+fn one_processor_is_enough() {
+    let cpu = crate::rig::a_processor();
+    let of_memory = [&SMALL[..], &["--json"]].concat();
+    if Command::new("taskset").arg("--version").output().is_err() {
+        println!("SKIP: there is no taskset(1)");
+        return;
+    }
+    let done = through("taskset", &["-c", &cpu], &of_memory);
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(0), "{said}");
+    let report = parsed(&String::from_utf8_lossy(&done.stdout));
+    assert_eq!(report.conditions.cpu.to_string(), cpu);
+    assert!(report.bandwidth.iter().all(|row| row.threads == 1), "{:?}", report.bandwidth);
+    assert!(report.loaded.iter().all(|row| row.threads == 0), "{:?}", report.loaded);
+}
+
+/// Small pages are measured where they are asked for; huge ones where the system gives them, and
+/// where not the report says so.
+#[test]
+fn the_pages_asked_for_are_used_or_refused_in_words() {
+    let of =
+        |pages: &str| parsed(&answered(0, &[&SMALL[..], &["--json", "--pages", pages]].concat()));
+    assert_eq!(of("base").pages.used, PageKind::Base);
+    let pages = of("huge").pages;
+    let is_given = !matches!(pages.verdict, PagesVerdict::NotOffered | PagesVerdict::NotGranted);
+    assert!(pages.used == PageKind::Huge || !is_given, "{pages:?}");
+    assert!(!pages.sentence.is_empty());
+}
+
+#[test]
+fn people_get_a_report_and_a_plot() {
+    let folder = Folder::new();
+    let (plot, kept) = (folder.file("memory.svg"), folder.file("memory.json"));
+    let files = ["--svg", &plot, "--record", &kept];
+    let done = linerate(&[&SMALL[..], &files].concat());
+    assert_eq!(done.status, Some(0), "{done:?}");
+    let report = parsed(&std::fs::read_to_string(&kept).expect("a record"));
+    for tier in &report.tiers {
+        assert!(done.stdout.contains(&tier.name), "{}: {}", tier.name, done.stdout);
+    }
+    let svg = std::fs::read_to_string(&plot).expect("a plot");
+    assert!(svg.starts_with("<svg") || svg.starts_with("<?xml"), "{svg}");
+    let all = answered(0, &[&SMALL[..], &["--all", "-q"]].concat());
+    assert!(all.lines().count() > done.stdout.lines().count(), "{all}");
+}
+
+/// A home of its own for a command.
+struct Home(Folder);
+
+impl Home {
+    fn run(&self, arguments: &[&str]) -> Done {
+        let mut command = command(arguments);
+        let output = command.env("XDG_STATE_HOME", self.0.file("state")).output();
+        let output = output.expect("the program starts");
+        let text = |octets| String::from_utf8(octets).expect("UTF-8");
+        let (stdout, stderr) = (text(output.stdout), text(output.stderr));
+        Done { status: output.status.code(), stdout, stderr }
+    }
+
+    /// The profile, if there is one.
+    fn profile(&self) -> Option<std::path::PathBuf> {
+        let files = std::fs::read_dir(self.0.file("state/linerate")).ok()?;
+        let files: Vec<_> = files.map(|entry| entry.expect("a file").path()).collect();
+        assert!(files.len() <= 1, "one machine, one file: {files:?}");
+        files.into_iter().next()
+    }
+
+    /// A profile of this machine as `change` has it.
+    fn with_profile(change: impl Fn(&mut MemoryReport)) -> Self {
+        let home = Self(Folder::new());
+        let done = home.run(&["memory", "--quick", "-q"]);
+        assert_eq!((done.status, done.stderr.as_str()), (Some(0), ""), "{done:?}");
+        let file = home.profile().expect("it was kept");
+        let mut profile = record(&std::fs::read_to_string(&file).expect("a record"));
+        let Body::Memory(report) = &mut profile.body else { panic!("a record of memory") };
+        change(report);
+        let json = profile.to_json_pretty().expect("finite numbers");
+        std::fs::write(&file, json).expect("it can be written");
+        home
+    }
+}
+
+#[test]
+fn a_profile_is_kept_unless_it_is_none() {
+    let home = Home(Folder::new());
+    for arguments in [&SMALL[..], &SMALL[..4]] {
+        let done = home.run(arguments);
+        assert_eq!(done.status, Some(0), "{done:?}");
+        assert_eq!(home.profile(), None, "{arguments:?}");
+        let is_told = done.stderr.contains("not kept as the profile of this machine, since --max");
+        assert_eq!(is_told, arguments.len() == 4, "{done:?}");
+    }
+    let told = |done: &Done| {
+        let record = record(&done.stdout);
+        let Body::Doctor(report) = record.body else { panic!("a record of doctor") };
+        report.observations.into_iter().find(|o| o.name == "memory_profile").expect("it is there")
+    };
+    let before = told(&home.run(&["doctor", "--json"]));
+    assert_eq!(
+        (before.value.as_deref(), before.fix.as_deref()),
+        (Some("none"), Some("linerate memory"))
+    );
+    let done = home.run(&["memory", "--quick"]);
+    assert_eq!(done.status, Some(0), "{done:?}");
+    let file = home.profile().expect("it is kept");
+    assert!(
+        done.stderr.contains(&format!("kept as the profile of this machine: {}", file.display()))
+    );
+    let after = told(&home.run(&["doctor", "--json"]));
+    assert!(after.value.is_some_and(|age| age.ends_with(" old")) && after.fix.is_none());
+    std::fs::write(&file, "no record").expect("it can be written");
+    let broken = told(&home.run(&["doctor", "--json"]));
+    assert_eq!(broken.value.as_deref(), Some("unreadable"));
+}
+
+#[test]
+fn a_profile_that_cannot_be_kept_fails_nothing() {
+    let folder = Folder::new();
+    let file = folder.write("file", "");
+    let mut memory = command(&["memory", "--quick"]);
+    let done = memory.env("XDG_STATE_HOME", file).output().expect("the program starts");
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(0), "{said}");
+    assert!(said.contains("not kept as the profile of this machine: "), "{said}");
+}
+
+/// The last level as found: 6 MiB of whatever is stated.
+fn smaller(report: &mut MemoryReport) {
+    let figure = Figure::exact("B", f64::from(6 << 20), Tier::Sw, "made up");
+    if let Some(view) = report.os_view.iter_mut().rfind(|view| view.stated_bytes.is_some()) {
+        (view.found_bytes, view.verdict) = (figure, OsVerdict::Smaller);
+    }
+}
+
+#[test]
+fn simulated_caches_are_those_of_the_profile() {
+    const SIMULATED: [&str; 6] =
+        ["stat", "--tier", "sim", "-e", "instructions,l1d_misses", "--json"];
+    let simulated = |home: &Home, more: &[&str]| {
+        let done = home.run(&[&SIMULATED[..], more, &["--", "true"]].concat());
+        if done.stderr.contains("Valgrind") || done.stderr.contains("the kernel tells of no") {
+            println!("SKIP: {}", done.stderr);
+            return None;
+        }
+        assert_eq!(done.status, Some(0), "{done:?}");
+        let record = record(&done.stdout);
+        let Body::Stat(stat) = record.body else { panic!("a record of stat") };
+        Some((stat.caches.expect("they were simulated"), done.stderr))
+    };
+    let none = Home(Folder::new());
+    let Some((stated, said)) = simulated(&none, &[]) else { return };
+    assert_eq!((stated.name.as_str(), said.as_str()), ("this machine", ""));
+    let refused = none.run(&["stat", "--tier", "sim", "--caches", "profile", "--", "true"]);
+    assert!(
+        refused.status == Some(125) && refused.stderr.contains("linerate memory"),
+        "{refused:?}"
+    );
+
+    let home = Home::with_profile(smaller);
+    let (measured, said) = simulated(&home, &[]).expect("as before");
+    assert_eq!(measured.name, "this machine, as measured");
+    assert!(measured.ll.octets <= 6 << 20 && measured.d1 == stated.d1, "{measured:?}");
+    assert!(said.contains("caches as measured") && said.contains("--caches os"), "{said}");
+    assert_eq!(simulated(&home, &["--caches", "profile"]).expect("as before").0, measured);
+    assert_eq!(simulated(&home, &["--caches", "os"]).expect("as before").0, stated);
+
+    // A baseline was made with these caches or those, and is compared with its own.
+    let kept = home.0.file("baseline.json");
+    for (caches, wanted) in [("os", &stated), ("profile", &measured)] {
+        simulated(&home, &["--caches", caches, "--record", &kept]).expect("as before");
+        let again = simulated(&home, &["--baseline", &kept, "--threshold", "50%"]);
+        assert_eq!(&again.expect("as before").0, wanted, "{caches}");
+    }
+}
+
+/// A machine whose caches hold hardly a packet, for all the profile knows.
+#[test]
+fn a_run_tells_what_it_costs_that_packets_do_not_fit() {
+    let tiny = |report: &mut MemoryReport| {
+        let sizes = [Some(1024.0), Some(2048.0), None];
+        let mut tiers: Vec<_> = std::iter::repeat_n(report.tiers[0].clone(), 3).collect();
+        for ((tier, name), size) in tiers.iter_mut().zip(["L1", "L2", "memory"]).zip(sizes) {
+            tier.name = name.to_owned();
+            tier.size_bytes = match size {
+                Some(bytes) => Figure::exact("B", bytes, Tier::Sw, "made up"),
+                None => Figure::absent("B", Tier::Sw, "made up", "it is memory"),
+            };
+            tier.latency_ns = Figure::exact("ns", 80.0, Tier::Sw, "made up");
+        }
+        report.tiers = tiers;
+        report.costs.clear();
+        report.unresolved.clear();
+    };
+    let home = Home::with_profile(tiny);
+    let file = home.0.write("path.toml", edge(&[("time = \"2s\"", "packets = 1000")]));
+    let record_file = home.0.file("record.json");
+    let done = home.run(&["run", &file, "-q", "--record", &record_file]);
+    assert_eq!(done.status, Some(0), "{done:?}");
+    assert!(done.stdout.contains(" exceed L2 (2 KiB, measured "), "{}", done.stdout);
+    assert!(done.stdout.contains("waits at most 80 ns"), "{}", done.stdout);
+    let kept = record(&std::fs::read_to_string(&record_file).expect("a record"));
+    assert_eq!(kept.figures["packets_miss_ns"].as_number(), Some(80.0));
+    assert!(kept.figures["packets_bytes"].as_number().is_some_and(|bytes| bytes > 1e6));
+
+    let without = linerate(&["run", &file, "-q", "--json"]);
+    let figures = record(&without.stdout).figures;
+    let reason = figures["packets_tier"].reason.clone();
+    assert!(reason.is_some_and(|reason| reason.contains("linerate memory")), "{figures:?}");
+}
