@@ -19,6 +19,10 @@ const DISTINCT: f64 = 1.2;
 /// By how much more steps must improve the foretelling of all passes together.
 const WORTH: f64 = 12.0;
 
+/// The same, for steps that are too close to be told apart: a single ramp that is none of the
+/// shapes looks like two.
+const WORTH_CLOSE: f64 = 80.0;
+
 /// A size that differs by this ratio between passes has moved.
 const MOVED: f64 = 1.3;
 
@@ -41,11 +45,12 @@ pub(crate) fn select(samples: &[Sample], points: &Points) -> Selected {
     let mut unresolved = Vec::new();
     for more in fits {
         let told = foretold(samples, points, &more);
-        let ok = distinct(&more) && better(&losses, &told);
+        let close = too_close(&more);
+        let worth = if close.is_empty() { WORTH } else { WORTH_CLOSE };
+        let ok = distinct(&more) && better(&losses, &told, worth);
         if !ok {
             continue;
         }
-        let close = too_close(&more);
         if close.is_empty() {
             (fit, losses) = (more, told);
             unresolved.clear();
@@ -143,8 +148,8 @@ fn distinct(fit: &Fit) -> bool {
 }
 
 /// Whether the second of these foretells better than the first: altogether, and most passes.
-fn better(fewer: &[f64], more: &[f64]) -> bool {
+fn better(fewer: &[f64], more: &[f64], worth: f64) -> bool {
     let gains: Vec<f64> = fewer.iter().zip(more).map(|(fewer, more)| fewer - more).collect();
     let gained = gains.iter().filter(|gain| **gain > 0.0).count();
-    gains.iter().sum::<f64>() > WORTH && gained * 2 > gains.len()
+    gains.iter().sum::<f64>() > worth && gained * 2 > gains.len()
 }

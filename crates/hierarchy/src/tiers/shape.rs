@@ -106,11 +106,12 @@ impl Shape {
     /// others, and that number is distributed the same.
     fn scattered(&self, x: f64) -> f64 {
         let mean = x * self.ways as f64;
-        let most = (mean + 8.0 * mean.sqrt() + 8.0) as usize;
-        let mut probability = (-mean).exp();
-        if probability == 0.0 {
+        // e^-mean has no digits left long before it is 0; so many lines all miss.
+        if mean > 500.0 {
             return self.set(mean as usize);
         }
+        let most = (mean + 8.0 * mean.sqrt() + 8.0) as usize;
+        let mut probability = (-mean).exp();
         let mut missed = 0.0;
         for others in 0..most {
             missed += probability * self.set(others + 1);
