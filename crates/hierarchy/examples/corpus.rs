@@ -97,14 +97,16 @@ fn judge_all(first: u64, count: u64, way: Way, noise: &Noise) -> Vec<Verdict> {
     verdicts
 }
 
+type IsInGroup = fn(&&Verdict) -> bool;
+
 /// The machines that went wrong, and how many went right in what.
 fn summary(verdicts: &[Verdict], way: Way) -> String {
     let mut text = String::new();
-    let groups: [(&str, &dyn Fn(&&Verdict) -> bool); 4] = [
-        ("count wrong", &|verdict| !verdict.is_count_right),
-        ("size off by more than 10 %", &|verdict| !verdict.is_size_right()),
-        ("latency off by more than 1 %", &|verdict| !verdict.is_latency_right()),
-        ("what moved not told", &|verdict| verdict.is_move_told == Some(false)),
+    let groups: [(&str, IsInGroup); 4] = [
+        ("count wrong", |verdict| !verdict.is_count_right),
+        ("size off by more than 10 %", |verdict| !verdict.is_size_right()),
+        ("latency off by more than 1 %", |verdict| !verdict.is_latency_right()),
+        ("what moved not told", |verdict| verdict.is_move_told == Some(false)),
     ];
     for (title, is_in_group) in groups {
         let wrong: Vec<&Verdict> = verdicts.iter().filter(is_in_group).collect();
