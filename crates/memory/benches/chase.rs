@@ -24,8 +24,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 const ROUNDS: usize = 101;
-const LOADS: u64 = 40_000;
-const SIZES: [usize; 3] = [16 << 10, 256 << 10, 16 << 20];
+/// Octets of the chain, and the loads of a window: half a millisecond at most.
+const SIZES: [(usize, u64); 3] = [(16 << 10, 40_000), (256 << 10, 40_000), (16 << 20, 4_000)];
 const GOAL: f64 = 1.02;
 
 /// The successor of each item, as indices: what a loop in any language would follow.
@@ -58,14 +58,14 @@ struct Round {
     ghz: f64,
 }
 
-fn rounds(windows: &Windows<'_>, chain: &Chain<'_>) -> Vec<Round> {
+fn rounds(windows: &Windows<'_>, chain: &Chain<'_>, loads: u64) -> Vec<Round> {
     let lines = lines(&successors(chain));
     let (mut cursor, mut at) = (Cursor::default(), 0);
     let mut random = fastrand::Rng::with_seed(1);
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS {
-        let walk = |cursor: &mut Cursor| windows.time(|| _ = chain.run(cursor, LOADS));
-        let plain = |at: &mut usize| windows.time(|| *at = follow(black_box(&lines), *at, LOADS));
+        let walk = |cursor: &mut Cursor| windows.time(|| _ = chain.run(cursor, loads));
+        let plain = |at: &mut usize| windows.time(|| *at = follow(black_box(&lines), *at, loads));
         let (walk, plain) = match random.bool() {
             true => (walk(&mut cursor), plain(&mut at)),
             false => {
@@ -75,7 +75,7 @@ fn rounds(windows: &Windows<'_>, chain: &Chain<'_>) -> Vec<Round> {
         };
         let ghz = glimpse().map_or(f64::NAN, |cycles| cycles * ticks_per_second() / 1e9);
         if walk.kept && plain.kept {
-            let per_load = |ns: f64| ns / LOADS as f64;
+            let per_load = |ns: f64| ns / loads as f64;
             rounds.push(Round { walk: per_load(walk.ns), plain: per_load(plain.ns), ghz });
         }
     }
@@ -84,12 +84,12 @@ fn rounds(windows: &Windows<'_>, chain: &Chain<'_>) -> Vec<Round> {
 
 fn compare(windows: &Windows<'_>, arena: &mut Arena) -> bool {
     let mut is_reached = true;
-    for bytes in SIZES {
+    for (bytes, loads) in SIZES {
         let mut chain = Chain::new(arena, Layout::dense(Order::PageLocal, 64), 1);
         let start = monotonic_ns();
         chain.resize(bytes / 64);
         let build = (monotonic_ns() - start) as f64 / chain.len() as f64;
-        let rounds = rounds(windows, &chain);
+        let rounds = rounds(windows, &chain, loads);
         let of = |part: fn(&Round) -> f64| rounds.iter().map(part).collect::<Vec<f64>>();
         let least = |samples: &[f64]| samples.iter().copied().fold(f64::INFINITY, f64::min);
         let (walk, plain) = (of(|round| round.walk), of(|round| round.plain));
@@ -117,7 +117,7 @@ fn run() -> Result<bool, MemoryError> {
     let stop = AtomicBool::new(false);
     let watch = Watch { stop: &stop, progress: &|_, _| {} };
     let windows = Windows::new(&watch, Duration::from_secs(1));
-    let mut arena = Arena::new(SIZES[SIZES.len() - 1], PageKind::Huge, &stop)?;
+    let mut arena = Arena::new(SIZES[SIZES.len() - 1].0, PageKind::Huge, &stop)?;
     Ok(compare(&windows, &mut arena))
 }
 
