@@ -10,12 +10,12 @@
 //! Of `n` rows and columns of `e` octets each, with lines of `L` octets:
 //!
 //! ```text
-//! a column of b:  n lines, n (L + e) octets with the row of a; its neighbours in the lines come next
+//! a column of b:  n lines, n (L + e) octets with the row of a; its neighbours in them come next
 //! all of b:       n n e octets, before a line is needed again that has no such neighbour left
 //!
-//! textbook       of L/e columns, one finds its lines where all of b is, the others where a column is:
-//!                each takes the longer of arithmetic and loads; loads overlap, as no address depends
-//!                on a load
+//! textbook       of L/e columns, one finds its lines where all of b is, the others where a column
+//!                is: each takes the longer of arithmetic and loads; loads overlap, as no address
+//!                depends on a load
 //! interchanged   the longer of arithmetic and reading all of b from where it is, line after line
 //! ```
 //!

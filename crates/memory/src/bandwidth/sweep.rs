@@ -220,7 +220,8 @@ macro_rules! x86_routine {
 /// The three routines with registers `$r` of `$width` octets, moved by `$mov`.
 #[cfg(target_arch = "x86_64")]
 macro_rules! x86_routines {
-    ($isa:ident, $mov:literal, $r:literal, $width:literal, $last:literal, [$($i:literal $j:literal),+]) => {
+    ($isa:ident, $mov:literal, $r:literal, $width:literal, $last:literal,
+        [$($i:literal $j:literal),+]) => {
         mod $isa {
             // The pattern is named by each of them, so that all take the same operands.
             x86_routine!(read, 16 * $width, "/* {pattern} */", $last,
