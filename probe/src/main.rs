@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counters and the memory of machines where linerate itself cannot be built: `doctor`, `memory` and
-//! `stat` in one small file.
+//! Counters and the memory of machines where linerate itself cannot be built: `doctor`, `memory`
+//! and `stat` in one small file.
 //!
 //! It measures with the same crates as `linerate`, and its records (`--json`) are read by it. Left
 //! out: every other command, tables, colour, progress.

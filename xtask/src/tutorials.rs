@@ -16,8 +16,8 @@ const FOLDER: &str = "docs/tutorials";
 /// Rows that the check compares, by how they begin: events that two compilers agree on.
 const COMPARED: &str = "l1d_misses ";
 
-/// Rows that every machine has, by how they begin: the nearest tier of the memory, the farthest, and
-/// how much time was taken away.
+/// Rows that every machine has, by how they begin: the nearest tier of the memory, the farthest,
+/// and how much time was taken away.
 const PRESENT: [&str; 3] = ["L1  ", "memory  ", "noise  "];
 
 /// As far as two compilers may differ in these.

@@ -19,8 +19,9 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps `octets` octets, rounded up to whole pages. No page is taken yet, and none is set aside:
-    /// the memory may be gone by the time it is touched, so ask for no more than there is.
+    /// Maps `octets` octets, rounded up to whole pages. No page is taken yet, and none is set
+    /// aside: the memory may be gone by the time it is touched, so ask for no more than there
+    /// is.
     ///
     /// # Errors
     /// `octets` is 0, or the address space of the process or its limit does not suffice.

@@ -9,8 +9,9 @@
 //! 4. [`candidates`] searches the mappings that a path and a number of processors allow.
 //! 5. [`verdict`] chooses among those that were measured.
 //!
-//! Beside the chain, [`footprint`] says which tier of the memory the packets lie in, and [`kernels`]
-//! what part of the work is checksum and copy, and which variant of them suits the path.
+//! Beside the chain, [`footprint`] says which tier of the memory the packets lie in, and
+//! [`kernels`] what part of the work is checksum and copy, and which variant of them suits the
+//! path.
 //!
 //! [`budget`] says what a packet may cost at line rate on a [`processor`].
 //!

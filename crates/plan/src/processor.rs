@@ -25,8 +25,8 @@ pub struct Processor {
     pub strands_per_pipe: u32,
     /// Instructions that a pipe issues in a cycle; `None` where that depends on the program.
     pub instructions_per_cycle: Option<f64>,
-    /// Cycles per instruction above which a strand waits for memory rather than computes; `None` where
-    /// there is no such rule.
+    /// Cycles per instruction above which a strand waits for memory rather than computes; `None`
+    /// where there is no such rule.
     pub compute_bound_cpi_max: Option<f64>,
     /// How far away the caches and memory are.
     pub latency: Option<Latency>,

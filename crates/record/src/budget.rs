@@ -51,7 +51,8 @@ pub struct BudgetRow {
     /// Cycles of a pipe in that time.
     #[serde(serialize_with = "crate::finite")]
     pub cycles_per_packet: f64,
-    /// Cycles of all pipes in that time: what a packet may cost where the packets are spread evenly.
+    /// Cycles of all pipes in that time: what a packet may cost where the packets are spread
+    /// evenly.
     #[serde(serialize_with = "crate::finite")]
     pub cycles_of_all: f64,
     /// Instructions of a strand in that time, its neighbours busy; `null` where the instructions

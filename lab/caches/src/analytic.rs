@@ -2,7 +2,8 @@
 //! Curves from probabilities: how many lines share a set, and how many of them stay.
 //!
 //! A chase loads every line once per traversal and in the same order each time, so what a set does
-//! depends on nothing but the number of lines that take turns in it ([`hit_rate`](crate::hit_rate)). That number:
+//! depends on nothing but the number of lines that take turns in it
+//! ([`hit_rate`](crate::hit_rate)). That number:
 //!
 //! - [`Index::Virtual`], and physical indices of no more than a contiguous stretch: the same for
 //!   all sets, give or take one;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a virtual machine adds to times, as it was recorded.
 //!
-//! The recordings are `data/*.txt`, whose heads say how and beside what they were made. A row is the
-//! time per load in one window of each of four chains, over the least there was; rows are in the
-//! order of time, so that what lasts from window to window does so here.
+//! The recordings are `data/*.txt`, whose heads say how and beside what they were made. A row is
+//! the time per load in one window of each of four chains, over the least there was; rows are in
+//! the order of time, so that what lasts from window to window does so here.
 //!
 //! Left out: that neighbours take room in a cache away, which is up to [`Moves`](crate::Moves).
 

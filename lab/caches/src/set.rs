@@ -85,9 +85,9 @@ impl Set {
 /// They all stay if there is a way for each. Else:
 ///
 /// - [`Policy::Lru`] drops each line just before its next turn: none hits.
-/// - [`Policy::TreePlru`]: as long as all loads miss, each turns the bits on its path around, so that
-///   the halves of every part of the tree make room in turn, and a line stays for as many misses as
-///   there are ways. Its next turn comes later: none hits.
+/// - [`Policy::TreePlru`]: as long as all loads miss, each turns the bits on its path around, so
+///   that the halves of every part of the tree make room in turn, and a line stays for as many
+///   misses as there are ways. Its next turn comes later: none hits.
 /// - [`Policy::Random`] has no closed form but for one line too many, where the line that is out is
 ///   one of `ways` others with equal chance, so that there are 2 misses in `ways` + 1 loads. It is
 ///   simulated, to within 0.02.
@@ -167,8 +167,8 @@ mod tests {
         );
     }
 
-    /// By hand, 4 ways: 1 2 3 4 fill; 4 came last, so both halves' bits point to 1; 1 is used, so the
-    /// root points right, whose bit points to 3: 5 drops 3, though 2 is older.
+    /// By hand, 4 ways: 1 2 3 4 fill; 4 came last, so both halves' bits point to 1; 1 is used, so
+    /// the root points right, whose bit points to 3: 5 drops 3, though 2 is older.
     #[test]
     fn tree_of_bits() {
         let loads = [1, 2, 3, 4, 1, 5, 2, 4, 3];

@@ -2,8 +2,8 @@
 //! Curves from the chase itself: every load goes through the sets.
 //!
 //! A load that hits in a cache brings its line into the inclusive caches before it. What a cache
-//! drops goes to the next one if that is a victim cache, and else to nobody; what an inclusive cache
-//! drops, those before it lose as well. A victim cache gives a line away when it is hit.
+//! drops goes to the next one if that is a victim cache, and else to nobody; what an inclusive
+//! cache drops, those before it lose as well. A victim cache gives a line away when it is hit.
 //!
 //! Left out: translation, whose share is computed as for [`analytic`](crate::analytic()).
 
@@ -102,8 +102,8 @@ impl<'a> Simulated<'a> {
         Self { stretch_lines, frames, levels, rng: Rng::with_seed(pass.seed) }
     }
 
-    /// Loads a line, by its number in virtual memory; the level it was found in, that after the last
-    /// for memory.
+    /// Loads a line, by its number in virtual memory; the level it was found in, that after the
+    /// last for memory.
     fn load(&mut self, line: u64) -> usize {
         let found = (0..self.levels.len()).find(|level| self.set(*level, line).touch(line));
         let found = found.unwrap_or(self.levels.len());

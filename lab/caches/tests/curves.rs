@@ -42,8 +42,8 @@ fn assert_near(found: f64, expected: f64, within: f64, of: &str) {
     assert!((found / expected - 1.0).abs() <= within, "{of}: {found}, not {expected}");
 }
 
-/// What fits hits, what is twice as large misses, and with a page too many, of 4 KiB in a cache of 4
-/// ways of 4 KiB each, all sets have a line too many.
+/// What fits hits, what is twice as large misses, and with a page too many, of 4 KiB in a cache of
+/// 4 ways of 4 KiB each, all sets have a line too many.
 #[test]
 fn one_cache_by_hand() {
     let machine = machine(vec![cache(16 * KIB, 4, Policy::Lru, Index::Virtual, 1.0)]);
@@ -84,8 +84,8 @@ fn a_victim_cache_adds_its_size_by_hand() {
     assert_eq!((points[0].passes[0], points[1].passes[0]), (4.0, 100.0));
 }
 
-/// Within 16 %, on the way up: chance has its say in 4 passes, and so have the limits that `analytic`
-/// states of victim caches.
+/// Within 16 %, on the way up: chance has its say in 4 passes, and so have the limits that
+/// `analytic` states of victim caches.
 #[test]
 fn both_ways_agree() {
     let sizes = [16, 24, 48, 64, 96, 160, 256, 384, 512].map(|kib| kib * KIB);

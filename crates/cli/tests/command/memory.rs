@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `linerate memory`: what its record holds whatever the machine, what is refused, what it does with
-//! little memory, and what other commands make of the profile it leaves. No test asserts a time.
+//! `linerate memory`: what its record holds whatever the machine, what is refused, what it does
+//! with little memory, and what other commands make of the profile it leaves. No test asserts a
+//! time.
 
 use crate::rig::{Done, Folder, answered, command, edge, linerate, record, refused};
 use crate::validator::Validator;

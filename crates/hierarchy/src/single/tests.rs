@@ -45,7 +45,8 @@ fn a_clock_that_never_moves_has_no_step() {
     assert_eq!(step(&[0, 7]), Some(7.0));
 }
 
-/// What a clock of `step` shows of chains of `load` ns each, after `bias`; now and then interrupted.
+/// What a clock of `step` shows of chains of `load` ns each, after `bias`; now and then
+/// interrupted.
 struct Timed {
     step: f64,
     bias: f64,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The probe measures the memory of a guest, which has none to speak of: each instruction takes 1 ns
-//! there, whatever it loads. So times mean nothing, but they are known.
+//! The probe measures the memory of a guest, which has none to speak of: each instruction takes 1
+//! ns there, whatever it loads. So times mean nothing, but they are known.
 
 use super::{Finding, finding, question};
 use crate::lab::guest::{Answer, Question};
