@@ -71,7 +71,8 @@ pub fn judge(rows: &[Row], known: &Known) -> Vec<Vec<Judgement>> {
             let doubt =
                 judgements[r][c].doubt.take().map_or_else(String::new, |doubt| doubt + "; ");
             let follows = format!(
-                "{doubt}it follows the time, with {} to {} per second at all sizes, and not the loads",
+                "{doubt}it follows the time, with {} to {} per second at all sizes, and not the \
+                 loads",
                 rounded(low),
                 rounded(high)
             );

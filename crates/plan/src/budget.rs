@@ -2,7 +2,7 @@
 //! What a packet may cost at line rate.
 //!
 //! ```text
-//! time between packets     = (frame + 20) * 8 / line              preamble, start and gap: 20 octets
+//! time between packets     = (frame + 20) * 8 / line        preamble, start and gap: 20 octets
 //! cycles of a pipe         = time * clock
 //! instructions of a strand = cycles * instructions per cycle / strands that share the pipe
 //! ```

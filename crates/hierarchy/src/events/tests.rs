@@ -54,8 +54,8 @@ fn the_documents_table_is_refused() {
     }
     let doubt = judgements[0][0].doubt.as_ref().unwrap();
     let expected = "0.18 per load; no less than 0.95 is possible, for each load reads memory once; \
-                    it follows the time, with 0.93 million to 1.46 million per second at all sizes, and not \
-                    the loads";
+                    it follows the time, with 0.93 million to 1.46 million per second at all sizes, and \
+                    not                     the loads";
     assert_eq!(doubt, expected);
 }
 
@@ -172,7 +172,9 @@ proptest! {
     #[test]
     fn no_counts_make_it_panic(
         rows in prop::collection::vec(
-            (any::<u64>(), any::<u64>(), any::<f64>(), prop::collection::vec(any::<f64>(), 0..8)), 0..6),
+            (any::<u64>(), any::<u64>(), any::<f64>(), prop::collection::vec(any::<f64>(), 0..8)),
+            0..6,
+        ),
         caches in prop::collection::vec(any::<u64>(), 0..4),
         page_bytes in any::<u64>(),
         tlb in any::<Option<(u64, u64)>>(),
@@ -185,7 +187,8 @@ proptest! {
             counts: events.iter().zip(counts).map(|(e, c)| ((*e).to_owned(), c)).collect(),
         };
         let rows: Vec<Row> = rows.into_iter().map(row).collect();
-        let known = Known { order: Order::PageLocal, line_bytes: 64, page_bytes, caches, tlb, core_ghz };
+        let order = Order::PageLocal;
+        let known = Known { order, line_bytes: 64, page_bytes, caches, tlb, core_ghz };
         let judged = judge(&rows, &known);
         prop_assert_eq!(judged.len(), rows.len());
         for (row, judged) in rows.iter().zip(judged) {

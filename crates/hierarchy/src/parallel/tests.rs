@@ -73,7 +73,10 @@ fn one_number_of_chains_tells_nothing() {
 proptest! {
     #[test]
     fn no_points_make_it_panic(
-        points in prop::collection::vec((0_u32..40, prop::collection::vec(any::<f64>(), 0..4)), 0..12),
+        points in prop::collection::vec(
+            (0_u32..40, prop::collection::vec(any::<f64>(), 0..4)),
+            0..12,
+        ),
     ) {
         let points: Vec<Point> =
             points.into_iter().map(|(chains, passes)| Point { chains, passes }).collect();

@@ -378,7 +378,11 @@ proptest! {
     #[test]
     fn no_samples_make_it_panic(
         samples in prop::collection::vec(
-            (any::<u64>(), prop::collection::vec(any::<f64>(), 0..4), prop::collection::vec(any::<f64>(), 0..4)),
+            (
+                any::<u64>(),
+                prop::collection::vec(any::<f64>(), 0..4),
+                prop::collection::vec(any::<f64>(), 0..4),
+            ),
             0..12,
         ),
         few in prop::collection::vec((0_u64..64, 0.5..50.0, 0.5..2.0), 0..24),
@@ -388,7 +392,8 @@ proptest! {
         let samples: Vec<Sample> = samples.into_iter().chain(few).map(sample).collect();
         let found = levels(&samples, 0.95, 1);
         for level in &found {
-            prop_assert!(level.onset.low <= level.onset.value && level.onset.value <= level.onset.high);
+            prop_assert!(level.onset.low <= level.onset.value);
+            prop_assert!(level.onset.value <= level.onset.high);
             prop_assert!(level.cost.value > 0.0);
         }
         refine(&samples, &found);
