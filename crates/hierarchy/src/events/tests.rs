@@ -54,8 +54,8 @@ fn the_documents_table_is_refused() {
     }
     let doubt = judgements[0][0].doubt.as_ref().unwrap();
     let expected = "0.18 per load; no less than 0.95 is possible, for each load reads memory once; \
-                    it follows the time, with 0.93 million to 1.46 million per second at all sizes, and \
-                    not                     the loads";
+                    it follows the time, with 0.93 million to 1.46 million per second at all \
+                    sizes, and not the loads";
     assert_eq!(doubt, expected);
 }
 
