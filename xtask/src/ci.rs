@@ -270,6 +270,9 @@ fn oldest_compiler_of_base_crates() -> Outcome {
         ["-p", "linerate-machine"],
         ["-p", "linerate-counters"],
         ["-p", "linerate-regions"],
+        ["-p", "linerate-hierarchy"],
+        ["-p", "linerate-memory"],
+        ["-p", "linerate-caches"],
     ];
     match lab::compiler::installed() {
         Some(compiler) => {

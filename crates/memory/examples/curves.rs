@@ -30,7 +30,7 @@ fn curves(mib: usize, seconds: f64, kind: PageKind, seed: u64) -> Result<(), Mem
             line: 64,
             passes: 5,
             per_octave,
-            refine: order == Order::PageLocal,
+            refine: if order == Order::PageLocal { 3 } else { 0 },
             seed,
             deadline: begin + total.mul_f64(share),
         };

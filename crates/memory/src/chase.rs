@@ -29,6 +29,9 @@ pub const UNROLL: u64 = 16;
 /// enough for an order that prefetchers do not guess.
 const BOX_PAGES: usize = 32;
 
+/// Items that are added between two looks at the clock: some ms.
+pub(crate) const STRETCH: usize = 1 << 16;
+
 /// Where items lie, and in which order they are walked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
@@ -155,19 +158,14 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// Begins anew, as a chain of one item, `start` octets from the start of the arena, a multiple of
-    /// the stride. A chain that lies there already stays as it is.
-    ///
-    /// # Panics
-    /// `start` is no multiple of the stride, or beyond the arena.
-    pub fn move_to(&mut self, start: usize) {
-        let first = start >> self.stride_shift;
-        assert!(first << self.stride_shift == start && first < self.capacity, "start {start}");
-        if first != self.first {
-            self.first = first;
-            self.clear();
-            self.resize(1);
+    /// Grows to `len` items, or to as many as fit, while `goes_on` says so, which is asked every some
+    /// ms; says whether it came that far.
+    pub fn grow(&mut self, len: usize, goes_on: impl Fn() -> bool) -> bool {
+        let len = len.min(self.capacity);
+        while self.len < len && goes_on() {
+            self.resize(len.min(self.len + STRETCH));
         }
+        self.len >= len
     }
 
     fn clear(&mut self) {

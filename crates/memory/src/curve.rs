@@ -2,14 +2,17 @@
 //! The time of a load over the size of the chain.
 //!
 //! ```text
-//! sizes = a grid, even in log size
-//! pass:   a chain that begins elsewhere in the arena, and another order of the sizes; for each size
-//!             up to 4 MiB move it elsewhere once more: else all of a pass would have the luck of the
-//!                 same few pages
-//!             resize the chain; walk it, so that the caches hold what they hold when it is walked
+//! sizes = a grid, even in log size; those up to 8 MiB are cheap, the others costly
+//! until all passes are done:
+//!     two thirds of the time are for the cheap ones, so one kind or the other has the next turn:
+//!         the next size of its pass, in another order and on other pages in each pass:
+//!             build the chain; walk it, so that the caches hold what they hold when it is walked
 //!             for ever; then the fastest of some windows, and the core clock
-//! after the first and the second pass: sizes that tell where the steps are, until then and from then on
+//! after the first passes: sizes that tell where the steps are, until then and from then on
 //! ```
+//!
+//! Where the processor is shared with others there is time for some passes over the cheap sizes,
+//! and not for one over the costly ones: hence the two kinds.
 //!
 //! A walk of a chain that is much longer than the caches takes longer than all windows together. So
 //! several cursors part it into stretches. They walk side by side to warm the caches, as many loads
@@ -20,16 +23,16 @@
 //! Left out: what the curve shows (`linerate_hierarchy::tiers`).
 
 use crate::arena::Arena;
-use crate::chase::{Chain, Cursor, Layout};
-use crate::window::{Best, Plan, Windows};
+use crate::chase::{Chain, Cursor, Layout, STRETCH};
+use crate::window::{Best, Plan, Windows, core_ghz};
 use fastrand::Rng;
 use linerate_hierarchy::tiers::{Options, Sample, detect, refine};
 use linerate_machine::core_clock;
-use linerate_machine::ticks::ticks_per_second;
 use linerate_record::memory::{Curve, CurvePoint, Order, PageKind};
 use linerate_record::stats::Estimate;
 use linerate_record::{Figure, Tier};
-use std::time::Instant;
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 /// What curve to measure.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,8 +45,8 @@ pub struct Request {
     pub passes: u32,
     /// Sizes per doubling.
     pub per_octave: u32,
-    /// Whether to measure more sizes where the curve bends.
-    pub refine: bool,
+    /// Passes in which sizes are added where the curve bends; takes 40 to 200 ms each.
+    pub refine: u32,
     /// Of the orders.
     pub seed: u64,
     /// When to be done.
@@ -53,9 +56,8 @@ pub struct Request {
 /// The smallest chain.
 const LEAST_BYTES: u64 = 4 << 10;
 
-/// Chains up to this size lie elsewhere for each size of a pass; the pages of longer ones are so many
-/// that luck averages out, and moving them takes time.
-const MOVED_BYTES: u64 = 4 << 20;
+/// With so many passes that add sizes there is time to add costly ones.
+const OFTEN: u32 = 3;
 
 /// Building and warming takes time by the line: longer chains would take as much as all others.
 const COSTLY_BYTES: u64 = 64 << 20;
@@ -71,9 +73,10 @@ const MANY_BYTES: u64 = 32 << 20;
 const FEW: usize = 8;
 const MANY: usize = 16;
 
-/// Window of a chain of up to [`SHORT_BYTES`], and of longer ones, which need time for as many loads.
-const WINDOW_NS: [f64; 2] = [150_000.0, 500_000.0];
-const SHORT_BYTES: u64 = 2 << 20;
+/// Windows of chains of up to 1 MiB, up to [`SERIAL_BYTES`], and of longer ones, which need time for
+/// as many loads.
+const WINDOW_NS: [f64; 3] = [100_000.0, 300_000.0, 500_000.0];
+const SHORT_BYTES: u64 = 1 << 20;
 
 /// What the start of a chain is a multiple of: a huge page of most machines, or a box of small ones.
 const HUGE_BYTES: usize = 2 << 20;
@@ -88,32 +91,97 @@ const WINDOWS: u32 = 5;
 /// Measures a curve in `arena`, up to its size. Passes that the deadline or a stop cut short leave
 /// fewer samples; sizes without any are left out.
 pub fn measure(windows: &Windows<'_>, arena: &mut Arena, request: &Request) -> Curve {
+    let kind = arena.kind();
     let mut random = Rng::with_seed(request.seed);
     let most = arena.bytes() as u64;
-    let mut points = grid(most, request.per_octave);
-    let places = Places::of(arena);
-    for pass in 0..request.passes {
-        let home = places.any(&mut random);
-        let layout = Layout { start: home, ..Layout::dense(request.order, request.line) };
-        let mut chain = Chain::new(arena, layout, random.u64(..));
-        let order = order_of(points.len(), &mut random);
-        let mut go = |points: &mut [Point], order: &[usize]| {
-            let mut place =
-                |bytes| if bytes > MOVED_BYTES { home } else { places.any(&mut random) };
-            visit(windows, &mut chain, &mut place, request, points, order);
-        };
-        go(&mut points, &order);
-        if request.refine && pass < 2 {
-            let known = points.len();
-            points.extend(more_sizes(&points, request, most));
-            let order: Vec<usize> = (known..points.len()).collect();
-            go(&mut points, &order);
+    let (cheap, costly): (Vec<u64>, Vec<u64>) =
+        grid(most, request.per_octave).into_iter().partition(|&bytes| bytes <= SERIAL_BYTES);
+    let mut bench = Bench { windows, places: Places::of(arena), arena, request };
+    // Of the costly ones once, where there is time.
+    let mut groups =
+        [Group::new(&cheap, request.refine, 1), Group::new(&costly, request.refine / OFTEN, 2)];
+    let is_over = || windows.is_stopped() || Instant::now() >= request.deadline;
+    while let Some(turn) = next(&groups, request.passes) {
+        if is_over() {
+            break;
+        }
+        let start = Instant::now();
+        groups[turn].visit_next(&mut bench, &mut random);
+        groups[turn].spent += start.elapsed();
+        if groups[turn].is_to_be_refined() {
+            groups[turn].is_refined = true;
+            add_sizes(&mut groups, request, most);
+        }
+        groups[turn].end_pass();
+    }
+    let points = groups.into_iter().flat_map(|group| group.points);
+    let mut points: Vec<Point> = points.filter(|point| !point.ns.is_empty()).collect();
+    points.sort_unstable_by_key(|point| point.bytes);
+    let points = points.into_iter().map(|point| point.record(request.line)).collect();
+    Curve { order: request.order, pages: kind, points }
+}
+
+/// What sizes are measured with.
+struct Bench<'a> {
+    windows: &'a Windows<'a>,
+    arena: &'a mut Arena,
+    places: Places,
+    request: &'a Request,
+}
+
+/// Sizes that take turns with the others.
+struct Group {
+    points: Vec<Point>,
+    /// Indices of those that are left of this pass, the next one last.
+    left: Vec<usize>,
+    /// Passes that are done.
+    passes: u32,
+    /// In so many of them, the first ones, sizes are added.
+    refined: u32,
+    /// Whether that was done in this one.
+    is_refined: bool,
+    /// Times that its time counts.
+    weight: u32,
+    spent: Duration,
+}
+
+impl Group {
+    fn new(sizes: &[u64], refined: u32, weight: u32) -> Self {
+        let points = sizes.iter().copied().map(Point::new).collect();
+        let (left, spent) = (Vec::new(), Duration::ZERO);
+        Self { points, left, passes: 0, refined, is_refined: false, weight, spent }
+    }
+
+    /// Measures the next size.
+    fn visit_next(&mut self, bench: &mut Bench<'_>, random: &mut Rng) {
+        if self.left.is_empty() {
+            self.left = order_of(self.points.len(), random);
+            self.left.reverse();
+        }
+        if let Some(index) = self.left.pop() {
+            bench.visit(&mut self.points[index], random);
         }
     }
-    points.sort_unstable_by_key(|point| point.bytes);
-    let points = points.into_iter().filter(|point| !point.ns.is_empty());
-    let points = points.map(|point| point.record(request.line)).collect();
-    Curve { order: request.order, pages: arena.kind(), points }
+
+    fn is_to_be_refined(&self) -> bool {
+        self.left.is_empty() && !self.is_refined && self.passes < self.refined
+    }
+
+    /// Counts a pass if there is no size left of it.
+    fn end_pass(&mut self) {
+        if self.left.is_empty() {
+            self.passes += 1;
+            self.is_refined = false;
+        }
+    }
+}
+
+/// The group whose turn it is: of those with passes to make, the one that took the least time, by
+/// weight.
+fn next(groups: &[Group], passes: u32) -> Option<usize> {
+    let has_more = |turn: &usize| groups[*turn].passes < passes && !groups[*turn].points.is_empty();
+    let spent = |turn: &usize| groups[*turn].spent * groups[*turn].weight;
+    (0..groups.len()).filter(has_more).min_by_key(spent)
 }
 
 /// What is known of a size.
@@ -200,7 +268,7 @@ pub(crate) fn least(passes: &[f64]) -> Estimate {
 
 /// Sizes from [`LEAST_BYTES`] to `most`, in whole KiB: `per_octave` of them per doubling up to
 /// [`COSTLY_BYTES`], half as many from there on.
-fn grid(most: u64, per_octave: u32) -> Vec<Point> {
+fn grid(most: u64, per_octave: u32) -> Vec<u64> {
     let size = |step: u32| {
         let bytes = LEAST_BYTES as f64 * (f64::from(step) / f64::from(per_octave)).exp2();
         (bytes / 1024.0).round() as u64 * 1024
@@ -209,28 +277,34 @@ fn grid(most: u64, per_octave: u32) -> Vec<Point> {
     let steps = (0..).filter(|step| !is_costly(step) || step % 2 == 0);
     let mut sizes: Vec<u64> = steps.map(size).take_while(|&bytes| bytes <= most).collect();
     sizes.dedup();
-    sizes.into_iter().map(Point::new).collect()
+    sizes
 }
 
-/// The numbers below `n` in random order, even ones first: a pass that is cut short has seen all of
-/// the curve with half of the sizes, rather than some of it.
+/// The numbers below `n`: the last, which tells where the curve ends; then the others in random
+/// order, even ones first. A pass that is cut short has seen all of the curve with half of the sizes,
+/// rather than some of it.
 fn order_of(n: usize, random: &mut Rng) -> Vec<usize> {
-    let (mut even, mut odd): (Vec<usize>, Vec<usize>) = (0..n).partition(|index| index % 2 == 0);
+    let others = 0..n.saturating_sub(1);
+    let (mut even, mut odd): (Vec<usize>, Vec<usize>) = others.partition(|index| index % 2 == 0);
     random.shuffle(&mut even);
     random.shuffle(&mut odd);
-    even.append(&mut odd);
-    even
+    n.checked_sub(1).into_iter().chain(even).chain(odd).collect()
 }
 
-/// Sizes that would tell more than those of `points` do.
-fn more_sizes(points: &[Point], request: &Request, most: u64) -> Vec<Point> {
-    let mut curve: Vec<Sample> = points.iter().map(Point::sample).collect();
+/// Adds sizes that would tell more than those of `groups` do. They have a turn at once.
+fn add_sizes(groups: &mut [Group; 2], request: &Request, most: u64) {
+    let known = groups.iter().flat_map(|group| &group.points);
+    let mut curve: Vec<Sample> = known.map(Point::sample).collect();
+    let is_known: BTreeSet<u64> = curve.iter().map(|sample| sample.bytes).collect();
     curve.retain(|sample| !sample.passes.is_empty());
     curve.sort_unstable_by_key(|sample| sample.bytes);
     let options = Options { replicates: 0, seed: request.seed, ..Options::default() };
     let sizes = refine(&curve, &detect(&curve, &options), linerate_linux::page_octets() as u64);
-    let is_new = |bytes: &u64| *bytes <= most && points.iter().all(|point| point.bytes != *bytes);
-    sizes.into_iter().filter(is_new).map(Point::new).collect()
+    for bytes in sizes.into_iter().filter(|bytes| *bytes <= most && !is_known.contains(bytes)) {
+        let group = &mut groups[usize::from(bytes > SERIAL_BYTES)];
+        group.left.push(group.points.len());
+        group.points.push(Point::new(bytes));
+    }
 }
 
 /// Where chains may begin: anywhere in the arena, at the start of a huge page where these are asked
@@ -256,23 +330,17 @@ impl Places {
     }
 }
 
-/// Measures `points` in the order `order` of their indices, each at its `place`.
-fn visit(
-    windows: &Windows<'_>,
-    chain: &mut Chain<'_>,
-    place: &mut dyn FnMut(u64) -> usize,
-    request: &Request,
-    points: &mut [Point],
-    order: &[usize],
-) {
-    for &index in order {
-        if windows.is_stopped() || Instant::now() >= request.deadline {
+impl Bench<'_> {
+    /// Measures a size once more, in a chain of its own.
+    fn visit(&mut self, point: &mut Point, random: &mut Rng) {
+        let Request { order, line, deadline, .. } = *self.request;
+        let layout = Layout { start: self.places.any(random), ..Layout::dense(order, line) };
+        let mut chain = Chain::new(self.arena, layout, random.u64(..));
+        let goes_on = || !self.windows.is_stopped() && Instant::now() < deadline;
+        if !chain.grow((point.bytes / line as u64) as usize, goes_on) {
             return;
         }
-        let point = &mut points[index];
-        chain.move_to(place(point.bytes));
-        chain.resize((point.bytes / request.line as u64) as usize);
-        if let Some((best, ghz)) = load_time(windows, chain, point.bytes, request.deadline) {
+        if let Some((best, ghz)) = load_time(self.windows, &chain, point.bytes, deadline) {
             point.add(&best, ghz);
         }
     }
@@ -292,8 +360,7 @@ impl Clock {
 
     /// `None` where there is no way to tell it.
     fn ghz(&self) -> Option<f64> {
-        let ghz = self.cycles_per_tick * ticks_per_second() / 1e9;
-        (ghz > 0.0).then_some(ghz)
+        core_ghz(self.cycles_per_tick)
     }
 }
 
@@ -304,7 +371,8 @@ fn load_time(
     bytes: u64,
     deadline: Instant,
 ) -> Option<(Best, Option<f64>)> {
-    let window_ns = WINDOW_NS[usize::from(bytes > SHORT_BYTES)];
+    let longer = usize::from(bytes > SHORT_BYTES) + usize::from(bytes > SERIAL_BYTES);
+    let window_ns = WINDOW_NS[longer];
     let plan = Plan { window_ns, wanted: WINDOWS, deadline };
     match bytes {
         0..=SERIAL_BYTES => walk_alone(windows, chain, &plan),
@@ -335,13 +403,29 @@ fn walk_in_turns<const N: usize>(
 ) -> Option<(Best, Option<f64>)> {
     let (mut cursors, mut clock) = (cursors::<N>(chain), Clock::default());
     let stretch = chain.len().div_ceil(N) as u64;
-    chain.run_side_by_side(&mut cursors, stretch);
+    warm(windows, chain, &mut cursors, stretch, plan.deadline);
     let walk = |loads: u64| {
         let each = (loads / N as u64).min(stretch / 2);
         cursors.iter_mut().map(|cursor| chain.run(cursor, each)).sum()
     };
     let best = windows.best_beside(plan, walk, || clock.look())?;
     Some((best, clock.ghz()))
+}
+
+/// Makes `loads` loads along each of `cursors`, unless the time is over before.
+fn warm<const N: usize>(
+    windows: &Windows<'_>,
+    chain: &Chain<'_>,
+    cursors: &mut [Cursor; N],
+    loads: u64,
+    deadline: Instant,
+) {
+    let mut left = loads;
+    while left > 0 && !windows.is_stopped() && Instant::now() < deadline {
+        let some = left.min((STRETCH / N) as u64);
+        chain.run_side_by_side(cursors, some);
+        left -= some;
+    }
 }
 
 /// Where `N` stretches of the chain begin.

@@ -11,7 +11,6 @@
 use crate::measure::Bench;
 use linerate_hierarchy::noise::{Gap, Loss, loss};
 use linerate_linux::{monotonic_ns, run_delay_ns, thread_cpu_time_ns};
-use linerate_machine::ticks::{tick_rate, ticks};
 use linerate_machine::{Root, platform};
 use linerate_record::memory::Noise;
 use linerate_record::stats::Estimate;
@@ -106,8 +105,8 @@ impl Processor {
 pub fn measure(bench: &Bench<'_>, since: &Account, deadline: Instant) -> Noise {
     let (delay, cpu, wall) = (run_delay_ns(), thread_cpu_time_ns(), monotonic_ns());
     let span = deadline.saturating_duration_since(Instant::now());
-    let ns_per_tick = 1e9 / tick_rate().value;
-    let seen = look(span, bench.windows.watch.stop, ns_per_tick, ticks);
+    let clock = bench.windows.clock();
+    let seen = look(span, bench.windows.watch.stop, clock.ns_per_unit, clock.now);
     let wall = monotonic_ns().saturating_sub(wall) as f64;
     let cpu = thread_cpu_time_ns().saturating_sub(cpu) as f64;
     let waited = delay.and_then(|before| Ok(run_delay_ns()?.saturating_sub(before) as f64));
@@ -214,6 +213,7 @@ fn record(seen: &Seen, loss: Option<Loss>, stolen: Figure, others: Figure) -> No
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::window::Clock;
     use std::fs;
 
     const STAT: &str = "cpu  30 0 30 300 4 0 2 9 0 0\n\
@@ -311,7 +311,8 @@ mod tests {
     #[test]
     fn gaps_are_within_the_watch() {
         let span = Duration::from_millis(30);
-        let seen = look(span, &AtomicBool::new(false), 1e9 / tick_rate().value, ticks);
+        let clock = Clock::of_this_machine();
+        let seen = look(span, &AtomicBool::new(false), clock.ns_per_unit, clock.now);
         assert!(seen.seconds >= 0.0299, "{}", seen.seconds);
         let lost: f64 = seen.gaps.iter().map(|gap| gap.ns).sum();
         assert!(lost <= seen.seconds * 1e9);

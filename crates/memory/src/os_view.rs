@@ -8,6 +8,16 @@
 //! the other, those stay alone whose sizes fit worst: of all ways to pair them in order, the one is
 //! taken with the smallest sum of |ln(found / stated)|.
 //!
+//! ```text
+//! [low, high]   interval of what was found
+//! agrees        0.9 low <= stated <= 1.1 high, or the same of stated + level before (a victim)
+//! smaller       found < stated, and they do not agree
+//! larger        stated < found <= 2 stated, and they do not agree
+//! cannot tell   2 stated < found: nothing gives out twice what there is, so that a step was
+//!               missed or the statement is made up; or [low, high] reaches into sizes of which
+//!               nothing could be told
+//! ```
+//!
 //! Left out: associativity and the length of a line, which a chase of whole lines does not show.
 
 use linerate_machine::topology::{Cache, CacheKind, Topology};
@@ -15,9 +25,13 @@ use linerate_record::memory::{MemoryTier, OsVerdict, OsView, Unresolved};
 use linerate_record::units::memory_size;
 use linerate_record::{Figure, Tier};
 
-/// Sizes that differ by no more than this share, beyond the interval, agree: what is found of a
-/// level of random replacement, or one indexed by physical pages, is no sharper.
+/// A statement agrees that lies no farther outside the interval than this share of its ends. The
+/// interval says how a size moves between passes; how lines are replaced and where pages fall
+/// shifts all passes alike, by some per cent.
 const TOLERANCE: f64 = 0.10;
+
+/// Found and more than this many times what is stated, a size does not belong to the statement.
+const CONTRADICTION: f64 = 2.0;
 
 /// A cache for data that the system states.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,19 +89,22 @@ pub fn compare(stated: &Result<Vec<Level>, String>, found: &Found<'_>) -> Vec<Os
     };
     let pairs = paired(levels, &caches);
     let silence = stated.as_ref().err().map_or("the system states no such level", String::as_str);
+    let extra = |tiers: &[&MemoryTier]| -> Vec<OsView> {
+        tiers.iter().map(|tier| not_stated(tier, levels, silence)).collect()
+    };
     let mut views = Vec::new();
     let mut next = 0;
     for (index, level) in levels.iter().enumerate() {
         let pair = pairs.iter().find(|pair| pair.0 == index);
         if let Some(&(_, tier)) = pair {
-            views.extend(caches[next..tier].iter().map(|tier| not_stated(tier, silence)));
-            views.push(judged(level, below(levels, index), caches[tier]));
+            views.extend(extra(&caches[next..tier]));
+            views.push(judged(level, below(levels, index), caches[tier], found.unresolved));
             next = tier + 1;
         } else {
             views.push(unseen(level, found));
         }
     }
-    views.extend(caches[next..].iter().map(|tier| not_stated(tier, silence)));
+    views.extend(extra(&caches[next..]));
     views
 }
 
@@ -147,10 +164,9 @@ fn choose(few: usize, many: usize, cost: &dyn Fn(usize, usize) -> f64) -> Vec<us
 }
 
 /// A level that is stated beside the tier that it is.
-fn judged(level: &Level, below: u64, tier: &MemoryTier) -> OsView {
+fn judged(level: &Level, below: u64, tier: &MemoryTier, unresolved: &[Unresolved]) -> OsView {
     let name = format!("L{}", level.level);
     let figure = tier.size_bytes.clone();
-    let Some(found) = figure.as_number() else { return not_stated(tier, "it has no size") };
     let bytes = match &level.bytes {
         Ok(bytes) => *bytes,
         Err(reason) => {
@@ -158,28 +174,82 @@ fn judged(level: &Level, below: u64, tier: &MemoryTier) -> OsView {
             return view(&name, None, figure, OsVerdict::NotStated, sentence);
         }
     };
-    let low = figure.low.unwrap_or(found) * (1.0 - TOLERANCE);
-    let high = figure.high.unwrap_or(found) * (1.0 + TOLERANCE);
-    let holds = |bytes: u64| low <= bytes as f64 && bytes as f64 <= high;
-    let (is, of) = (memory_size(found), memory_size(bytes as f64));
-    let (verdict, sentence) = if holds(bytes) {
-        (OsVerdict::Agrees, format!("{is} are to be had of the {of} stated"))
-    } else if below > 0 && holds(bytes + below) {
+    let found = Interval::of(&figure);
+    let is = memory_size(found.value);
+    let doubt = unresolved.iter().find(|part| found.reaches(part));
+    let (verdict, sentence) = match doubt {
+        Some(part) => {
+            let [from, to] =
+                [part.from_bytes, part.to_bytes].map(|bytes| memory_size(bytes as f64));
+            let sentence = format!(
+                "a step was found at {is}, and from {from} to {to} nothing can be told: {}",
+                part.sentence
+            );
+            (OsVerdict::CannotTell, sentence)
+        }
+        None => sized(level, bytes, below, &found),
+    };
+    view(&name, Some(bytes), figure, verdict, sentence)
+}
+
+/// What was found of a tier.
+struct Interval {
+    value: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Interval {
+    /// Of a figure that is a number.
+    fn of(figure: &Figure) -> Self {
+        let value = figure.as_number().unwrap_or(f64::NAN);
+        Self { value, low: figure.low.unwrap_or(value), high: figure.high.unwrap_or(value) }
+    }
+
+    fn holds(&self, bytes: u64, tolerance: f64) -> bool {
+        let bytes = bytes as f64;
+        self.low * (1.0 - tolerance) <= bytes && bytes <= self.high * (1.0 + tolerance)
+    }
+
+    /// Whether it has more than an end in common with sizes of which nothing could be told.
+    fn reaches(&self, part: &Unresolved) -> bool {
+        self.low < part.to_bytes as f64 && (part.from_bytes as f64) < self.high
+    }
+}
+
+/// What to make of a size, by that alone. `below` octets are stated of the level before.
+fn sized(level: &Level, bytes: u64, below: u64, found: &Interval) -> (OsVerdict, String) {
+    let (is, of) = (memory_size(found.value), memory_size(bytes as f64));
+    if found.holds(bytes, 0.0) {
+        (OsVerdict::Agrees, format!("{is} were found, and the {of} stated lie in the interval"))
+    } else if found.holds(bytes, TOLERANCE) {
         let sentence = format!(
-            "{is} are to be had with {of} stated: it holds what the level before it drove out, so \
+            "{is} were found, and the {of} stated lie less than {} % outside the interval: how \
+             lines are replaced and where pages fall makes so much",
+            100.0 * TOLERANCE
+        );
+        (OsVerdict::Agrees, sentence)
+    } else if below > 0 && found.holds(bytes + below, TOLERANCE) {
+        let sentence = format!(
+            "{is} were found with {of} stated: it holds what the level before it drove out, so \
              that both count"
         );
         (OsVerdict::Agrees, sentence)
-    } else if found < bytes as f64 {
+    } else if found.value < bytes as f64 {
         (OsVerdict::Smaller, format!("{is} of the {of} stated are to be had now{}", why(level)))
-    } else {
+    } else if found.value <= CONTRADICTION * bytes as f64 {
         let sentence = format!(
-            "{is} are to be had, more than the {of} stated; a hypervisor may have made \
-                     that up"
+            "{is} were found, more than the {of} stated: a hypervisor may have made that up"
         );
         (OsVerdict::Larger, sentence)
-    };
-    view(&name, Some(bytes), figure, verdict, sentence)
+    } else {
+        let sentence = format!(
+            "a step was found at {is}, more than {CONTRADICTION} times the {of} stated: it may be \
+             that of another level, whose own was missed, or the statement is made up; measure \
+             again, or with --full"
+        );
+        (OsVerdict::CannotTell, sentence)
+    }
 }
 
 /// Why less may be had.
@@ -219,9 +289,15 @@ fn unseen(level: &Level, found: &Found<'_>) -> OsView {
     view(&name, bytes, absent(&sentence), verdict, sentence)
 }
 
-fn not_stated(tier: &MemoryTier, silence: &str) -> OsView {
+/// A tier that is none of the levels stated. Where there are any, names like theirs would be taken
+/// for theirs: tiers are counted by what is found, levels by what is stated.
+fn not_stated(tier: &MemoryTier, levels: &[Level], silence: &str) -> OsView {
     let sentence = format!("found, and not stated: {silence}");
-    view(&tier.name, None, tier.size_bytes.clone(), OsVerdict::NotStated, sentence)
+    let name = match (levels, tier.size_bytes.as_number()) {
+        ([_, ..], Some(bytes)) => format!("tier of {}", memory_size(bytes)),
+        _ => tier.name.clone(),
+    };
+    view(&name, None, tier.size_bytes.clone(), OsVerdict::NotStated, sentence)
 }
 
 fn view(
@@ -293,6 +369,65 @@ mod tests {
             verdicts(&[32 * KIB, 512 * KIB, MIB], &[32 * KIB, 512 * KIB, 1536 * KIB]),
             [Agrees; 3]
         );
+    }
+
+    /// The third level was missed, and a step between was taken for the second.
+    #[test]
+    fn twice_what_is_stated_is_no_verdict() {
+        use OsVerdict::{Agrees, CannotTell, Larger, Unseen};
+        let stated = [48 * KIB, MIB, 32 * MIB];
+        let found = [48 * KIB, 2990 * KIB];
+        assert_eq!(verdicts(&stated, &found), [Agrees, CannotTell, Unseen]);
+        assert_eq!(verdicts(&stated, &[48 * KIB, 2 * MIB, 32 * MIB])[1], Larger);
+        // A victim cache of 1 MiB behind one of 2 MiB holds 3 MiB, as is its nature.
+        assert_eq!(verdicts(&[48 * KIB, 2 * MIB, MIB], &[48 * KIB, 2 * MIB, 3 * MIB]), [Agrees; 3]);
+    }
+
+    /// What the interval touches at an end does not matter, what it reaches into does.
+    #[test]
+    fn a_size_among_those_that_cannot_be_told_is_no_verdict() {
+        let tiers = [tier("L1", Some(32 * KIB)), tier("L2", Some(MIB)), tier("memory", None)];
+        let stated = Ok(vec![level(1, 32 * KIB), level(2, MIB)]);
+        let verdict = |from_bytes, to_bytes| {
+            let (cause, sentence) = ("moved".to_owned(), "it moved".to_owned());
+            let unresolved = [Unresolved { from_bytes, to_bytes, cause, sentence }];
+            let views = compare(
+                &stated,
+                &Found { tiers: &tiers, unresolved: &unresolved, max_bytes: 64 * MIB },
+            );
+            assert_eq!(views[0].verdict, OsVerdict::Agrees);
+            (views[1].verdict, views[1].sentence.clone())
+        };
+        let (is, sentence) = verdict(MIB, 2 * MIB);
+        assert_eq!(is, OsVerdict::CannotTell);
+        assert!(sentence.contains("1 MiB to 2 MiB") && sentence.contains("it moved"), "{sentence}");
+        let high = (MIB as f64 * 1.02).ceil() as u64;
+        assert_eq!(verdict(high, 2 * MIB).0, OsVerdict::Agrees);
+    }
+
+    #[test]
+    fn agreement_says_how_far_it_goes() {
+        let sentence = |found: u64| {
+            let tiers = [tier("L1", Some(found)), tier("memory", None)];
+            let found = Found { tiers: &tiers, unresolved: &[], max_bytes: 64 * MIB };
+            let view = compare(&Ok(vec![level(1, MIB)]), &found).remove(0);
+            assert_eq!(view.verdict, OsVerdict::Agrees);
+            view.sentence
+        };
+        let within = "1.01 MiB were found, and the 1 MiB stated lie in the interval";
+        assert_eq!(sentence(1034 * KIB), within);
+        let near = sentence(1137 * KIB);
+        let wanted = "1.11 MiB were found, and the 1 MiB stated lie less than 10 % outside";
+        assert!(near.starts_with(wanted), "{near}");
+    }
+
+    #[test]
+    fn no_two_entries_have_one_name() {
+        // A third tier between, so that the last level is the fourth tier.
+        let found = views(&[32 * KIB, MIB, 32 * MIB], &[32 * KIB, MIB, 6 * MIB, 32 * MIB]);
+        let names: Vec<&str> = found.iter().map(|(name, _)| &name[..]).collect();
+        assert_eq!(names, ["L1", "L2", "tier of 6 MiB", "L3"]);
+        assert_eq!(views(&[], &[32 * KIB])[0].0, "L1");
     }
 
     #[test]

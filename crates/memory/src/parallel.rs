@@ -156,13 +156,15 @@ fn points(
 ) -> Vec<Point> {
     let layout = Layout::dense(Order::PageLocal, request.line);
     let mut chain = Chain::new(arena, layout, request.seed);
-    chain.resize(walked.lines);
+    let is_over = || windows.is_stopped() || Instant::now() >= request.deadline;
+    if !chain.grow(walked.lines, || !is_over()) {
+        return Vec::new();
+    }
     let mut heads = Heads::new(&chain, walked.is_memory);
     heads.walk(MOST_CHAINS, |walk| {
         walk.on(&chain, walked.lines.min(WARM_LINES) as u64);
     });
     let plan = Plan { window_ns: WINDOW_NS, wanted: WINDOWS, deadline: request.deadline };
-    let is_over = || windows.is_stopped() || Instant::now() >= request.deadline;
     let chains = CHAINS.into_iter().filter(|&chains| chains <= walked.most_chains);
     let mut points: Vec<Point> =
         chains.map(|chains| Point { chains, passes: Vec::new() }).collect();

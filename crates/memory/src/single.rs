@@ -123,7 +123,10 @@ impl Stopwatch {
     ) {
         let start = arena.start().cast_const();
         let mut chain = Chain::new(arena, Layout::dense(Order::PageLocal, bench.line), seed);
-        chain.resize(bytes / bench.line);
+        let goes_on = || !bench.windows.is_stopped() && Instant::now() < until;
+        if !chain.grow(bytes / bench.line, goes_on) {
+            return;
+        }
         let mut cursor = Cursor::default();
         let load_ns = warm_up(bench, &chain, &mut cursor, until);
         let mut random = Rng::with_seed(seed);

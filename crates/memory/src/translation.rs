@@ -56,20 +56,35 @@ struct Scale {
     passes: usize,
     /// Times that sizes are added.
     refinements: usize,
+    /// Times that the pages beside the first step are measured: the fastest passes show its true
+    /// edge, since other threads of the core, and of the system, take entries for a while.
+    at_edge: usize,
 }
 
 impl Scale {
     fn of(effort: Effort) -> Self {
         match effort {
-            Effort::Quick => {
-                Self { most_pages: 4096, most_bytes: 48 << 20, passes: 3, refinements: 3 }
-            }
-            Effort::Default => {
-                Self { most_pages: 8192, most_bytes: 256 << 20, passes: 6, refinements: 6 }
-            }
-            Effort::Full => {
-                Self { most_pages: 32_768, most_bytes: 2 << 30, passes: 20, refinements: 10 }
-            }
+            Effort::Quick => Self {
+                most_pages: 4096,
+                most_bytes: 48 << 20,
+                passes: 3,
+                refinements: 3,
+                at_edge: 3,
+            },
+            Effort::Default => Self {
+                most_pages: 8192,
+                most_bytes: 256 << 20,
+                passes: 6,
+                refinements: 6,
+                at_edge: 8,
+            },
+            Effort::Full => Self {
+                most_pages: 32_768,
+                most_bytes: 2 << 30,
+                passes: 20,
+                refinements: 10,
+                at_edge: 20,
+            },
         }
     }
 }
@@ -80,6 +95,12 @@ const BY_SMALL: f64 = 0.5;
 const BY_ALL: f64 = 0.85;
 
 const CONFIDENCE: f64 = 0.95;
+
+/// Whether [`measure`] would be within the limit of the bench though `arena` stays.
+pub fn has_room_beside(bench: &Bench<'_>, arena: &Arena) -> bool {
+    let room = bench.limit.bytes.saturating_sub(arena.bytes() as u64);
+    Scale::of(bench.effort).most_bytes <= room
+}
 
 /// Measures both kinds of page in arenas of its own, together no larger than the limit of the
 /// bench; `used` is what the rest is measured on. What cannot be had or told is absent with a

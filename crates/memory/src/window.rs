@@ -6,8 +6,8 @@
 //! the fastest does: what disturbs only ever adds.
 
 use crate::Watch;
-use linerate_linux::{involuntary_switches, thread_cpu_time_ns};
-use linerate_machine::ticks::{ticks, ticks_per_second};
+use linerate_linux::{involuntary_switches, monotonic_ns, thread_cpu_time_ns};
+use linerate_machine::ticks::{is_invariant, ticks, ticks_per_second};
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -19,9 +19,48 @@ pub struct Windows<'a> {
     started: Instant,
     /// The time that all of it is to take.
     total: Duration,
-    ns_per_tick: f64,
+    clock: Clock,
     kept: Cell<u64>,
     dropped: Cell<u64>,
+}
+
+/// What windows are timed by: the processor's counter where it runs at one rate, else the kernel's
+/// clock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    /// Now, in its units.
+    pub(crate) now: fn() -> u64,
+    /// Nanoseconds of a unit.
+    pub(crate) ns_per_unit: f64,
+}
+
+impl Clock {
+    /// Takes 20 ms the first time in a process, to learn how long a tick is.
+    pub(crate) fn of_this_machine() -> Self {
+        Self::of(is_invariant())
+    }
+
+    fn of(is_invariant: bool) -> Self {
+        match is_invariant {
+            true => Self { now: ticks, ns_per_unit: 1e9 / ticks_per_second() },
+            false => Self { now: monotonic_ns, ns_per_unit: 1.0 },
+        }
+    }
+
+    /// What `work` takes, in ns.
+    fn time(&self, work: impl FnOnce()) -> f64 {
+        let start = (self.now)();
+        work();
+        // Not a plain difference: a thread that was moved may read an earlier counter.
+        (self.now)().saturating_sub(start) as f64 * self.ns_per_unit
+    }
+}
+
+/// GHz of a core that makes `cycles_per_tick` cycles in a tick of the counter; `None` where that
+/// does not run at one rate, so that a tick has no length.
+pub(crate) fn core_ghz(cycles_per_tick: f64) -> Option<f64> {
+    let is_told = is_invariant() && cycles_per_tick > 0.0;
+    is_told.then(|| cycles_per_tick * ticks_per_second() / 1e9)
 }
 
 /// What to measure until when.
@@ -63,8 +102,13 @@ impl<'a> Windows<'a> {
     /// For a measurement that begins now and is to take `total`. Takes 20 ms the first time in a
     /// process, to learn how long a tick is.
     pub fn new(watch: &'a Watch<'a>, total: Duration) -> Self {
-        let (started, ns_per_tick) = (Instant::now(), 1e9 / ticks_per_second());
-        Self { watch, started, total, ns_per_tick, kept: Cell::new(0), dropped: Cell::new(0) }
+        let (started, clock) = (Instant::now(), Clock::of_this_machine());
+        Self { watch, started, total, clock, kept: Cell::new(0), dropped: Cell::new(0) }
+    }
+
+    /// What windows are timed by.
+    pub(crate) fn clock(&self) -> Clock {
+        self.clock
     }
 
     /// When it began.
@@ -91,9 +135,7 @@ impl<'a> Windows<'a> {
     /// Times `work` once, whatever its length.
     pub fn time(&self, work: impl FnOnce()) -> Window {
         let (switches, processor) = (involuntary_switches(), thread_cpu_time_ns());
-        let start = ticks();
-        work();
-        let ns = (ticks() - start) as f64 * self.ns_per_tick;
+        let ns = self.clock.time(work);
         let processor = (thread_cpu_time_ns() - processor) as f64;
         let kept = switches == involuntary_switches() && processor >= 0.96 * ns;
         let count = if kept { &self.kept } else { &self.dropped };
@@ -102,7 +144,8 @@ impl<'a> Windows<'a> {
     }
 
     /// The fastest window, once `plan.wanted` others in a row were no faster by more than 1 %: until
-    /// then caches may still be filling, after the thread was put aside. `work` does about as many
+    /// then caches may still be filling, after the thread was put aside; fewer where the thread is put
+    /// aside often, for there are more passes. `work` does about as many
     /// pieces of work as it is told to, and says how many it did. `None` when no window was kept
     /// until the deadline, or someone asked to stop.
     ///
@@ -122,8 +165,11 @@ impl<'a> Windows<'a> {
     ) -> Option<Best> {
         let mut best = Best { ns: f64::INFINITY, work: 0, total_ns: 0.0, windows: 0, dropped: 0 };
         let (mut pace, mut in_vain) = (self.pace(&mut work), 0);
-        let most = MOST_WINDOWS * plan.wanted;
-        while in_vain < plan.wanted && best.windows + best.dropped < most {
+        let has_more = |best: &Best| match best.windows {
+            0 | 1 => best.dropped < MOST_DROPPED * plan.wanted,
+            kept => kept < MOST_KEPT * plan.wanted && best.dropped < plan.wanted,
+        };
+        while in_vain < plan.wanted && has_more(&best) {
             if self.is_stopped() || Instant::now() >= plan.deadline {
                 break;
             }
@@ -149,16 +195,20 @@ impl<'a> Windows<'a> {
     /// ns per piece of work, roughly: the faster of two short stretches.
     fn pace(&self, work: &mut impl FnMut(u64) -> u64) -> f64 {
         let mut stretch = || {
-            let start = ticks();
-            let done = work(PROBE).max(1);
-            (ticks() - start) as f64 * self.ns_per_tick / done as f64
+            let mut done = 0;
+            let ns = self.clock.time(|| done = work(PROBE));
+            ns / done.max(1) as f64
         };
         stretch().min(stretch()).max(SHORTEST_PIECE_NS)
     }
 }
 
 /// Times the wanted windows after which the fastest counts, however it came about.
-const MOST_WINDOWS: u32 = 8;
+const MOST_KEPT: u32 = 4;
+
+/// Times the wanted windows that may be dropped before two are kept. With two, as many as are wanted
+/// may: each costs a turn of whoever has the processor meanwhile, some ms.
+const MOST_DROPPED: u32 = 4;
 
 /// Pieces of work in the stretch from which the length of the others is told.
 const PROBE: u64 = 128;
@@ -195,12 +245,25 @@ mod tests {
         with_windows(false, |windows| {
             let best = windows.best_of(&plan(20, Duration::from_secs(20)), wait).unwrap();
             assert!((999.0..1500.0).contains(&best.ns), "{best:?}");
-            assert!((21..=160).contains(&best.windows), "{best:?}");
+            assert!((21..=80).contains(&best.windows), "{best:?}");
             assert!(best.total_ns >= best.work as f64 * 999.0, "{best:?}");
             let windows_kept = u64::from(best.windows);
             assert!((windows_kept * 100..=windows_kept * 201).contains(&best.work), "{best:?}");
             assert_eq!(windows.counts(), (windows_kept, best.dropped.into()));
         });
+    }
+
+    #[test]
+    fn both_clocks_tell_the_same_time() {
+        for is_invariant in [true, false] {
+            let clock = Clock::of(is_invariant);
+            let ns = clock.time(|| std::thread::sleep(Duration::from_millis(5)));
+            assert!(ns >= 4.9e6, "{clock:?} {ns}");
+            let start = linerate_linux::monotonic_ns();
+            let ns = clock.time(|| assert_eq!(wait(1000), 1000));
+            let most = (linerate_linux::monotonic_ns() - start) as f64;
+            assert!((0.99e6..=1.01 * most).contains(&ns), "{clock:?} {ns} {most}");
+        }
     }
 
     /// A sleeping thread has no processor, whatever the load of the machine.

@@ -97,7 +97,10 @@ pub fn loaded(
     }
     let start = arena.start().wrapping_add(half);
     let mut chain = Chain::new(arena, Layout::dense(Order::PageLocal, request.line), request.seed);
-    chain.resize(half / request.line);
+    let goes_on = || !windows.is_stopped() && Instant::now() < request.deadline;
+    if !chain.grow(half / request.line, goes_on) {
+        return vec![unknown("no time was left; use --full")];
+    }
     // SAFETY: the second half of the arena, which is borrowed alone by a chain of the first half.
     let mut rest = unsafe { Piece::at(start, half) };
     evict(&mut rest);
@@ -173,7 +176,7 @@ fn chase(
     let mut samples = vec![Vec::new(); loads.len()];
     let mut cursor = Cursor::default();
     for _ in 0..MOST_PASSES {
-        if samples.iter().all(|samples| loaded_as_meant(samples).len() >= ENOUGH) {
+        if loads.iter().zip(&samples).all(|(load, all)| as_meant(load, all).len() >= ENOUGH) {
             break;
         }
         for (load, samples) in loads.iter().zip(&mut samples) {
@@ -226,10 +229,12 @@ impl Orders {
     }
 }
 
-/// The windows in which the readers read.
-fn loaded_as_meant(samples: &[Sample]) -> Vec<Sample> {
+/// The windows in which the readers read, where there are any.
+fn as_meant(load: &Load, samples: &[Sample]) -> Vec<Sample> {
     let most = samples.iter().map(|sample| sample.gb_per_s).fold(0.0, f64::max);
-    samples.iter().copied().filter(|sample| sample.gb_per_s >= AS_MEANT * most).collect()
+    let is_read = |sample: &Sample| load.threads == 0 || sample.gb_per_s > 0.0;
+    let read = samples.iter().copied().filter(is_read);
+    read.filter(|sample| sample.gb_per_s >= AS_MEANT * most).collect()
 }
 
 const LATENCY: &str = "chase of half of the memory measured in: median of the windows in \
@@ -238,11 +243,20 @@ const LATENCY: &str = "chase of half of the memory measured in: median of the wi
 const RATE: &str = "counted by the readers in the windows of the chase: their median";
 
 fn record(load: &Load, samples: &[Sample]) -> LoadedLatency {
-    let samples = loaded_as_meant(samples);
+    let seen = samples.len();
+    let samples = as_meant(load, samples);
     let figure = |unit, method, part: fn(&Sample) -> f64| {
         let values: Vec<f64> = samples.iter().map(part).collect();
-        let absent = "no window in which the chase had its processor: the time was too short, or \
-                      the machine too busy; use --full";
+        let absent = match seen {
+            0 => {
+                "no window in which the chase had its processor: the time was too short, or the \
+                 machine too busy; use --full"
+            }
+            _ => {
+                "no window in which the readers had their processors: the machine is too busy; \
+                 measure again when it is not"
+            }
+        };
         match values.is_empty() {
             true => Figure::absent(unit, Tier::Sw, method, absent),
             false => Figure::number(unit, median_interval(&values, CONFIDENCE), Tier::Sw, method),
@@ -293,6 +307,15 @@ mod tests {
         assert_eq!(point.latency_ns.as_number(), Some(205.0));
         assert_eq!(point.gb_per_s.as_number(), Some(20.0));
         assert_eq!((point.threads, point.duty), (1, 0.5));
+    }
+
+    /// A chase beside readers that never ran tells nothing of their load.
+    #[test]
+    fn a_load_that_never_was_is_absent() {
+        let samples: Vec<Sample> = (1..=9).map(|k| sample(f64::from(k), 0.0)).collect();
+        let point = record(&Load { threads: 1, duty: 100 }, &samples);
+        assert_eq!((point.latency_ns.as_number(), point.gb_per_s.as_number()), (None, None));
+        assert!(point.gb_per_s.reason.is_some_and(|reason| reason.contains("readers")));
     }
 
     #[test]

@@ -12,7 +12,7 @@ fn curve(stop: bool, bytes: usize, seconds: f64, order: Order) -> (Curve, (u64, 
     let watch = Watch { stop: &stop, progress: &|_, _| {} };
     let windows = Windows::new(&watch, Duration::from_secs(1));
     let deadline = Instant::now() + Duration::from_secs_f64(seconds);
-    let (line, refine) = (64, order == Order::PageLocal);
+    let (line, refine) = (64, if order == Order::PageLocal { 3 } else { 0 });
     let request = Request { order, line, passes: 2, per_octave: 1, refine, seed: 1, deadline };
     (measure(&windows, &mut arena, &request), windows.counts())
 }
@@ -51,7 +51,7 @@ fn a_stop_or_a_deadline_leaves_what_there_is() {
 #[test]
 fn grids_are_even_and_whole() {
     let sizes = |most, per_octave| -> Vec<u64> {
-        grid(most, per_octave).iter().map(|point| point.bytes >> 10).collect()
+        grid(most, per_octave).iter().map(|bytes| bytes >> 10).collect()
     };
     assert_eq!(sizes(65536, 1), [4, 8, 16, 32, 64]);
     assert_eq!(sizes(65535, 2), [4, 6, 8, 11, 16, 23, 32, 45]);
@@ -68,12 +68,29 @@ fn every_size_has_its_turn_and_half_of_them_first() {
     let mut random = Rng::with_seed(1);
     for n in [0, 1, 2, 7, 64] {
         let order = order_of(n, &mut random);
-        assert!(order[..n.div_ceil(2)].iter().all(|index| index % 2 == 0), "{order:?}");
+        assert!(order.first().is_none_or(|first| first + 1 == n), "{order:?}");
+        let others = order.get(1..=n / 2).unwrap_or(&[]);
+        assert!(others.iter().all(|index| index % 2 == 0), "{order:?}");
         let mut sorted = order.clone();
         sorted.sort_unstable();
         assert_eq!(sorted, (0..n).collect::<Vec<_>>());
     }
     assert_ne!(order_of(64, &mut random), order_of(64, &mut random));
+}
+
+/// The costly group waits until it has taken less time, and no longer than there is something else.
+#[test]
+fn groups_take_turns_by_time() {
+    let group = |passes, millis, sizes: &[u64], weight| Group {
+        passes,
+        spent: Duration::from_millis(millis),
+        ..Group::new(sizes, 0, weight)
+    };
+    assert_eq!(next(&[group(0, 5, &[1], 1), group(0, 9, &[2], 2)], 3), Some(0));
+    assert_eq!(next(&[group(2, 9, &[1], 1), group(0, 4, &[2], 2)], 3), Some(1));
+    assert_eq!(next(&[group(3, 5, &[1], 1), group(0, 9, &[2], 2)], 3), Some(1));
+    assert_eq!(next(&[group(0, 9, &[1], 1), group(0, 0, &[], 2)], 3), Some(0));
+    assert_eq!(next(&[group(3, 0, &[1], 1), group(0, 0, &[], 2)], 3), None);
 }
 
 /// Against drawing anew by brute force: all n^n ways.

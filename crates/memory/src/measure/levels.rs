@@ -22,8 +22,15 @@ pub(super) struct Levels {
 const METHOD: &str = "steps of the page-local curve, bootstrap over passes";
 
 impl Levels {
-    pub(super) fn find(curve: &Curve, surroundings: &Surroundings, seed: u64) -> Self {
-        let found = tiers::detect(&samples(curve), &Options { seed, ..Options::default() });
+    /// `replicates` resamplings tell the intervals.
+    pub(super) fn find(
+        curve: &Curve,
+        surroundings: &Surroundings,
+        seed: u64,
+        replicates: u32,
+    ) -> Self {
+        let options = Options { seed, replicates, ..Options::default() };
+        let found = tiers::detect(&samples(curve), &options);
         let longest = curve.points.last().map_or(0, |point| point.bytes);
         Self::of(found, curve, longest, surroundings.last_level())
     }

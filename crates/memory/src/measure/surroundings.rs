@@ -5,12 +5,11 @@ use super::{Bench, Request, Start};
 use crate::arena::Arena;
 use crate::limits::{Limit, limit};
 use crate::os_view::{self, Level};
-use crate::window::Windows;
+use crate::window::{Windows, core_ghz};
 use crate::{MemoryError, Watch};
 use linerate_linux::{memory_limits, page_octets};
 use linerate_machine::Root;
 use linerate_machine::core_clock::core_cycles_per_tick;
-use linerate_machine::ticks::ticks_per_second;
 use linerate_machine::topology::{CacheKind, Topology};
 use linerate_record::memory::{Effort, PageKind};
 use std::path::Path;
@@ -66,7 +65,6 @@ impl Surroundings {
         request: &Request,
         start: &Start,
     ) -> Bench<'a> {
-        let cycles = core_cycles_per_tick().ok().map(|cycles| cycles.value);
         Bench {
             windows,
             effort: request.effort,
@@ -76,7 +74,7 @@ impl Surroundings {
             page: page_octets(),
             huge: self.huge,
             limit: self.limit.clone(),
-            core_ghz: cycles.map(|cycles| cycles * ticks_per_second() / 1e9),
+            core_ghz: core_cycles_per_tick().ok().and_then(|cycles| core_ghz(cycles.value)),
             seed: request.seed,
         }
     }

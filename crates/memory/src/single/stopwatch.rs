@@ -187,6 +187,10 @@ fn overhead(clock: Clock, ns_per_unit: f64, step: Option<f64>, mut wait: impl Fn
 /// GHz.
 fn core_clock() -> Figure {
     let method = "a chain of additions, one per cycle";
+    if !is_invariant() {
+        let reason = "the counter that additions are timed by does not run at one rate here";
+        return Figure::absent("GHz", Tier::Sw, method, reason);
+    }
     match core_cycles_per_tick() {
         Ok(cycles) => {
             let rate = tick_rate();

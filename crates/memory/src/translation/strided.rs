@@ -17,6 +17,12 @@ const WINDOW_NS: f64 = 5e4;
 /// Windows that must be no faster than the fastest.
 const WINDOWS: u32 = 2;
 
+/// Pages on either side of a step that tell where it is.
+const BESIDE: u64 = 3;
+
+/// About so many numbers of pages are measured between the ends of its interval.
+const MOST_BESIDE: usize = 24;
+
 /// Memory of one kind of page, and what was measured there.
 pub(super) struct Strided {
     spread: Arena,
@@ -66,7 +72,7 @@ impl Strided {
         sizes
     }
 
-    /// Measures what sharpens the levels, again and again until nothing does.
+    /// Measures what sharpens the levels, until nothing does, and the edge of the first.
     pub(super) fn refine(
         &mut self,
         bench: &Bench<'_>,
@@ -80,9 +86,30 @@ impl Strided {
             let mut more = tlb::refine(&self.samples, &levels);
             more.retain(|&pages| pages <= most);
             if more.is_empty() || is_over(bench, deadline) {
-                return;
+                break;
             }
             (0..FIRST_PASSES).for_each(|_| self.pass(bench, &more, deadline, random));
+        }
+        self.look_at_edge(bench, scale, deadline, random);
+    }
+
+    /// Measures the pages beside the first step, each number of them, again and again.
+    fn look_at_edge(
+        &mut self,
+        bench: &Bench<'_>,
+        scale: &Scale,
+        deadline: Instant,
+        random: &mut Rng,
+    ) {
+        for _ in 0..scale.at_edge {
+            let levels = tlb::levels(&self.samples, CONFIDENCE, bench.seed);
+            let Some(first) = levels.first().filter(|_| !is_over(bench, deadline)) else { return };
+            let (low, high) = (first.onset.low as u64, first.onset.high as u64);
+            let most = (self.spread.bytes() / self.stride) as u64;
+            let pages = low.saturating_sub(BESIDE).max(1)..=(high + BESIDE).min(most);
+            let every = (high - low) as usize / MOST_BESIDE + 1;
+            let pages: Vec<u64> = pages.step_by(every).collect();
+            (0..FIRST_PASSES).for_each(|_| self.pass(bench, &pages, deadline, random));
         }
     }
 
