@@ -9,7 +9,7 @@
 //!
 //! Left out: stores. Cursors beyond the registers of a core go through the stack, a load and a
 //! store per step: nothing beside a miss. In the first level, where it is not nothing, there are no
-//! more than [`IN_REGISTERS`].
+//! more than `IN_REGISTERS`.
 
 use crate::arena::Arena;
 use crate::chase::{Chain, Cursor, Layout};
