@@ -447,7 +447,8 @@ pub struct Noise {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OsView {
-    /// `L1`, `L2`, `L3`; `line`, `page`.
+    /// `L1`, `L2`, `L3` as the system counts them; `tier of 6 MiB` for one that it does not state
+    /// beside those it does. No two have the same.
     pub name: String,
     /// Octets the system states; `null` where it states none.
     pub stated_bytes: Option<u64>,
@@ -464,17 +465,18 @@ pub struct OsView {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OsVerdict {
-    /// Found as stated.
+    /// Found as stated: what is stated lies in the interval, or less than 10 % outside.
     Agrees,
     /// Less than stated is to be had, now.
     Smaller,
-    /// More than stated.
+    /// More than stated, up to twice as much.
     Larger,
     /// Stated, and not found.
     Unseen,
     /// Found, and not stated.
     NotStated,
-    /// Nothing tells.
+    /// Nothing tells: more than twice what is stated was found, or the size lies among those that
+    /// could not be told.
     CannotTell,
 }
 
@@ -504,7 +506,25 @@ pub struct EventOfChase {
     pub doubt: Option<String>,
 }
 
+impl Curve {
+    /// Passes over it: of the size that got fewest, of most sizes, of the size that got most.
+    /// `None` without sizes.
+    pub fn passes(&self) -> Option<[usize; 3]> {
+        let mut passes: Vec<usize> = self.points.iter().map(|p| p.passes_ns.len()).collect();
+        passes.sort_unstable();
+        let middle = passes.len().checked_sub(1)? / 2;
+        Some([passes[0], passes[middle], passes[passes.len() - 1]])
+    }
+}
+
 impl MemoryReport {
+    /// The curve that the tiers are from; `None` where it was not measured.
+    pub fn main_curve(&self) -> Option<&Curve> {
+        let is_main =
+            |curve: &&Curve| curve.order == Order::PageLocal && curve.pages == self.pages.used;
+        self.curves.iter().find(is_main)
+    }
+
     /// What scripts read: bare values of the tiers, the translation buffer, the pages, the noise,
     /// the timer and the system's view, under these names.
     pub fn summary(&self) -> BTreeMap<&'static str, Value> {
