@@ -236,10 +236,24 @@ fn measured(report: &MemoryReport) -> String {
 
 fn chains(report: &MemoryReport) -> String {
     let conditions = &report.conditions;
+    let passes = report.main_curve().and_then(Curve::passes);
     format!(
-        "up to {} of lines of {}: {}",
+        "up to {} of lines of {}: {}{}",
         memory_size(conditions.max_bytes as f64),
         conditions.line_bytes,
-        conditions.max_reason
+        conditions.max_reason,
+        passes.map_or(String::new(), |passes| format!("; {}", spelled(passes)))
     )
+}
+
+/// How often the curve that the tiers are from was passed over.
+fn spelled([fewest, middle, most]: [usize; 3]) -> String {
+    let passes = |count: usize| match count {
+        1 => "1 pass".to_owned(),
+        _ => format!("{count} passes"),
+    };
+    match fewest == most {
+        true => format!("{} over their curve", passes(most)),
+        false => format!("{fewest} to {} over their curve, {middle} over most sizes", passes(most)),
+    }
 }

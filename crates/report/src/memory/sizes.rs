@@ -4,17 +4,16 @@
 use super::{Page, curve_name};
 use crate::layout::{Grid, Paint, labelled};
 use crate::value::{ABSENT, clean, count, number};
-use linerate_record::memory::{Curve, CurvePoint, EventOfChase, EventsOfSize, MemoryReport, Order};
+use linerate_record::memory::{Curve, CurvePoint, EventOfChase, EventsOfSize};
 use linerate_record::units::{memory_size, three_digits};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Loads, time and cycles of every size, and beside them what other orders of loads take.
 pub(super) fn times(page: &Page) -> String {
     let report = page.report;
-    let main = report.curves.iter().position(|curve| is_main(curve, report)).unwrap_or(0);
-    let Some(curve) = report.curves.get(main) else { return String::new() };
-    let rest = report.curves.iter().enumerate().filter(|(index, _)| *index != main);
-    let others: Vec<&Curve> = rest.map(|(_, curve)| curve).collect();
+    let Some(curve) = report.main_curve().or(report.curves.first()) else { return String::new() };
+    let others = report.curves.iter().filter(|other| !std::ptr::eq(*other, curve));
+    let others: Vec<&Curve> = others.collect();
     let heads = [">size", ">lines", ">loads", ">time\nms", ">mean\nns", ">least\nns", ">CPI"];
     let beside = others.iter().map(|other| format!(">{}\nns", curve_name(other, report)));
     let heads: Vec<String> = heads.into_iter().map(str::to_owned).chain(beside).collect();
@@ -32,11 +31,6 @@ pub(super) fn times(page: &Page) -> String {
     }
     let title = format!("time over size, {}", curve_name(curve, report));
     page.title(&title) + &grid.render(page.style) + &page.note(NOTE)
-}
-
-/// Whether tiers are from this curve.
-fn is_main(curve: &Curve, report: &MemoryReport) -> bool {
-    curve.order == Order::PageLocal && curve.pages == report.pages.used
 }
 
 fn by_size(curve: &Curve) -> BTreeMap<u64, &CurvePoint> {

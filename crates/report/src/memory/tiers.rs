@@ -29,7 +29,7 @@ pub(super) fn table(page: &Page, all: bool) -> String {
             size(tier, index + 1 == report.tiers.len()),
             ranged(&tier.latency_ns, three_digits),
             number(&tier.latency_cycles),
-            stated(report, &tier.name),
+            stated(report, tier),
         ]);
     }
     let sized = report.tiers.split_last().map_or(&[][..], |(_, sized)| sized);
@@ -62,13 +62,18 @@ fn size(tier: &MemoryTier, is_last: bool) -> String {
     }
 }
 
-/// What the system says of the tier: `32 MiB: smaller`; nothing where it says nothing.
-fn stated(report: &MemoryReport, name: &str) -> String {
-    let Some(view) = report.os_view.iter().find(|view| view.name == name) else {
-        return String::new();
-    };
-    let octets = view.stated_bytes.map(|octets| format!("{}: ", memory_size(octets as f64)));
-    octets.unwrap_or_default() + verdict(view.verdict)
+/// What the system says of the tier: `32 MiB: smaller`; nothing where it says nothing. The system
+/// counts its levels, which need not be those found: views belong to tiers by what was found.
+fn stated(report: &MemoryReport, tier: &MemoryTier) -> String {
+    let size = tier.size_bytes.as_number();
+    let is_of_tier = |view: &&OsView| size.is_some() && view.found_bytes.as_number() == size;
+    let Some(view) = report.os_view.iter().find(is_of_tier) else { return String::new() };
+    let verdict = verdict(view.verdict);
+    match view.stated_bytes.map(|octets| memory_size(octets as f64)) {
+        Some(octets) if view.name == tier.name => format!("{octets}: {verdict}"),
+        Some(octets) => format!("{} of {octets}: {verdict}", view.name),
+        None => verdict.to_owned(),
+    }
 }
 
 fn verdict(verdict: OsVerdict) -> &'static str {

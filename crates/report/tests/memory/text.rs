@@ -3,7 +3,7 @@
 
 use crate::common::{PLAIN, assert_golden};
 use crate::example::{bare, counted, local_ns, odd, provenance, report};
-use linerate_record::memory::{MemoryReport, Order};
+use linerate_record::memory::{MemoryReport, Order, OsVerdict};
 use linerate_record::{Figure, Tier};
 use linerate_report::{Detail, Glyphs, Style, memory};
 
@@ -150,4 +150,30 @@ fn odd_records_are_rendered_too() {
             }
         }
     }
+}
+
+/// The second tier is what the system calls L3: the view is that of what was found, not of a name.
+#[test]
+fn what_the_system_says_stands_beside_the_tier_that_was_found() {
+    let mut other = report();
+    let third = other.tiers[2].size_bytes.clone();
+    other.os_view[1].found_bytes = Figure::absent("B", Tier::Sw, "", "it makes no step");
+    other.os_view[1].verdict = OsVerdict::Unseen;
+    other.os_view[2].found_bytes = third;
+    let text = brief(&other, &PLAIN);
+    let row = |name: &str| text.lines().find(|line| line.starts_with(name)).expect("a row");
+    assert!(row("L3 ").ends_with("32 MiB: smaller"), "{text}");
+    assert!(!row("L2 ").contains("MiB:"), "{text}");
+    other.os_view[2].name = "L4".to_owned();
+    assert!(brief(&other, &PLAIN).contains("L4 of 32 MiB: smaller"));
+}
+
+#[test]
+fn the_report_says_how_often_the_curve_was_passed_over() {
+    let mut few = report();
+    let main = few.curves.iter_mut().find(|c| c.order == Order::PageLocal).expect("a curve");
+    main.points[0].passes_ns.truncate(1);
+    let text = brief(&few, &PLAIN);
+    let said = "1 to 3 passes over their curve, 3 over most sizes";
+    assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(said), "{text}");
 }
