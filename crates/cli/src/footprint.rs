@@ -9,45 +9,66 @@ use linerate_plan::footprint::{Footprint, Home, home};
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeMap;
 
+/// Why it is not known where the packets of a path lie.
+#[derive(Debug)]
+pub(crate) enum Unknown {
+    /// Nobody measured this machine.
+    NoProfile,
+    /// There is a profile, and it cannot tell; why.
+    CannotTell(String),
+}
+
+impl Unknown {
+    fn reason(&self) -> &str {
+        match self {
+            Self::NoProfile => "this machine has no profile; make one: linerate memory",
+            Self::CannotTell(reason) => reason,
+        }
+    }
+}
+
 /// Where the packets of `loaded` lie under `mapping`, or why that cannot be told.
-pub(crate) fn of(loaded: &Loaded, mapping: &Mapping) -> Result<Home, String> {
-    let profile = Profile::load()?;
-    let profile = profile.ok_or("this machine has no profile; make one: linerate memory")?;
+pub(crate) fn of(loaded: &Loaded, mapping: &Mapping) -> Result<Home, Unknown> {
+    let profile = Profile::load().map_err(Unknown::CannotTell)?.ok_or(Unknown::NoProfile)?;
     let footprint = Footprint {
         frames: loaded.traffic.octets(),
         buffers: buffers_octets(&loaded.path, mapping, &loaded.path.run),
         queues: mapping.segments[0].replicas,
     };
-    home(&footprint, &profile.report, &profile.age())
+    home(&footprint, &profile.report, &profile.age()).map_err(Unknown::CannotTell)
 }
 
 /// The same as figures, by name.
-pub(crate) fn figures(home: &Result<Home, String>) -> BTreeMap<String, Figure> {
+pub(crate) fn figures(home: &Result<Home, Unknown>) -> BTreeMap<String, Figure> {
     const METHOD: &str = "octets of frames and buffers against the profile of this machine";
-    let number = |unit: &str, pick: &dyn Fn(&Home) -> Option<f64>, missing: &str| match home {
-        Ok(home) => match pick(home) {
-            Some(value) => Figure::exact(unit, value, Tier::Model, METHOD),
-            None => Figure::absent(unit, Tier::Model, METHOD, missing),
-        },
+    let number = |unit: &str, value: Result<f64, &str>| match value {
+        Ok(value) => Figure::exact(unit, value, Tier::Model, METHOD),
         Err(reason) => Figure::absent(unit, Tier::Model, METHOD, reason),
     };
+    let home = home.as_ref().map_err(Unknown::reason);
     let tier = match home {
         Ok(home) => Figure::text(&home.tier, Tier::Model, METHOD),
         Err(reason) => Figure::absent("text", Tier::Model, METHOD, reason),
     };
+    let wait = home.and_then(|home| home.wait.as_ref().map_err(String::as_str));
+    let no_clock = "the profile has no upper end of it in cycles";
+    let cycles = wait.and_then(|wait| wait.cycles.ok_or(no_clock));
     BTreeMap::from([
-        ("packets_bytes".to_owned(), number("B", &|home| Some(home.bytes as f64), "")),
+        ("packets_bytes".to_owned(), number("B", home.map(|home| home.bytes as f64))),
         ("packets_tier".to_owned(), tier),
-        ("packets_miss_ns".to_owned(), number("ns", &|home| Some(home.ns), "")),
-        (
-            "packets_miss_cycles".to_owned(),
-            number("cycles", &|home| home.cycles, "the profile does not know the core clock"),
-        ),
+        ("packets_miss_ns".to_owned(), number("ns", wait.map(|wait| wait.ns))),
+        ("packets_miss_cycles".to_owned(), number("cycles", cycles)),
     ])
 }
 
-/// The same in a line, where it is worth one.
-pub(crate) fn line(home: &Result<Home, String>) -> String {
-    let sentence = home.as_ref().ok().and_then(|home| home.sentence.as_ref());
-    sentence.map_or(String::new(), |sentence| format!("{sentence}\n"))
+/// The same in a line, where it is worth one: the packets exceed a cache, or there is a profile
+/// that cannot tell.
+pub(crate) fn line(home: &Result<Home, Unknown>) -> String {
+    match home {
+        Ok(home) => home.sentence.as_ref().map_or(String::new(), |text| format!("{text}\n")),
+        Err(Unknown::NoProfile) => String::new(),
+        Err(Unknown::CannotTell(reason)) => {
+            format!("which cache the packets lie in cannot be told: {reason}\n")
+        }
+    }
 }

@@ -7,15 +7,17 @@
 //! ```text
 //! share  = (frames + buffers) / queues of the source: what one strand meets at least
 //! home   = the nearest tier that holds `share`
-//! cost   = a load from there, with its translation in the worst place that was measured
+//! cost   = a load from there, with its translation in the worst place, by the upper end of its
+//!          interval
 //! ```
 //!
 //! The cost is an upper bound: loads overlap, and frames are read in order, which prefetching
-//! helps. Whether a stage waits at all is evidence of another kind, a run with few packets beside
+//! helps. So there is none where one of the places was not measured, or from below only. Whether a stage waits at all is evidence of another kind, a run with few packets beside
 //! one with all of them ([`MemoryCheck`](crate::costs::MemoryCheck)); [`waits`] puts the two
 //! together. Left out: tables of the stages, whose octets only they know.
 
 use crate::costs::{Costs, StageCost};
+use linerate_record::Figure;
 use linerate_record::memory::{MemoryReport, MemoryTier};
 use linerate_record::units::{memory_size, three_digits};
 
@@ -37,12 +39,19 @@ pub struct Home {
     pub bytes: u64,
     /// The tier they lie in, by name.
     pub tier: String,
-    /// ns of a load from there: an upper bound.
+    /// The most that a load from there waits; why that cannot be told.
+    pub wait: Result<Wait, String>,
+    /// What to make of it, where they exceed the second cache or one beyond it.
+    pub sentence: Option<String>,
+}
+
+/// The most that a load waits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Wait {
+    /// ns.
     pub ns: f64,
     /// The same in cycles of the core; `None` where its clock is unknown.
     pub cycles: Option<f64>,
-    /// What to make of it, where they exceed the second cache or one beyond it.
-    pub sentence: Option<String>,
 }
 
 /// Tells where the packets of a path lie, by a profile that is `age` old.
@@ -56,45 +65,73 @@ pub fn home(footprint: &Footprint, memory: &MemoryReport, age: &str) -> Result<H
     let place = memory.tiers.iter().position(holds).ok_or("the profile has no tier that large")?;
     let covers = |from: u64, to: u64| (from..to).contains(&bytes);
     if let Some(part) = memory.unresolved.iter().find(|u| covers(u.from_bytes, u.to_bytes)) {
-        return Err(format!("the profile cannot tell what {bytes} octets meet: {}", part.sentence));
+        let size = memory_size(bytes as f64);
+        return Err(format!("the profile cannot tell what {size} meet: {}", part.sentence));
     }
     let tier = &memory.tiers[place];
-    let (ns, cycles) = worst(memory, tier).ok_or("the profile has no latency of that tier")?;
+    let wait = worst(memory, tier);
     // What exceeds the first cache alone costs little, and nearly everything does.
     let before = place.checked_sub(1).filter(|before| *before > 0).map(|b| &memory.tiers[b]);
     let sentence = before.and_then(|before| {
         let parts = Footprint { queues: footprint.queues.max(1), ..*footprint };
-        Some(sentence(&parts, (before, size(before)?), (tier, ns, cycles), age))
+        Some(sentence(&parts, (before, size(before)?), (tier, &wait), age))
     });
-    Ok(Home { bytes, tier: tier.name.clone(), ns, cycles, sentence })
+    Ok(Home { bytes, tier: tier.name.clone(), wait, sentence })
 }
 
-/// ns and cycles of a load from a tier: the dearest that was measured.
-fn worst(memory: &MemoryReport, tier: &MemoryTier) -> Option<(f64, Option<f64>)> {
+/// The most that a load from a tier waits: of all places of its translation, the dearest; where
+/// these were not measured, its own time.
+fn worst(memory: &MemoryReport, tier: &MemoryTier) -> Result<Wait, String> {
     let costs = memory.costs.iter().filter(|cost| cost.tier == tier.name);
-    let costs = costs.filter_map(|cost| Some((cost.ns.as_number()?, cost.cycles.as_number())));
-    let plain = tier.latency_ns.as_number().map(|ns| (ns, tier.latency_cycles.as_number()));
-    costs.chain(plain).max_by(|a, b| a.0.total_cmp(&b.0))
+    let mut figures: Vec<_> = costs.map(|cost| (&cost.ns, &cost.cycles)).collect();
+    figures.push((&tier.latency_ns, &tier.latency_cycles));
+    let mut most = Wait { ns: 0.0, cycles: Some(0.0) };
+    for (ns, cycles) in figures {
+        most.ns = most.ns.max(upper(ns)?);
+        most.cycles = most.cycles.zip(upper(cycles).ok()).map(|(a, b)| a.max(b));
+    }
+    Ok(most)
+}
+
+/// The upper end of a figure.
+fn upper(figure: &Figure) -> Result<f64, String> {
+    match (figure.as_number(), figure.low, figure.high) {
+        (Some(value), None, None) => Ok(value),
+        (Some(_), _, Some(high)) => Ok(high),
+        (Some(_), Some(_), None) => Err("only a lower bound of it was measured".to_owned()),
+        (None, ..) => Err(figure.reason.clone().unwrap_or_else(|| "not measured".to_owned())),
+    }
 }
 
 fn sentence(
     parts: &Footprint,
     (before, size): (&MemoryTier, f64),
-    (tier, ns, cycles): (&MemoryTier, f64, Option<f64>),
+    (tier, wait): (&MemoryTier, &Result<Wait, String>),
     age: &str,
 ) -> String {
     let each = u64::from(parts.queues);
     let of_each = if each > 1 { " of each queue" } else { "" };
-    let cycles = cycles.map_or(String::new(), |c| format!(" ({} cycles)", three_digits(c)));
+    let waits = match wait {
+        Ok(Wait { ns, cycles }) => {
+            let cycles = cycles.map(|cycles| format!(" ({} cycles)", three_digits(cycles)));
+            format!(
+                "waits at most {} ns{} for {}, less where loads overlap",
+                three_digits(*ns),
+                cycles.unwrap_or_default(),
+                tier.name
+            )
+        }
+        Err(reason) => {
+            format!("waits for {}, and how long at most cannot be told: {reason}", tier.name)
+        }
+    };
     format!(
         "frames ({}) and buffers (up to {}){of_each} exceed {} ({}, measured {age} ago): a load \
-         that misses it waits at most {} ns{cycles} for {}, less where loads overlap",
+         that misses it {waits}",
         memory_size((parts.frames / each) as f64),
         memory_size((parts.buffers / each) as f64),
         before.name,
         memory_size(size),
-        three_digits(ns),
-        tier.name,
     )
 }
 
@@ -108,15 +145,17 @@ pub fn waits(costs: &Costs, home: &Home, ticks_per_second: f64) -> Vec<String> {
 
 fn wait(cost: &StageCost, ticks: f64, home: &Home, ticks_per_second: f64) -> String {
     let ns = ticks / ticks_per_second * 1e9;
+    let loads = home.wait.as_ref().map_or(String::new(), |wait| {
+        let (loads, tier) = (three_digits(ns / wait.ns), &home.tier);
+        format!(", as long as {loads} loads from {tier}, or more, take one after the other")
+    });
     format!(
         "`{}` waits for memory: {} of its {} ticks per packet ({} ns) are gone when few packets go \
-         round, as long as {} loads from {} take one after the other",
+         round{loads}",
         cost.name,
         three_digits(ticks),
         three_digits(cost.ticks.value),
         three_digits(ns),
-        three_digits(ns / home.ns),
-        home.tier,
     )
 }
 
@@ -244,8 +283,8 @@ mod tests {
             (8 * MIB + 1, "memory", 100.0, true),
         ] {
             let home = at(bytes, 0, 1);
-            assert_eq!((home.tier.as_str(), home.ns), (tier, ns), "{bytes}");
-            assert_eq!(home.cycles, Some(4.0 * ns));
+            let wait = Wait { ns, cycles: Some(4.0 * ns) };
+            assert_eq!((home.tier.as_str(), home.wait), (tier, Ok(wait)), "{bytes}");
             assert_eq!(home.sentence.is_some(), is_told, "{bytes}: {:?}", home.sentence);
         }
     }
@@ -277,13 +316,42 @@ mod tests {
         };
         let moved = MemoryReport { unresolved: vec![part], ..memory() };
         let reason = home(&footprint, &moved, "1 day").expect_err("it moved");
-        assert!(reason.contains("it moved") && reason.contains("3145728"), "{reason}");
+        assert!(reason.contains("it moved") && reason.contains("3 MiB"), "{reason}");
         let none = MemoryReport { tiers: Vec::new(), ..memory() };
         assert!(home(&footprint, &none, "1 day").is_err());
         let mut silent = memory();
         silent.tiers[2].latency_ns = absent("ns");
         silent.costs.clear();
-        assert!(home(&footprint, &silent, "1 day").is_err());
+        let told = home(&footprint, &silent, "1 day").expect("a tier");
+        assert_eq!(told.wait, Err("not measured".to_owned()));
+        let sentence = told.sentence.expect("it exceeds L2");
+        let wanted = "waits for L3, and how long at most cannot be told: not measured";
+        assert!(sentence.ends_with(wanted), "{sentence}");
+    }
+
+    /// The cost of a walk with an interval, with half of one, and without a value.
+    #[test]
+    fn an_upper_bound_is_the_upper_end() {
+        let footprint = Footprint { frames: 3 * MIB, buffers: 0, queues: 1 };
+        let with = |low, high| {
+            let mut memory = memory();
+            (memory.costs[0].ns.low, memory.costs[0].ns.high) = (low, high);
+            home(&footprint, &memory, "1 day").expect("a tier")
+        };
+        let told = with(Some(14.0), Some(33.1));
+        assert_eq!(told.wait.as_ref().map(|wait| wait.ns), Ok(33.1));
+        assert!(told.sentence.is_some_and(|text| text.contains("waits at most 33.1 ns")));
+        let told = with(Some(14.0), None);
+        assert!(told.wait.is_err_and(|reason| reason.contains("lower bound")));
+        assert!(told.sentence.is_some_and(|text| !text.contains("at most 1")));
+        let mut memory = memory();
+        memory.costs[0].ns = absent("ns");
+        assert!(home(&footprint, &memory, "1 day").expect("a tier").wait.is_err());
+        // Without a clock there are no cycles, and ns all the same.
+        memory.costs.clear();
+        memory.tiers[2].latency_cycles = absent("cycles");
+        let wait = home(&footprint, &memory, "1 day").expect("a tier").wait;
+        assert_eq!(wait, Ok(Wait { ns: 12.0, cycles: None }));
     }
 
     #[test]
@@ -306,7 +374,11 @@ mod tests {
         let told = waits(&costs, &at(2 * MIB, 0, 1), 3e9);
         assert_eq!(told.len(), 1, "{told:?}");
         let wanted = "`nat44` waits for memory: 90 of its 150 ticks per packet (30 ns) are gone \
-                      when few packets go round, as long as 2 loads from L3 take one after the other";
+                      when few packets go round, as long as 2 loads from L3, or more, take one \
+                      after the other";
         assert_eq!(told[0], wanted);
+        let unknown = Home { wait: Err("not measured".to_owned()), ..at(2 * MIB, 0, 1) };
+        let told = waits(&costs, &unknown, 3e9);
+        assert!(told[0].ends_with("are gone when few packets go round"), "{told:?}");
     }
 }
