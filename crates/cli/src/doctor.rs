@@ -4,7 +4,7 @@
 use crate::emit::{self, Answer};
 use crate::failure::Failure;
 use crate::figures;
-use crate::profile::Profile;
+use crate::profile::{self, Profile};
 use clap::Args;
 use linerate_counters::doctor;
 use linerate_counters::opener::Kernel;
@@ -41,7 +41,7 @@ pub(crate) struct DoctorArgs {
 pub(crate) fn doctor(args: &DoctorArgs) -> Result<Answer, Failure> {
     emit::check_writable(args.record.iter())?;
     let mut report = doctor::examine(&Kernel, &Surroundings::gather());
-    report.observations.push(profile());
+    report.observations.push(memory_profile());
     report.observations.sort_by_key(|observation| observation.section);
     let provenance = figures::provenance();
     let is_emulated = provenance.emulated == Some(true);
@@ -56,23 +56,39 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<Answer, Failure> {
 }
 
 /// Whether the memory hierarchy of this machine was measured.
-fn profile() -> Observation {
+fn memory_profile() -> Observation {
     const NAME: &str = "memory_profile";
     let section = Section::Topology;
     let measure = Some("linerate memory".to_owned());
-    match Profile::load() {
-        Ok(Some(profile)) => {
-            let (age, file) = (profile.age(), profile.file.display());
-            let sentence = format!("the memory hierarchy as measured then is in {file}");
-            section.good(NAME, format!("{age} old"), &sentence)
-        }
+    let profile = match Profile::load() {
+        Ok(Some(profile)) => profile,
         Ok(None) => {
-            let sentence = "the memory hierarchy was not measured: caches are taken to be what the \
-                            system states, and nothing tells what a miss costs";
-            section.advice(NAME, "none", sentence, measure)
+            let place = profile::file().map_or("no home is known".to_owned(), |file| {
+                format!("it would be {}", file.display())
+            });
+            let sentence = format!(
+                "the memory hierarchy was not measured ({place}): caches are taken to be what the \
+                 system states, and nothing tells what a miss costs"
+            );
+            return section.advice(NAME, "none", &sentence, measure);
         }
         Err(reason) => {
-            section.advice(NAME, "unreadable", &format!("it cannot be used: {reason}"), measure)
+            let sentence = format!("it cannot be used: {reason}");
+            return section.advice(NAME, "unreadable", &sentence, measure);
+        }
+    };
+    let (age, file) = (format!("{} old", profile.age()), profile.file.display());
+    match profile.unseen()[..] {
+        [] => {
+            let sentence = format!("the memory hierarchy as measured then is in {file}");
+            section.good(NAME, age, &sentence)
+        }
+        ref unseen => {
+            let sentence = format!(
+                "the memory hierarchy as measured then is in {file}, and {} as stated was not seen",
+                unseen.join(", ")
+            );
+            section.advice(NAME, age, &sentence, measure)
         }
     }
 }

@@ -86,17 +86,16 @@ fn draw(
 /// Keeps the record as the profile of this machine, unless it is not one; says where. That it
 /// cannot be kept fails nothing.
 fn keep(args: &MemoryArgs, record: &Record, report: &MemoryReport) {
-    let said = match () {
-        () if args.no_store => return,
-        () if args.max.is_some() => {
-            "not kept as the profile of this machine, since --max cut it short".to_owned()
-        }
-        () if report.tiers.is_empty() => {
-            "not kept as the profile of this machine, since no tier was found".to_owned()
-        }
-        () => match profile::store(record) {
+    if args.no_store {
+        return;
+    }
+    let cut_short = args.max.map(|_| "--max cut it short".to_owned());
+    let not_kept = "not kept as the profile of this machine";
+    let said = match cut_short.or_else(|| profile::unfit(report)) {
+        Some(reason) => format!("{not_kept}, since {reason}"),
+        None => match profile::store(record) {
             Ok(file) => format!("kept as the profile of this machine: {}", file.display()),
-            Err(reason) => format!("not kept as the profile of this machine: {reason}"),
+            Err(reason) => format!("{not_kept}: {reason}"),
         },
     };
     if !args.quiet {

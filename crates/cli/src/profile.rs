@@ -3,10 +3,11 @@
 //!
 //! One record per kind of processor and hypervisor, in `$XDG_STATE_HOME/linerate`, for which
 //! `~/.local/state` stands where it is not set. A home that several machines share thus keeps them
-//! apart. The last measurement replaces the one before. Nothing depends on the file being there.
+//! apart. The last measurement that is fit to be one replaces the one before: see [`unfit`]. Nothing
+//! depends on the file being there.
 
 use linerate_machine::identity::{Identity, identity};
-use linerate_record::memory::{MemoryReport, OsVerdict};
+use linerate_record::memory::{Curve, MemoryReport, OsVerdict, OsView};
 use linerate_record::{Body, Record};
 use std::fs;
 use std::io::ErrorKind;
@@ -60,20 +61,80 @@ impl Profile {
         spelled(now.saturating_sub(self.unix_seconds))
     }
 
-    /// The size of the caches for data that are to be simulated: of the first level and of the
-    /// last, each where the system states another than was found.
-    pub(crate) fn sizes(&self) -> [Option<u64>; 2] {
-        let differs = |verdict| matches!(verdict, OsVerdict::Smaller | OsVerdict::Larger);
+    /// What the profile has of the first level of the caches for data and of the last one.
+    pub(crate) fn levels(&self) -> [Seen; 2] {
         let levels: Vec<_> =
             self.report.os_view.iter().filter(|view| view.stated_bytes.is_some()).collect();
-        let size = |index: Option<usize>| {
-            let view = levels.get(index?)?;
-            let found = view.found_bytes.as_number().filter(|bytes| *bytes >= 1.0);
-            found.filter(|_| differs(view.verdict)).map(|bytes| bytes as u64)
+        let seen = |index: Option<usize>| {
+            index.and_then(|index| levels.get(index)).map_or(Seen::No, |view| Seen::of(view))
         };
         let last = levels.len().checked_sub(1).filter(|last| *last > 0);
-        [size(Some(0)), size(last)]
+        [seen(Some(0)), seen(last)]
     }
+
+    /// Levels that the system states and that were not found, nearest first: `L3`.
+    pub(crate) fn unseen(&self) -> Vec<&str> {
+        let views = self.report.os_view.iter().filter(|view| view.stated_bytes.is_some());
+        views.filter(|view| Seen::of(view) == Seen::No).map(|view| &view.name[..]).collect()
+    }
+}
+
+/// What was found of a level that is stated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    /// As stated.
+    AsStated,
+    /// So many octets instead.
+    Instead(u64),
+    /// Nothing, or nothing sure.
+    No,
+}
+
+impl Seen {
+    fn of(view: &OsView) -> Self {
+        let found = view.found_bytes.as_number().filter(|bytes| *bytes >= 1.0);
+        match (view.verdict, found) {
+            (OsVerdict::Agrees, _) => Self::AsStated,
+            (OsVerdict::Smaller | OsVerdict::Larger, Some(bytes)) => Self::Instead(bytes as u64),
+            _ => Self::No,
+        }
+    }
+
+    /// Octets, where these are not those stated.
+    pub(crate) fn instead(self) -> Option<u64> {
+        match self {
+            Self::Instead(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+}
+
+/// Passes over most sizes of the curve that a profile needs: of two that differ, nothing tells which
+/// was disturbed.
+const PASSES_MIN: usize = 3;
+
+/// Why a report is not to be kept, in words that follow `since`; `None` where it is. A level that is
+/// private moves with nobody else's work, so that one that cannot be told is a failure to measure;
+/// the last one stated is taken to be shared, unless it is the only one.
+pub(crate) fn unfit(report: &MemoryReport) -> Option<String> {
+    if report.tiers.is_empty() {
+        return Some("no tier was found".to_owned());
+    }
+    let passes = report.main_curve().and_then(Curve::passes).map_or(0, |[_, middle, _]| middle);
+    doubt(passes, &report.os_view)
+}
+
+fn doubt(passes: usize, os_view: &[OsView]) -> Option<String> {
+    if passes < PASSES_MIN {
+        return Some(format!(
+            "a profile takes {PASSES_MIN} passes over most sizes, and there were {passes}: measure \
+             longer, or when the machine is less busy"
+        ));
+    }
+    let levels: Vec<_> = os_view.iter().filter(|view| view.stated_bytes.is_some()).collect();
+    let private = &levels[..levels.len().saturating_sub(1).max(levels.len().min(1))];
+    let doubtful = private.iter().find(|view| view.verdict == OsVerdict::CannotTell)?;
+    Some(format!("{} cannot be told: {}", doubtful.name, doubtful.sentence))
 }
 
 /// Keeps a record as the profile of this machine; where.
@@ -100,7 +161,7 @@ fn is_not_there(error: &std::io::Error) -> bool {
 }
 
 /// Where the profile of this machine is kept, there or not; `None` where no home is known.
-fn file() -> Option<PathBuf> {
+pub(crate) fn file() -> Option<PathBuf> {
     // As the XDG base directory specification wants it: a path that is not absolute is none.
     let named = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = named("XDG_STATE_HOME").or_else(|| Some(named("HOME")?.join(".local/state")))?;
@@ -138,6 +199,7 @@ fn spelled(seconds: u64) -> String {
 mod tests {
     use super::*;
     use linerate_machine::identity::ArmCore;
+    use linerate_record::{Figure, Tier};
 
     #[test]
     fn machines_have_files_of_their_own() {
@@ -152,6 +214,48 @@ mod tests {
         let power = Identity::Power { name: "../7455".to_owned(), pvr: 0x8001_0302 };
         assert_eq!(key(&power, Some("a/b c")), "7455-80010302-a-b-c");
         assert_eq!(key(&Identity::Other { architecture: "riscv64" }, None), "riscv64-bare");
+    }
+
+    fn views(verdicts: &[OsVerdict]) -> Vec<OsView> {
+        let view = |(verdict, level): (&OsVerdict, u32)| OsView {
+            name: format!("L{level}"),
+            stated_bytes: Some(1 << 20),
+            found_bytes: Figure::exact("B", 1e6, Tier::Sw, "made up"),
+            verdict: *verdict,
+            sentence: "made up".to_owned(),
+        };
+        verdicts.iter().zip(1..).map(view).collect()
+    }
+
+    #[test]
+    fn a_private_level_in_doubt_or_too_few_passes_make_no_profile() {
+        use OsVerdict::{Agrees, CannotTell, Smaller};
+        let is_fit = |passes, verdicts: &[OsVerdict]| doubt(passes, &views(verdicts)).is_none();
+        assert!(is_fit(3, &[]));
+        assert!(is_fit(3, &[Agrees, Smaller, CannotTell]));
+        assert!(!is_fit(2, &[Agrees, Agrees, Agrees]));
+        assert!(!is_fit(3, &[Agrees, CannotTell, Agrees]));
+        assert!(!is_fit(3, &[CannotTell]));
+        let reason = doubt(3, &views(&[Agrees, CannotTell, Agrees]));
+        assert_eq!(reason.as_deref(), Some("L2 cannot be told: made up"));
+        // A tier that is not stated stands between, and is no level.
+        let mut between = views(&[Agrees, CannotTell, CannotTell]);
+        between[1].stated_bytes = None;
+        assert_eq!(doubt(3, &between), None);
+    }
+
+    #[test]
+    fn what_was_found_of_a_level_is_kept_apart_from_what_is_stated() {
+        use OsVerdict::{Agrees, CannotTell, Larger, Smaller, Unseen};
+        for (verdict, wanted) in [
+            (Agrees, Seen::AsStated),
+            (Smaller, Seen::Instead(1_000_000)),
+            (Larger, Seen::Instead(1_000_000)),
+            (Unseen, Seen::No),
+            (CannotTell, Seen::No),
+        ] {
+            assert_eq!(Seen::of(&views(&[verdict])[0]), wanted, "{verdict:?}");
+        }
     }
 
     #[test]

@@ -311,7 +311,7 @@ pub fn parse_memory_size(text: &str) -> Result<Octets, UnitError> {
         "G" | "g" | "GiB" => 30,
         "T" | "t" | "TiB" => 40,
         _ => {
-            let units = "K, M, G, T (powers of 1024; also KiB and so on)";
+            let units = "K, M, G, T (powers of 1024; also KiB and so on), and none are decimal";
             return Err(UnitError::UnknownUnit { text: owned(), unit: unit.to_owned(), units });
         }
     };

@@ -3,8 +3,9 @@
 
 use crate::args::cpu;
 use clap::Args;
+use linerate_memory::limits::LEAST_BYTES;
 use linerate_record::memory::{Effort, PageKind};
-use linerate_record::units::parse_memory_size;
+use linerate_record::units::{memory_size, parse_memory_size};
 use std::path::PathBuf;
 
 const AFTER: &str = "\
@@ -80,7 +81,12 @@ impl MemoryArgs {
 }
 
 fn size(text: &str) -> Result<u64, String> {
-    parse_memory_size(text).map(|octets| octets.0).map_err(|error| error.to_string())
+    let octets = parse_memory_size(text).map_err(|error| error.to_string())?.0;
+    if octets >= LEAST_BYTES {
+        return Ok(octets);
+    }
+    let least = memory_size(LEAST_BYTES as f64);
+    Err(format!("{octets} octets are too little to measure in; {least} are the least"))
 }
 
 fn pages(text: &str) -> Result<PageKind, String> {

@@ -13,7 +13,7 @@
 use super::StatArgs;
 use crate::emit;
 use crate::failure::Failure;
-use crate::profile::Profile;
+use crate::profile::{Profile, Seen};
 use linerate_counters::sim::Geometry;
 use linerate_record::{Body, Record, Tier};
 
@@ -44,7 +44,7 @@ fn by_default(quiet: bool, baseline: Option<&Record>) -> Option<Geometry> {
         return Some(Geometry::this_machine().ok()?.recorded(caches));
     }
     match Profile::load() {
-        Ok(Some(profile)) if profile.sizes() != [None; 2] => {
+        Ok(Some(profile)) if profile.levels().iter().any(|seen| seen.instead().is_some()) => {
             let geometry = measured(&profile).ok()?;
             if !quiet {
                 let (age, file) = (profile.age(), profile.file.display());
@@ -64,19 +64,38 @@ fn by_default(quiet: bool, baseline: Option<&Record>) -> Option<Geometry> {
     }
 }
 
-/// This machine's caches with the sizes of a profile.
+/// This machine's caches with the sizes of a profile. Instructions are not loaded by chases: the
+/// cache for them is always as stated.
 fn measured(profile: &Profile) -> Result<Geometry, Failure> {
     let stated = Geometry::this_machine().map_err(Failure::new)?;
-    let [d1, ll] = profile.sizes();
-    let was = |name: &str, measured: Option<u64>, stated: u64| {
-        measured.map(|_| format!("{name} as measured, stated were {} KiB", stated >> 10))
-    };
+    let [d1, ll] = profile.levels();
     let shapes = stated.caches();
-    let notes = [was("d1", d1, shapes.d1.octets), was("ll", ll, shapes.ll.octets)];
-    let notes: Vec<String> = notes.into_iter().flatten().collect();
-    let note = match notes.is_empty() {
-        true => "measured as stated".to_owned(),
-        false => notes.join("; "),
-    };
-    stated.resized(d1, ll, &note).map_err(Failure::new)
+    let note = format!(
+        "i1 as stated; {}; {}",
+        told("d1", d1, shapes.d1.octets),
+        told("ll", ll, shapes.ll.octets)
+    );
+    stated.resized(d1.instead(), ll.instead(), &note).map_err(Failure::new)
+}
+
+/// Where the size of a cache is from.
+fn told(name: &str, seen: Seen, stated: u64) -> String {
+    match seen {
+        Seen::AsStated => format!("{name} measured as stated"),
+        Seen::Instead(_) => format!("{name} as measured, stated were {} KiB", stated >> 10),
+        Seen::No => format!("{name} as stated, not seen"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_seen_is_called_measured() {
+        assert_eq!(told("d1", Seen::AsStated, 48 << 10), "d1 measured as stated");
+        let instead = told("ll", Seen::Instead(6 << 20), 32 << 20);
+        assert_eq!(instead, "ll as measured, stated were 32768 KiB");
+        assert_eq!(told("ll", Seen::No, 32 << 20), "ll as stated, not seen");
+    }
 }

@@ -5,7 +5,10 @@
 
 use crate::rig::{Done, Folder, answered, command, edge, linerate, record, refused};
 use crate::validator::Validator;
-use linerate_record::memory::{Effort, MemoryReport, OsVerdict, PageKind, PagesVerdict};
+use linerate_record::doctor::{Observation, Verdict};
+use linerate_record::memory::{
+    Effort, MemoryReport, OsVerdict, PageKind, PagesVerdict, Unresolved,
+};
 use linerate_record::{Body, Figure, Record, Tier};
 use serde_json::Value;
 use std::process::Command;
@@ -96,9 +99,11 @@ fn what_cannot_be_done_is_refused_with_what_can() {
     for (arguments, words) in [
         (&["--max", "-5"][..], "`-5` does not begin with a number"),
         (&["--max", "1e9"], "unknown unit"),
+        (&["--max", "64MB"], "none are decimal"),
         (&["--max", "16777216T"], "out of range"),
         (&["--max", "0"], "too little"),
-        (&["--max", "1"], "too little"),
+        (&["--max", "1"], "1 octets are too little"),
+        (&["--max", "262143"], "256 KiB are the least"),
         (&["--max", "4K"], "too little"),
         (&["--cpu", "99999"], "may not be used here"),
         (&["--cpu", "-1"], "'-1' is no processor number"),
@@ -215,16 +220,30 @@ impl Home {
         files.into_iter().next()
     }
 
-    /// A profile of this machine as `change` has it.
+    /// Where a profile of this machine would be.
+    fn place(&self) -> String {
+        let sentence = self.told().sentence;
+        let place =
+            sentence.split_once("(it would be ").and_then(|(_, rest)| rest.split_once("):"));
+        place.expect("there is none yet").0.to_owned()
+    }
+
+    /// What doctor says of the profile.
+    fn told(&self) -> Observation {
+        let record = record(&self.run(&["doctor", "--json"]).stdout);
+        let Body::Doctor(report) = record.body else { panic!("a record of doctor") };
+        report.observations.into_iter().find(|o| o.name == "memory_profile").expect("it is there")
+    }
+
+    /// A profile of this machine as `change` has it, fit to be one or not.
     fn with_profile(change: impl Fn(&mut MemoryReport)) -> Self {
         let home = Self(Folder::new());
-        let done = home.run(&["memory", "--quick", "-q"]);
-        assert_eq!((done.status, done.stderr.as_str()), (Some(0), ""), "{done:?}");
-        let file = home.profile().expect("it was kept");
-        let mut profile = record(&std::fs::read_to_string(&file).expect("a record"));
+        let mut profile = record(small());
         let Body::Memory(report) = &mut profile.body else { panic!("a record of memory") };
         change(report);
         let json = profile.to_json_pretty().expect("finite numbers");
+        let file = std::path::PathBuf::from(home.place());
+        std::fs::create_dir_all(file.parent().expect("a folder")).expect("it can be made");
         std::fs::write(&file, json).expect("it can be written");
         home
     }
@@ -240,27 +259,37 @@ fn a_profile_is_kept_unless_it_is_none() {
         let is_told = done.stderr.contains("not kept as the profile of this machine, since --max");
         assert_eq!(is_told, arguments.len() == 4, "{done:?}");
     }
-    let told = |done: &Done| {
-        let record = record(&done.stdout);
-        let Body::Doctor(report) = record.body else { panic!("a record of doctor") };
-        report.observations.into_iter().find(|o| o.name == "memory_profile").expect("it is there")
-    };
-    let before = told(&home.run(&["doctor", "--json"]));
+    let before = home.told();
     assert_eq!(
         (before.value.as_deref(), before.fix.as_deref()),
         (Some("none"), Some("linerate memory"))
     );
     let done = home.run(&["memory", "--quick"]);
     assert_eq!(done.status, Some(0), "{done:?}");
-    let file = home.profile().expect("it is kept");
-    assert!(
-        done.stderr.contains(&format!("kept as the profile of this machine: {}", file.display()))
-    );
-    let after = told(&home.run(&["doctor", "--json"]));
-    assert!(after.value.is_some_and(|age| age.ends_with(" old")) && after.fix.is_none());
-    std::fs::write(&file, "no record").expect("it can be written");
-    let broken = told(&home.run(&["doctor", "--json"]));
-    assert_eq!(broken.value.as_deref(), Some("unreadable"));
+    // On a busy machine it may be none, and says why.
+    match home.profile() {
+        Some(file) => {
+            let said = format!("linerate: kept as the profile of this machine: {}", file.display());
+            assert!(done.stderr.contains(&said), "{done:?}");
+        }
+        None => {
+            let said = "linerate: not kept as the profile of this machine, since ";
+            assert!(done.stderr.contains(said), "{done:?}");
+        }
+    }
+}
+
+#[test]
+fn doctor_tells_what_a_profile_is_worth() {
+    let last = |verdict| move |report: &mut MemoryReport| last_level(report, verdict);
+    let good = Home::with_profile(last(OsVerdict::Agrees)).told();
+    assert!(good.value.is_some_and(|age| age.ends_with(" old")) && good.fix.is_none());
+    let unseen = Home::with_profile(last(OsVerdict::Unseen)).told();
+    assert_eq!(unseen.verdict, Verdict::Advice, "{unseen:?}");
+    assert!(unseen.sentence.contains("as stated was not seen"), "{unseen:?}");
+    let home = Home::with_profile(|_| ());
+    std::fs::write(home.profile().expect("it is there"), "no record").expect("it can be written");
+    assert_eq!(home.told().value.as_deref(), Some("unreadable"));
 }
 
 #[test]
@@ -271,11 +300,20 @@ fn a_profile_that_cannot_be_kept_fails_nothing() {
     let done = memory.env("XDG_STATE_HOME", file).output().expect("the program starts");
     let said = String::from_utf8_lossy(&done.stderr);
     assert_eq!(done.status.code(), Some(0), "{said}");
-    assert!(said.contains("not kept as the profile of this machine: "), "{said}");
+    assert!(said.contains("not kept as the profile of this machine"), "{said}");
 }
 
-/// The last level as found: 6 MiB of whatever is stated.
+/// All levels as stated, and the last of them with this verdict.
+fn last_level(report: &mut MemoryReport, verdict: OsVerdict) {
+    report.os_view.iter_mut().for_each(|view| view.verdict = OsVerdict::Agrees);
+    if let Some(view) = report.os_view.iter_mut().rfind(|view| view.stated_bytes.is_some()) {
+        view.verdict = verdict;
+    }
+}
+
+/// The first level as stated, and of the last one 6 MiB of whatever is stated.
 fn smaller(report: &mut MemoryReport) {
+    last_level(report, OsVerdict::Agrees);
     let figure = Figure::exact("B", f64::from(6 << 20), Tier::Sw, "made up");
     if let Some(view) = report.os_view.iter_mut().rfind(|view| view.stated_bytes.is_some()) {
         (view.found_bytes, view.verdict) = (figure, OsVerdict::Smaller);
@@ -313,6 +351,10 @@ fn simulated_caches_are_those_of_the_profile() {
     assert!(said.contains("caches as measured") && said.contains("--caches os"), "{said}");
     assert_eq!(simulated(&home, &["--caches", "profile"]).expect("as before").0, measured);
     assert_eq!(simulated(&home, &["--caches", "os"]).expect("as before").0, stated);
+    let unseen = Home::with_profile(|report| last_level(report, OsVerdict::Unseen));
+    let (as_stated, _) = simulated(&unseen, &["--caches", "profile"]).expect("as before");
+    let note = "i1 as stated; d1 measured as stated; ll as stated, not seen";
+    assert!(as_stated.note.ends_with(note), "{as_stated:?}");
 
     // A baseline was made with these caches or those, and is compared with its own.
     let kept = home.0.file("baseline.json");
@@ -351,6 +393,16 @@ fn a_run_tells_what_it_costs_that_packets_do_not_fit() {
     let kept = record(&std::fs::read_to_string(&record_file).expect("a record"));
     assert_eq!(kept.figures["packets_miss_ns"].as_number(), Some(80.0));
     assert!(kept.figures["packets_bytes"].as_number().is_some_and(|bytes| bytes > 1e6));
+
+    let moved = Home::with_profile(|report| {
+        tiny(report);
+        let (cause, sentence) = ("moved".to_owned(), "it moved".to_owned());
+        report.unresolved =
+            vec![Unresolved { from_bytes: 4096, to_bytes: 1 << 40, cause, sentence }];
+    });
+    let done = moved.run(&["run", &file, "-q"]);
+    let wanted = "which cache the packets lie in cannot be told: the profile cannot tell what ";
+    assert!(done.stdout.contains(wanted), "{}", done.stdout);
 
     let without = linerate(&["run", &file, "-q", "--json"]);
     let figures = record(&without.stdout).figures;
