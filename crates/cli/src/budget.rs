@@ -7,11 +7,11 @@ use crate::figures;
 use clap::Args;
 use linerate_machine::core_clock::core_cycles_per_tick;
 use linerate_machine::topology::{Cpu, Topology};
-use linerate_path::model::Rate;
 use linerate_plan::budget::{FRAME_MAX, FRAME_MIN, Question, budget as budget_of, shortfall};
 use linerate_plan::processor::{Bandwidth, Processor};
 use linerate_record::budget::{BudgetReport, Shortfall};
 use linerate_record::run::{RunReport, Tally};
+use linerate_record::units::three_digits;
 use linerate_record::{Body, Provenance, Record};
 use std::collections::BTreeMap;
 use std::fs;
@@ -44,7 +44,7 @@ pub(crate) struct BudgetArgs {
     #[arg(long, value_name = "NAME", default_value = "this")]
     machine: String,
     /// Clock of a core in GHz (default: the machine's)
-    #[arg(long, value_name = "GHZ", value_parser = positive)]
+    #[arg(long, value_name = "GHZ", value_parser = clock)]
     clock: Option<f64>,
     /// Cores (default: the machine's)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -79,10 +79,8 @@ pub(crate) struct BudgetArgs {
 }
 
 fn line(text: &str) -> Result<f64, String> {
-    match linerate_path::parse::rate(text)? {
-        Rate::BitsPerSecond(bits) => Ok(bits),
-        _ => Err("a line is bits per second, like 10Gb/s".to_owned()),
-    }
+    let wanted = |why: String| format!("{why}; a line is bits per second, like 10Gb/s");
+    linerate_path::parse::bit_rate(text).map_err(wanted)
 }
 
 fn frame(text: &str) -> Result<u32, String> {
@@ -95,12 +93,20 @@ fn positive(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "a number more than 0".to_owned())
 }
 
+/// GHz of a core that there may be: from what emulators reach to ten times what cooling allows.
+const CLOCK_GHZ: std::ops::RangeInclusive<f64> = 0.01..=100.0;
+
+fn clock(text: &str) -> Result<f64, String> {
+    let ghz = text.parse().ok().filter(|ghz| CLOCK_GHZ.contains(ghz));
+    ghz.ok_or_else(|| format!("a clock is {} to {} GHz", CLOCK_GHZ.start(), CLOCK_GHZ.end()))
+}
+
 /// Prints what a packet may cost.
 pub(crate) fn budget(args: &BudgetArgs) -> Result<Answer, Failure> {
     emit::check_writable(args.record.iter().chain(&args.svg))?;
     let provenance = figures::provenance();
     let processor = processor(args, &provenance)?;
-    let measured = args.from.as_ref().map(|file| measured(file, args.line)).transpose()?;
+    let run = args.from.as_ref().map(|file| Run::read(file)).transpose()?;
     let frames = if args.frame.is_empty() { &FRAMES[..] } else { &args.frame };
     let question = Question {
         processor: &processor,
@@ -109,7 +115,10 @@ pub(crate) fn budget(args: &BudgetArgs) -> Result<Answer, Failure> {
         instructions: args.instructions,
     };
     let mut report = budget_of(&question);
-    report.shortfall = measured;
+    report.shortfall = run.as_ref().map(|run| run.against(args.line));
+    if let Some(run) = run.filter(|_| !args.quiet) {
+        run.warn(&report.processor);
+    }
     if let Some(file) = &args.svg {
         draw(&report, file, args.quiet)?;
     }
@@ -130,7 +139,12 @@ fn processor(args: &BudgetArgs, provenance: &Provenance) -> Result<Processor, Fa
             None => from_file(name)?,
         },
     };
-    processor.clock_ghz = args.clock.unwrap_or(processor.clock_ghz);
+    if let Some(clock) = args.clock {
+        processor.clock_ghz = clock;
+        if args.machine != "this" {
+            processor.source = format!("{}; the clock as given", processor.source);
+        }
+    }
     processor.cores = args.cores.unwrap_or(processor.cores);
     processor.pipes_per_core = args.pipes.unwrap_or(processor.pipes_per_core);
     processor.strands_per_pipe = args.strands.unwrap_or(processor.strands_per_pipe);
@@ -159,13 +173,13 @@ fn this(args: &BudgetArgs, provenance: &Provenance) -> Result<Processor, Failure
         Err(_) => true,
     };
     let count = topology.cpus.iter().filter(is_first).count().max(1);
-    let clock_ghz = match args.clock {
-        Some(clock) => clock,
-        None => clock_ghz(provenance)?,
+    let (clock_ghz, clock) = match args.clock {
+        Some(clock) => (clock, "clock as given".to_owned()),
+        None => measured_clock(provenance)?,
     };
     Ok(Processor {
         name: provenance.cpu.clone().unwrap_or_else(|| "this machine".to_owned()),
-        source: "measured clock, cores this process may use".to_owned(),
+        source: format!("{clock}; cores this process may use"),
         clock_ghz,
         cores: count as u32,
         pipes_per_core: 1,
@@ -178,29 +192,64 @@ fn this(args: &BudgetArgs, provenance: &Provenance) -> Result<Processor, Failure
     })
 }
 
-fn clock_ghz(provenance: &Provenance) -> Result<f64, Failure> {
+/// The clock in GHz, and how sure that is.
+fn measured_clock(provenance: &Provenance) -> Result<(f64, String), Failure> {
     let unknown =
         |why: String| Failure::new(format!("the core clock is unknown ({why}): give --clock GHZ"));
     let ratio = core_cycles_per_tick().map_err(|error| unknown(error.to_string()))?;
     let rate = provenance.ticks_per_second.ok_or_else(|| unknown("no rate of ticks".to_owned()))?;
-    Ok(ratio.value * rate / 1e9)
+    let [ghz, low, high] = [ratio.value, ratio.low, ratio.high].map(|ratio| ratio * rate / 1e9);
+    let confidence = three_digits(100.0 * ratio.confidence);
+    let source = format!(
+        "clock measured, {} to {} GHz in its interval of {confidence} %, tier sw",
+        three_digits(low),
+        three_digits(high)
+    );
+    Ok((ghz, source))
 }
 
-/// How the path of a record compares with the line.
-fn measured(file: &Path, line_bits_per_s: f64) -> Result<Shortfall, Failure> {
-    let fail = |why: String| Failure::new(format!("--from {}: {why}", file.display()));
-    let text = fs::read_to_string(file).map_err(|error| fail(error.to_string()))?;
-    let record = Record::from_json(&text).map_err(|error| fail(error.to_string()))?;
-    let run = run_of(record.body).ok_or_else(|| {
-        fail(
-            "not the record of a run or tune; make one with `linerate run --record FILE`"
-                .to_owned(),
-        )
-    })?;
-    let kpps = run.processed_kpps.as_number().filter(|kpps| *kpps > 0.0);
-    let kpps = kpps.ok_or_else(|| fail("it has no throughput".to_owned()))?;
-    let octets = mean_octets(&run).ok_or_else(|| fail("it took no packets".to_owned()))?;
-    Ok(shortfall(kpps * 1e3, octets + FCS_OCTETS, line_bits_per_s))
+/// The rate of a path, from a record.
+struct Run {
+    packets_per_s: f64,
+    /// Mean octets of a frame, FCS included.
+    frame_octets: f64,
+    /// The processor it was measured on.
+    processor: Option<String>,
+}
+
+impl Run {
+    fn read(file: &Path) -> Result<Self, Failure> {
+        let fail = |why: String| Failure::new(format!("--from {}: {why}", file.display()));
+        let text = fs::read_to_string(file).map_err(|error| fail(error.to_string()))?;
+        let record = Record::from_json(&text).map_err(|error| fail(error.to_string()))?;
+        let processor = record.provenance.cpu;
+        let run = run_of(record.body).ok_or_else(|| {
+            fail(
+                "not the record of a run or tune; make one with `linerate run --record FILE`"
+                    .to_owned(),
+            )
+        })?;
+        let kpps = run.processed_kpps.as_number().filter(|kpps| *kpps > 0.0);
+        let kpps = kpps.ok_or_else(|| fail("it has no throughput".to_owned()))?;
+        let octets = mean_octets(&run).ok_or_else(|| fail("it took no packets".to_owned()))?;
+        Ok(Self { packets_per_s: kpps * 1e3, frame_octets: octets + FCS_OCTETS, processor })
+    }
+
+    /// How it compares with the line.
+    fn against(&self, line_bits_per_s: f64) -> Shortfall {
+        shortfall(self.packets_per_s, self.frame_octets, line_bits_per_s)
+    }
+
+    /// Says so where it was measured on another processor than the budget is of.
+    fn warn(&self, processor: &str) {
+        if self.processor.as_deref() != Some(processor) {
+            let other = self.processor.as_deref().unwrap_or("a processor of no known name");
+            emit::say(&format!(
+                "warning:    --from: its rate was measured on {other}, and the budget is that of \
+                 {processor}: the rate says nothing of this one\n"
+            ));
+        }
+    }
 }
 
 fn run_of(body: Body) -> Option<RunReport> {

@@ -53,6 +53,16 @@ fn this_machine_has_a_clock_and_no_guess_at_instructions() {
     assert_eq!(json["summary"]["instructions_per_packet"], Value::Null);
     let done = linerate(&["budget", "--clock", "3"]);
     assert!(done.stdout.contains("give --ipc"), "{}", done.stdout);
+    assert!(done.stdout.contains("(clock as given; "), "{}", done.stdout);
+    let done = linerate(&["budget", "--clock", "3", "--machine", "t1"]);
+    assert!(done.stdout.contains("; the clock as given)"), "{}", done.stdout);
+    let done = linerate(&["budget"]);
+    if done.status == Some(2) && done.stderr.contains("the core clock is unknown") {
+        println!("SKIP: {}", done.stderr);
+        return;
+    }
+    let text = done.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains(" GHz in its interval of 95 %, tier sw; cores"), "{text}");
 }
 
 #[test]
@@ -70,6 +80,14 @@ fn a_run_is_held_against_the_line() {
     assert!(found.share_of_line_at_shortest < found.share_of_line, "{found:?}");
     assert!(found.holds_from_octets > found.frame_octets, "{found:?}");
     assert!(std::fs::read_to_string(&plot).expect("a plot").contains("<svg"));
+    let there = "its rate was measured on ";
+    let done = linerate(&["budget", "--machine", "t2", "--from", &run]);
+    assert!(done.stderr.contains(there) && done.status == Some(0), "{done:?}");
+    for quiet in [&["--clock", "3", "--from", &run][..], &["--machine", "t2", "-q", "--from", &run]]
+    {
+        let done = linerate(&[&["budget"], quiet].concat());
+        assert!(!done.stderr.contains(there), "{quiet:?}: {}", done.stderr);
+    }
     let done = linerate(&["budget", "--from", &plot]);
     assert_eq!(done.status, Some(2));
     assert!(done.stderr.contains("--from"), "{}", done.stderr);
@@ -88,7 +106,14 @@ fn what_makes_no_sense_is_refused_with_what_does() {
     refused(&["--strands", "0"], "strands");
     refused(&["--line", "1.5Mpps"], "like 10Gb/s");
     refused(&["--line", "0Gb/s"], "--line");
-    refused(&["--clock", "nan"], "more than 0");
+    for clock in ["nan", "0", "-1", "0.001", "101", "1e300"] {
+        refused(&[&format!("--clock={clock}")], "a clock is 0.01 to 100 GHz");
+    }
+    for line in ["0", "1.5Mpps", "max"] {
+        let done = linerate(&["budget", "--line", line]);
+        assert!(done.stderr.contains("like 10Gb/s"), "{line}: {}", done.stderr);
+        assert!(!done.stderr.contains("write packets"), "{line}: {}", done.stderr);
+    }
     refused(&["--machine", "t9"], "t1, t2");
     refused(&["--instructions", "-1"], "more than 0");
 }
