@@ -16,11 +16,17 @@
 //! What the edge of a rise looks like is in `tlb/edge.rs`. Intervals draw the passes anew, and the
 //! points of the plateaus.
 //!
+//! Other threads of the core take entries, and a system that joins pages gives some back, so that
+//! the least of few passes shows neither. The edge is that of the buffer, exactly, only where
+//! `tlb/sharp.rs` finds nothing that contradicts it. Otherwise the number of entries is left out,
+//! and the interval of the onset is widened to hold the half point, which is moved less.
+//!
 //! Left out: levels with less than an octave between them, which look like one; what is behind a
 //! slow climb (page tables that leave the caches, replacement at random).
 
 mod edge;
 mod huge;
+mod sharp;
 
 use crate::resample::{REPLICATES, interval, is_time, least, redrawn_least};
 use edge::{Edge, Risen};
@@ -45,9 +51,11 @@ pub struct Sample {
 /// A level of the buffer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Level {
-    /// Pages it holds: only where the time makes a step.
+    /// Pages it holds: only where the time makes a step that is sharp, in passes that agree. `None`
+    /// beside `is_step` where they do not: then the interval of `onset` has the size.
     pub entries: Option<Estimate>,
-    /// Pages from which on the time rises.
+    /// Pages from which on the time rises. Where onset and half contradict each other, or passes
+    /// do, the interval holds all of them.
     pub onset: Estimate,
     /// Pages at which it has risen by half. The high end is infinite where the end of the rise was
     /// not seen.
@@ -230,7 +238,18 @@ impl Curve {
             .map(|_| self.redrawn(rise, random))
             .filter_map(|drawn| self.fit(&drawn, around.clone(), Some(found.edge)))
             .collect();
-        Some(self.level_of(&found, &fits, rise.after.is_some(), confidence))
+        let mut level = self.level_of(&found, &fits, rise.after.is_some(), confidence);
+        if rise.after.is_some() {
+            let ranked = |rank| self.fit(&self.as_ranked(rise, rank), around.clone(), None);
+            let (usual, slow) = (ranked(sharp::USUAL), ranked(sharp::SLOW));
+            if level.is_step && self.is_sharp(&level, usual.as_ref()) {
+                level.entries = Some(level.onset);
+            } else {
+                let fits = [Some(found), usual, slow];
+                level.onset = sharp::widened(level.onset, fits.iter().flatten());
+            }
+        }
+        Some(level)
     }
 
     /// The level that was `found`, with intervals from `fits`.
@@ -254,11 +273,19 @@ impl Curve {
             cost.high = f64::INFINITY;
         }
         let is_step = has_end && half.value <= STEEP * onset.value;
-        Level { entries: is_step.then_some(onset), onset, half, cost, is_step }
+        Level { entries: None, onset, half, cost, is_step }
     }
 
     fn as_measured(&self, rise: &Rise) -> Drawn {
         let differences = self.differences();
+        let before = self.mid(&differences, &rise.before);
+        let after = rise.after.as_ref().map(|after| self.mid(&differences, after));
+        Drawn::new(differences, before, after)
+    }
+
+    /// As the pass of some rank has it at each point, instead of the fastest.
+    fn as_ranked(&self, rise: &Rise, rank: fn(usize) -> usize) -> Drawn {
+        let differences: Vec<f64> = self.points.iter().map(|point| point.ranked(rank)).collect();
         let before = self.mid(&differences, &rise.before);
         let after = rise.after.as_ref().map(|after| self.mid(&differences, after));
         Drawn::new(differences, before, after)
@@ -423,8 +450,12 @@ pub fn refine(samples: &[Sample], levels: &[Level]) -> Vec<u64> {
 fn around_edge(onset: Estimate, measured: &BTreeSet<u64>) -> Vec<u64> {
     let page = |pages: f64| pages.clamp(1.0, MOST_PAGES) as u64;
     let (low, high) = (page(onset.low), page(onset.high.max(onset.value)) + 1);
+    let parts = |of: u64| (0..=of).map(move |part| low + (high - low) * part / of);
+    let is_new = |pages: &u64| !measured.contains(pages);
     if high - low > 2 * BESIDE + PARTS {
-        return (0..=PARTS).map(|part| low + (high - low) * part / PARTS).collect();
+        // The interval stays as wide where passes contradict each other: then in smaller parts.
+        let fine = [PARTS, 2 * PARTS].into_iter().find(|&of| parts(of).any(|page| is_new(&page)));
+        return fine.map_or_else(Vec::new, |of| parts(of).filter(is_new).collect());
     }
     let near = low.saturating_sub(BESIDE).max(1)..=high + BESIDE;
     near.filter(|pages| !measured.contains(pages)).collect()
