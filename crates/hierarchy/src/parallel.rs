@@ -6,10 +6,15 @@
 //! no faster. By Little's law the loads under way are the time of a load times their rate, so the
 //! most is the time with one chain over the least time per load with any number.
 //!
+//! The time of a point is the median of its passes: a lucky window of a single chain, whose lines
+//! happened to be nearer, would make that quotient too small, and nothing averages it out. A load
+//! of two chains cannot take longer than one of a single chain; points that say so were not
+//! measured under the same conditions, and tell nothing.
+//!
 //! Left out: what is full.
 
-use crate::resample::{REPLICATES, interval, is_time, least, redrawn_least};
-use linerate_record::stats::{Estimate, median};
+use crate::resample::{REPLICATES, is_time, redrawn_median};
+use linerate_record::stats::{Estimate, median, quantile};
 
 /// So many chains side by side.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,10 +39,15 @@ pub struct Overlap {
 /// From this many times the outstanding loads on, chains are clear of the knee, which is round.
 const CLEAR: f64 = 1.25;
 
-/// How loads overlap. `None` without a point of one chain and one of more.
+/// A load of several chains takes so much longer than one of a single chain, at most, by noise.
+const NOISE: f64 = 1.1;
+
+/// How loads overlap. `None` without a point of one chain and one of more, and where a load takes
+/// longer with the next more chains than with one.
 ///
 /// The least time is the median over the points beyond the knee: the minimum of many would be that
-/// of the luckiest. The interval resamples passes.
+/// of the luckiest. The interval resamples passes, and holds what their quartiles make of it: passes
+/// of a point share what disturbed it, which resampling does not see.
 pub fn overlap(points: &[Point], confidence: f64, seed: u64) -> Option<Overlap> {
     let points: Vec<Point> = points
         .iter()
@@ -48,13 +58,22 @@ pub fn overlap(points: &[Point], confidence: f64, seed: u64) -> Option<Overlap> 
         .filter(|point| !point.passes.is_empty() && point.chains > 0)
         .collect();
     let n = points.iter().map(|point| point.passes.len() as u64).sum();
-    let found = knee(&curve(&points, |passes| least(passes).unwrap_or(f64::NAN)))?;
+    let usual = curve(&points, |passes| median(passes).unwrap_or(f64::NAN));
+    let found = knee(&usual).filter(|_| is_possible(&usual))?;
     let mut random = fastrand::Rng::with_seed(seed);
     let replicates: Vec<Knee> = (0..REPLICATES)
-        .filter_map(|_| knee(&curve(&points, |passes| redrawn_least(&mut random, passes))))
+        .filter_map(|_| knee(&curve(&points, |passes| redrawn_median(&mut random, passes))))
         .collect();
+    let at = |q| knee(&curve(&points, |passes| quantile(passes, q).unwrap_or(f64::NAN)));
+    let quartiles: Vec<Knee> = [0.25, 0.75].into_iter().filter_map(at).collect();
     let of = |value, part: fn(&Knee) -> f64| {
-        interval(value, &replicates.iter().map(part).collect::<Vec<f64>>(), confidence, n)
+        let parts: Vec<f64> = replicates.iter().map(part).collect();
+        let tail = (1.0 - confidence) / 2.0;
+        let end = |q| quantile(&parts, q).unwrap_or(value);
+        let quartiles = quartiles.iter().map(part);
+        let low = quartiles.clone().fold(end(tail).min(value), f64::min);
+        let high = quartiles.fold(end(1.0 - tail).max(value), f64::max);
+        Estimate { value, low, high, confidence, n }
     };
     let mut outstanding = of(found.outstanding, |knee| knee.outstanding);
     let mut time = of(found.time, |knee| knee.time);
@@ -71,6 +90,14 @@ pub fn overlap(points: &[Point], confidence: f64, seed: u64) -> Option<Overlap> 
 /// (chains, time per load).
 fn curve(points: &[Point], mut time: impl FnMut(&[f64]) -> f64) -> Vec<(f64, f64)> {
     points.iter().map(|point| (f64::from(point.chains), time(&point.passes))).collect()
+}
+
+/// Whether a load takes no longer with the next more chains than with one.
+fn is_possible(curve: &[(f64, f64)]) -> bool {
+    let alone = curve.iter().filter(|(chains, _)| *chains == 1.0).map(|(_, time)| *time);
+    let next = curve.iter().filter(|(chains, _)| *chains > 1.0).min_by(|a, b| a.0.total_cmp(&b.0));
+    let alone = alone.fold(f64::INFINITY, f64::min);
+    next.is_some_and(|(_, time)| *time <= NOISE * alone)
 }
 
 struct Knee {

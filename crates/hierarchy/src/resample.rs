@@ -2,7 +2,7 @@
 //! Resampling of passes: what the modules of this crate have in common.
 
 use fastrand::Rng;
-use linerate_record::stats::{Estimate, quantile};
+use linerate_record::stats::{Estimate, median, quantile};
 
 /// How often passes are drawn anew: leaves the ends of a 95 % interval an error of about 5 % of its
 /// width, which is less than what few passes tell of them.
@@ -17,6 +17,12 @@ pub(crate) fn least(passes: &[f64]) -> Option<f64> {
 pub(crate) fn redrawn_least(random: &mut Rng, passes: &[f64]) -> f64 {
     let draws = (0..passes.len()).map(|_| passes[random.usize(..passes.len())]);
     draws.fold(f64::INFINITY, f64::min)
+}
+
+/// The median of as many passes drawn with replacement. `passes` are times, and not empty.
+pub(crate) fn redrawn_median(random: &mut Rng, passes: &[f64]) -> f64 {
+    let draws = (0..passes.len()).map(|_| passes[random.usize(..passes.len())]);
+    median(&draws.collect::<Vec<f64>>()).unwrap_or(f64::NAN)
 }
 
 /// Whether `time` can be the time of a load.
