@@ -179,17 +179,27 @@ fn judged(level: &Level, below: u64, tier: &MemoryTier, unresolved: &[Unresolved
     let doubt = unresolved.iter().find(|part| found.reaches(part));
     let (verdict, sentence) = match doubt {
         Some(part) => {
-            let [from, to] =
-                [part.from_bytes, part.to_bytes].map(|bytes| memory_size(bytes as f64));
+            let bytes = |bytes: u64| memory_size(bytes as f64);
+            let (from, to) = (bytes(part.from_bytes), bytes(part.to_bytes));
             let sentence = format!(
                 "a step was found at {is}, and from {from} to {to} nothing can be told: {}",
-                part.sentence
+                cause(part)
             );
             (OsVerdict::CannotTell, sentence)
         }
         None => sized(level, bytes, below, &found),
     };
     view(&name, Some(bytes), figure, verdict, sentence)
+}
+
+/// Why nothing can be told, in short: what to do stands with the sizes.
+fn cause(part: &Unresolved) -> &str {
+    match &part.cause[..] {
+        "moved" => "the time of these sizes was not the same in all passes",
+        "too_close" => "two steps are too near each other",
+        "too_noisy" => "passes differ by more than a step would",
+        _ => &part.sentence,
+    }
 }
 
 /// What was found of a tier.
@@ -400,7 +410,8 @@ mod tests {
         };
         let (is, sentence) = verdict(MIB, 2 * MIB);
         assert_eq!(is, OsVerdict::CannotTell);
-        assert!(sentence.contains("1 MiB to 2 MiB") && sentence.contains("it moved"), "{sentence}");
+        assert!(sentence.contains("1 MiB to 2 MiB"), "{sentence}");
+        assert!(sentence.ends_with("was not the same in all passes"), "{sentence}");
         let high = (MIB as f64 * 1.02).ceil() as u64;
         assert_eq!(verdict(high, 2 * MIB).0, OsVerdict::Agrees);
     }

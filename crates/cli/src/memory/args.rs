@@ -18,8 +18,9 @@ one before: an upper bound where loads overlap. Memory is taken only as far as n
 nor a group of processes would have to swap.
 
 The record is kept in $XDG_STATE_HOME/linerate (~/.local/state/linerate) as the profile of this
-machine: stat --tier sim then simulates the caches as they were found, and run and tune tell what it
-costs that packets do not fit them. Examples:
+machine, unless a private cache cannot be told or passes were too few: stat --tier sim then
+simulates the caches as they were found, and run and tune tell what it costs that packets do not fit
+them. Examples:
 
   linerate memory
   linerate memory --quick --max 64M

@@ -199,6 +199,18 @@ fn people_get_a_report_and_a_plot() {
     assert!(all.lines().count() > done.stdout.lines().count(), "{all}");
 }
 
+/// Tables of memory stay in one piece, so that fewer columns than 80 are taken as 80.
+#[test]
+fn lines_are_as_wide_as_was_asked_for() {
+    for (columns, wanted) in [("60", 80), ("90", 90)] {
+        let mut memory = command(&[&SMALL[..], &["--all", "-q"]].concat());
+        let done = memory.env("COLUMNS", columns).output().expect("the program starts");
+        let text = String::from_utf8(done.stdout).expect("UTF-8");
+        let widest = text.lines().map(|line| line.chars().count()).max();
+        assert!(widest.is_some_and(|widest| (70..=wanted).contains(&widest)), "{text}");
+    }
+}
+
 /// A home of its own for a command.
 struct Home(Folder);
 
