@@ -32,6 +32,7 @@ use linerate_record::memory::{Curve, CurvePoint, Order, PageKind};
 use linerate_record::stats::Estimate;
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 /// What curve to measure.
@@ -58,6 +59,9 @@ const LEAST_BYTES: u64 = 4 << 10;
 
 /// With so many passes that add sizes there is time to add costly ones.
 const OFTEN: u32 = 3;
+
+/// The first level of most caches ends here, at an edge so sharp that only close sizes tell it.
+const FIRST_LEVELS: RangeInclusive<u64> = 24 << 10..=160 << 10;
 
 /// Building and warming takes time by the line: longer chains would take as much as all others.
 const COSTLY_BYTES: u64 = 64 << 20;
@@ -267,15 +271,19 @@ pub(crate) fn least(passes: &[f64]) -> Estimate {
 }
 
 /// Sizes from [`LEAST_BYTES`] to `most`, in whole KiB: `per_octave` of them per doubling up to
-/// [`COSTLY_BYTES`], half as many from there on.
+/// [`COSTLY_BYTES`], half as many from there on, twice as many within [`FIRST_LEVELS`].
 fn grid(most: u64, per_octave: u32) -> Vec<u64> {
-    let size = |step: u32| {
-        let bytes = LEAST_BYTES as f64 * (f64::from(step) / f64::from(per_octave)).exp2();
-        (bytes / 1024.0).round() as u64 * 1024
+    let size = |half_step: u32| {
+        let octaves = f64::from(half_step) / f64::from(2 * per_octave);
+        (LEAST_BYTES as f64 * octaves.exp2() / 1024.0).round() as u64 * 1024
     };
-    let is_costly = |step: &u32| size(*step) > COSTLY_BYTES && per_octave > 1;
-    let steps = (0..).filter(|step| !is_costly(step) || step % 2 == 0);
-    let mut sizes: Vec<u64> = steps.map(size).take_while(|&bytes| bytes <= most).collect();
+    let is_wanted = |half_step: &u32| match size(*half_step) {
+        bytes if FIRST_LEVELS.contains(&bytes) => true,
+        bytes if bytes > COSTLY_BYTES && per_octave > 1 => half_step % 4 == 0,
+        _ => half_step % 2 == 0,
+    };
+    let sizes = (0..).filter(is_wanted).map(size);
+    let mut sizes: Vec<u64> = sizes.take_while(|&bytes| bytes <= most).collect();
     sizes.dedup();
     sizes
 }

@@ -172,7 +172,7 @@ impl Start {
 /// The page-local curve, and behind it the random and the sequential one.
 fn curves(bench: &Bench<'_>, arena: &mut Arena, budget: &Budget) -> Vec<Curve> {
     let (passes, per_octave, refine) = match bench.effort {
-        Effort::Quick => (5, 4, 1),
+        Effort::Quick => (5, 4, 0),
         Effort::Default => (10, 4, 3),
         Effort::Full => (40, 5, 3),
     };

@@ -26,7 +26,7 @@ const DEFAULT: [f64; 10] = [40.0, 9.0, 3.0, 13.0, 8.0, 6.0, 8.0, 6.0, 2.0, 5.0];
 const FULL: [f64; 10] = [44.0, 8.0, 2.0, 15.0, 8.0, 6.0, 7.0, 5.0, 2.0, 3.0];
 
 /// The share of finding the tiers, which comes after the curves and cannot be cut short.
-const TIERS: [f64; 3] = [16.0, 5.0, 1.0];
+const TIERS: [f64; 3] = [20.0, 6.0, 1.0];
 
 /// A part gets at least so much of its share, however late it begins: on a busy machine all of them
 /// then have something, and the whole takes two fifths as long again at most.
