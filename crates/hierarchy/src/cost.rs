@@ -15,10 +15,15 @@
 //! this is measured: page tables that have left the caches with the data are in it. Where no such
 //! size is, the cost of the miss in a small set of pages is added to the time of the tier.
 //!
+//! A miss takes time, a walk no less than a miss, and a farther tier no less than a nearer one.
+//! Values that say otherwise by no more than their intervals are raised to what they must be at
+//! least. Where the intervals contradict each other, what was added gives way to what was measured,
+//! and of two alike neither is known.
+//!
 //! Left out: what is shared by loads that overlap. `overlapped` divides by the loads under way,
 //! though walks may overlap less.
 
-use crate::resample::{REPLICATES, interval, is_time, least, redrawn_least};
+use crate::resample::{REPLICATES, interval, is_known, is_time, least, redrawn_least};
 use crate::{tiers, tlb};
 use fastrand::Rng;
 use linerate_record::memory::TlbState;
@@ -63,9 +68,12 @@ pub struct Cost {
     pub tier: usize,
     /// Where its translation is.
     pub state: TlbState,
-    /// Time until a load that depends on it can begin.
-    pub time: Estimate,
-    /// Time per load where as many overlap as can: a lower bound. `None` where that is not known.
+    /// Time until a load that depends on it can begin: never less than with a nearer tier or
+    /// translation, nor than 0. `None` where the interval would be wider than the value, or
+    /// contradict another.
+    pub time: Option<Estimate>,
+    /// Time per load where as many overlap as can: a lower bound. `None` where that is not known,
+    /// or no better than its interval is wide.
     pub overlapped: Option<Estimate>,
     /// What `time` rests on.
     pub basis: Basis,
@@ -76,7 +84,45 @@ pub struct Cost {
 pub fn table(inputs: &Inputs) -> Vec<Cost> {
     let mut random = Rng::with_seed(inputs.seed);
     let tiers = 0..inputs.tiers.len();
-    tiers.flat_map(|tier| inputs.costs_of(tier, &mut random)).collect()
+    let costs = tiers.flat_map(|tier| inputs.costs_of(tier, &mut random));
+    let mut costs: Vec<Cost> = costs.collect();
+    for later in 0..costs.len() {
+        for earlier in 0..later {
+            let (before, rest) = costs.split_at_mut(later);
+            reconcile(&mut before[earlier], &mut rest[0]);
+        }
+    }
+    for cost in &mut costs {
+        let overlapped = cost.time.zip(inputs.outstanding.get(cost.tier).copied().flatten());
+        cost.overlapped = overlapped.map(|(time, loads)| ratio(time, loads));
+        cost.overlapped = cost.overlapped.filter(|time| is_known(*time));
+    }
+    costs
+}
+
+/// Makes `more` cost no less than `less`, in the same tier with a nearer translation or the other
+/// way round.
+fn reconcile(less: &mut Cost, more: &mut Cost) {
+    let is_comparable = if less.tier == more.tier {
+        less.state < more.state
+    } else {
+        less.tier < more.tier && less.state == more.state
+    };
+    let (Some(low), Some(high)) = (less.time, more.time) else { return };
+    if !is_comparable || low.value <= high.value {
+        return;
+    }
+    if low.low <= high.high {
+        let raised = Estimate { value: low.value, high: high.high.max(low.value), ..high };
+        more.time = Some(raised).filter(|time| is_known(*time));
+        return;
+    }
+    if less.basis == Basis::Added || more.basis == Basis::Measured {
+        less.time = None;
+    }
+    if less.basis == more.basis || more.basis == Basis::Added {
+        more.time = None;
+    }
 }
 
 /// Chains are within a tier from this many times the size of the one before it, up to this share of
@@ -101,27 +147,23 @@ impl Inputs<'_> {
         }
         // What the page-local chase misses in this tier, if all of it is beyond the level.
         let first = self.tlb.first().filter(|first| from >= self.octets(first.onset.value));
-        let missed = misses[1].1.or(misses[0].1).or(first.map(|first| first.cost));
+        let missed = misses[1].1.or(misses[0].1);
+        let missed = missed.or(first.map(|first| first.cost).filter(|cost| is_known(*cost)));
         let share = 1.0 / self.lines_per_page();
         let latency = self.tiers[tier].latency;
         let hit = less(latency, missed.map_or(0.0, |missed| missed.value * share));
-        let overlapped = |time| {
-            let outstanding = self.outstanding.get(tier).copied().flatten()?;
-            Some(ratio(time, outstanding))
-        };
         let cost = |state, time: Estimate, basis| Cost {
             tier,
             state,
-            time,
-            overlapped: overlapped(time),
+            time: Some(time).filter(|time| is_known(*time)),
+            overlapped: None,
             basis,
         };
         let mut costs = vec![cost(TlbState::Hit, hit, Basis::Measured)];
         let mut added = hit;
         for (level, (state, miss)) in self.tlb.iter().zip(misses) {
             added = sum(added, level.cost);
-            // Noise can make a miss cheaper than a hit.
-            costs.push(match miss.filter(|miss| miss.value > 0.0) {
+            costs.push(match miss {
                 Some(miss) => cost(state, sum(hit, miss), Basis::Measured),
                 None => cost(state, added, Basis::Added),
             });
@@ -176,7 +218,9 @@ impl Inputs<'_> {
         };
         let replicates: Vec<f64> = (0..REPLICATES).filter_map(|_| redrawn()).collect();
         let n = sizes.iter().map(|size| size.random.len() as u64).sum();
-        Some(interval(value, &replicates, self.confidence, n))
+        let miss = interval(value, &replicates, self.confidence, n);
+        // Noise can make a miss cheaper than a hit; what is no better than that tells nothing.
+        Some(Estimate { low: miss.low.max(0.0), ..miss }).filter(|miss| is_known(*miss))
     }
 
     /// What a miss of `level` costs, from the `difference` of the curves at so many pages: see the

@@ -43,6 +43,15 @@ pub(crate) fn interval(value: f64, replicates: &[f64], confidence: f64, n: u64) 
     Estimate { value, low: value - half, high: value + half, confidence, n }
 }
 
+/// Whether `estimate` is one: its interval is no wider than its value. An open end says for itself
+/// that the value is a lower bound; then the other end may be half the value away.
+pub(crate) fn is_known(estimate: Estimate) -> bool {
+    let below = estimate.value - estimate.low;
+    let above = estimate.high - estimate.value;
+    let width = below + if above == f64::INFINITY { below } else { above };
+    estimate.value > 0.0 && estimate.value.is_finite() && width <= estimate.value
+}
+
 /// The value at which half of the `weights` lie below: the first where they are equal. `None`
 /// without weight.
 pub(crate) fn weighted_median(mut weighted: Vec<(f64, f64)>) -> Option<f64> {

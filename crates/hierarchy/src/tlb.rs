@@ -28,7 +28,7 @@ mod edge;
 mod huge;
 mod sharp;
 
-use crate::resample::{REPLICATES, interval, is_time, least, redrawn_least};
+use crate::resample::{REPLICATES, interval, is_known, is_time, least, redrawn_least};
 use edge::{Edge, Risen};
 use fastrand::Rng;
 pub use huge::{HugePages, huge_pages};
@@ -61,7 +61,8 @@ pub struct Level {
     /// not seen.
     pub half: Estimate,
     /// What a miss here adds to a load, in the unit of the samples. The high end is infinite where
-    /// the end of the rise was not seen.
+    /// the end of the rise was not seen. The low end is at least 0, for a miss takes time; where
+    /// the interval is wider than the value, that is NaN: not known.
     pub cost: Estimate,
     /// Whether it is a step; otherwise a slow climb.
     pub is_step: bool,
@@ -271,6 +272,10 @@ impl Curve {
         if !has_end {
             half.high = f64::INFINITY;
             cost.high = f64::INFINITY;
+        }
+        cost.low = cost.low.max(0.0);
+        if !is_known(cost) {
+            cost.value = f64::NAN;
         }
         let is_step = has_end && half.value <= STEEP * onset.value;
         Level { entries: None, onset, half, cost, is_step }

@@ -117,9 +117,10 @@ fn each_tier_has_a_cost_for_each_place_of_its_translation() {
     ];
     for (tier, state, truth, basis) in expected {
         let cost = of(&costs, tier, state);
-        assert!((cost.time.value / truth - 1.0).abs() < 0.03, "{truth}: {cost:?}");
+        let time = cost.time.unwrap();
+        assert!((time.value / truth - 1.0).abs() < 0.03, "{truth}: {cost:?}");
         assert_eq!(cost.basis, basis, "{cost:?}");
-        assert!(cost.time.low < cost.time.value && cost.time.value < cost.time.high);
+        assert!(time.low < time.value && time.value < time.high);
     }
 }
 
@@ -127,9 +128,9 @@ fn each_tier_has_a_cost_for_each_place_of_its_translation() {
 fn the_misses_of_a_page_local_chase_are_taken_off() {
     let costs = table_of(&Machine { noise: 0.0001, passes: 4 }, 2);
     // 49 ns on one load in 64, of a latency that holds these.
-    let hit = of(&costs, 3, TlbState::Hit).time.value;
+    let hit = of(&costs, 3, TlbState::Hit).time.unwrap().value;
     assert!((hit - (98.0 - 49.0 / 64.0)).abs() < 0.05, "{hit}");
-    assert_eq!(of(&costs, 0, TlbState::Hit).time, exactly(1.1));
+    assert_eq!(of(&costs, 0, TlbState::Hit).time, Some(exactly(1.1)));
 }
 
 #[test]
@@ -137,7 +138,7 @@ fn overlapped_loads_share_their_time() {
     let costs = table_of(&Machine { noise: 0.002, passes: 4 }, 3);
     let cost = of(&costs, 2, TlbState::Hit);
     let overlapped = cost.overlapped.unwrap();
-    assert!((overlapped.value - cost.time.value / 10.0).abs() < 1e-9, "{cost:?}");
+    assert!((overlapped.value - cost.time.unwrap().value / 10.0).abs() < 1e-9, "{cost:?}");
     assert!(overlapped.low < overlapped.value && overlapped.value < overlapped.high);
     assert!(costs.iter().filter(|cost| cost.tier != 2).all(|cost| cost.overlapped.is_none()));
 }
@@ -155,7 +156,7 @@ fn intervals_hold_the_truth() {
     let machine = Machine { noise: 0.01, passes: 4 };
     let experiments = 40;
     let holds = |seed| {
-        let walk = of(&table_of(&machine, seed), 3, TlbState::Walk).time;
+        let walk = of(&table_of(&machine, seed), 3, TlbState::Walk).time.unwrap();
         walk.low <= 147.0 && 147.0 <= walk.high
     };
     let hits = (0..experiments).filter(|&seed| holds(seed)).count();
@@ -178,9 +179,81 @@ fn without_levels_of_the_buffer_there_are_only_hits() {
     };
     let costs = table(&inputs);
     assert!(costs.iter().all(|cost| cost.state == TlbState::Hit), "{costs:?}");
-    let times: Vec<f64> = costs.iter().map(|cost| cost.time.value).collect();
+    let times: Vec<f64> = costs.iter().map(|cost| cost.time.unwrap().value).collect();
     assert_eq!(times, LATENCIES);
     assert_eq!(table(&Inputs { tiers: &[], ..inputs }), []);
+}
+
+/// Costs rise with state and tier, are never below 0, and known better than not at all.
+fn assert_possible(costs: &[Cost]) {
+    for cost in costs {
+        for time in [cost.time, cost.overlapped].into_iter().flatten() {
+            assert!(time.low >= 0.0 && time.low <= time.value, "{cost:?}");
+            assert!(time.high == f64::INFINITY || time.high - time.low <= time.value, "{cost:?}");
+        }
+        let nearer = |other: &&Cost| {
+            (other.tier == cost.tier && other.state < cost.state)
+                || (other.tier < cost.tier && other.state == cost.state)
+        };
+        for other in costs.iter().filter(nearer) {
+            let Some((less, more)) = other.time.zip(cost.time) else { continue };
+            assert!(less.value <= more.value, "{other:?} {cost:?}");
+        }
+    }
+}
+
+#[test]
+fn noise_makes_no_cost_impossible() {
+    for (seed, noise) in [(1, 0.01), (2, 0.1), (3, 0.5), (4, 2.0)] {
+        for seed in [seed, seed + 10] {
+            assert_possible(&table_of(&Machine { noise, passes: 3 }, seed));
+        }
+    }
+}
+
+#[test]
+fn costs_of_little_worth_are_unknown() {
+    let tiers = found_tiers();
+    let wide = Estimate { low: -50.6, high: 63.9, ..exactly(6.64) };
+    let open = Estimate { high: f64::INFINITY, ..exactly(12.0) };
+    let mut second = level(ENTRIES[1], 6.1);
+    second.cost = wide;
+    let inputs = Inputs {
+        tiers: &tiers,
+        outstanding: &[Some(open)],
+        tlb: &[level(ENTRIES[0], FIRST), second],
+        local: &[],
+        random: &[],
+        page_bytes: PAGE,
+        line_bytes: 64,
+        confidence: 0.95,
+        seed: 4,
+    };
+    let costs = table(&inputs);
+    assert_possible(&costs);
+    assert_eq!(of(&costs, 0, TlbState::Walk).time, None);
+    assert!(of(&costs, 0, TlbState::Hit).overlapped.is_none(), "{costs:?}");
+}
+
+#[test]
+fn a_contradiction_leaves_what_was_measured() {
+    let cost = |state, time, basis| Cost {
+        tier: 3,
+        state,
+        time: Some(exactly(time)),
+        overlapped: None,
+        basis,
+    };
+    let walk = cost(TlbState::Walk, 128.0, Basis::Measured);
+    let after = |mut miss: Cost| {
+        let mut walk = walk;
+        reconcile(&mut miss, &mut walk);
+        (miss.time.map(|time| time.value), walk.time.map(|time| time.value))
+    };
+    assert_eq!(after(cost(TlbState::MissL1, 141.0, Basis::Added)), (None, Some(128.0)));
+    assert_eq!(after(cost(TlbState::MissL1, 141.0, Basis::Measured)), (None, None));
+    assert_eq!(after(cost(TlbState::MissL1, 129.0, Basis::Added)), (Some(129.0), Some(129.0)));
+    assert_eq!(after(cost(TlbState::MissL1, 100.0, Basis::Added)), (Some(100.0), Some(128.0)));
 }
 
 proptest! {

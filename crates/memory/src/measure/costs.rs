@@ -50,16 +50,20 @@ fn record(cost: &cost::Cost, levels: &Levels) -> Cost {
             Figure::number("ns", time, Tier::Sw, "its time over the loads under way at once")
         }
         None => {
-            let reason = "nothing tells how many loads are under way at once";
+            let reason = "nothing tells, or not well, how many loads are under way";
             Figure::absent("ns", Tier::Sw, "loads side by side", reason)
         }
     };
     let ghz = levels.ghz.get(cost.tier).copied().flatten();
+    let unknown = "the interval would be wider than the value, or contradict another cost";
+    let absent = |unit| Figure::absent(unit, Tier::Sw, method, unknown);
     Cost {
         tier: levels.tiers.get(cost.tier).map_or_else(String::new, |tier| tier.name.clone()),
         tlb: cost.state,
-        ns: Figure::number("ns", cost.time, Tier::Sw, method),
-        cycles: cycles(cost.time, ghz, method),
+        ns: cost
+            .time
+            .map_or_else(|| absent("ns"), |time| Figure::number("ns", time, Tier::Sw, method)),
+        cycles: cost.time.map_or_else(|| absent("cycles"), |time| cycles(time, ghz, method)),
         overlapped_ns: overlapped,
     }
 }
