@@ -26,7 +26,8 @@ pub struct Line {
 /// A place where times pile up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mode {
-    /// Where, in the unit of the bins.
+    /// Where, in the unit of the bins: the mean of what is in them, known to half a bin, which is
+    /// half a step of the clock at least.
     pub at: f64,
     /// The share of all samples that belong to it, 0 to 1.
     pub share: f64,

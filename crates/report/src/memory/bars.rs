@@ -4,7 +4,9 @@
 use super::{Glyphs, Page};
 use crate::value::{count, percent, told};
 use linerate_record::memory::{Bin, Histogram, Mode};
+use linerate_record::stats::Estimate;
 use linerate_record::units::{memory_size, three_digits};
+use linerate_record::{Figure, Tier};
 
 /// The times of single loads, a histogram per size.
 pub(super) fn histograms(page: &Page) -> String {
@@ -25,7 +27,8 @@ fn one(page: &Page, histogram: &Histogram) -> String {
         ns(&histogram.slope_ns),
         ns(&histogram.bias_ns)
     );
-    let modes: Vec<String> = histogram.modes.iter().map(mode).collect();
+    let step = step_of(&histogram.bins);
+    let modes: Vec<String> = histogram.modes.iter().map(|place| mode(place, step)).collect();
     if !modes.is_empty() {
         text += &format!("; they pile up at {}", modes.join(", "));
     }
@@ -34,9 +37,20 @@ fn one(page: &Page, histogram: &Histogram) -> String {
         + &bars(page, &LOADS, &histogram.bins, Some(histogram.samples))
 }
 
-fn mode(mode: &Mode) -> String {
+/// A mode is known to the `step` of the timer, half of it on either side.
+fn mode(mode: &Mode, step: f64) -> String {
     let name = mode.name.as_ref().map_or(String::new(), |name| format!(" ({name})"));
-    format!("{} ns{name} {} %", three_digits(mode.ns), percent(mode.share))
+    let (low, high) = (mode.ns - step / 2.0, mode.ns + step / 2.0);
+    let at = Estimate { value: mode.ns, low: low.max(0.0), high, confidence: 1.0, n: 1 };
+    let at = told(&Figure::number("ns", at, Tier::Sw, "bins"), "ns", three_digits);
+    format!("{at}{name} {} %", percent(mode.share))
+}
+
+/// The width of the narrowest bin, no less than the step of the timer: what its places are known
+/// to. 0 without a closed bin.
+fn step_of(bins: &[Bin]) -> f64 {
+    let widths = bins.iter().filter_map(|bin| Some(bin.to_ns? - bin.from_ns));
+    widths.min_by(f64::total_cmp).unwrap_or(0.0)
 }
 
 /// Lines that a histogram has at most; where it has more bins, neighbours are put together.
