@@ -79,8 +79,11 @@ pub(crate) struct BudgetArgs {
 }
 
 fn line(text: &str) -> Result<f64, String> {
-    let wanted = |why: String| format!("{why}; a line is bits per second, like 10Gb/s");
-    linerate_path::parse::bit_rate(text).map_err(wanted)
+    const LIKE: &str = "like '10Gb/s'";
+    linerate_path::parse::bit_rate(text).map_err(|why| match why.contains(LIKE) {
+        true => why,
+        false => format!("{why}; a line is bits per second, {LIKE}"),
+    })
 }
 
 fn frame(text: &str) -> Result<u32, String> {

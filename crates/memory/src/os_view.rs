@@ -176,7 +176,10 @@ fn judged(level: &Level, below: u64, tier: &MemoryTier, unresolved: &[Unresolved
     };
     let found = Interval::of(&figure);
     let is = memory_size(found.value);
-    let doubt = unresolved.iter().find(|part| found.reaches(part));
+    let doubt = unresolved
+        .iter()
+        .filter(|part| found.shared(part) > 0.0)
+        .max_by(|a, b| found.shared(a).total_cmp(&found.shared(b)));
     let (verdict, sentence) = match doubt {
         Some(part) => {
             let bytes = |bytes: u64| memory_size(bytes as f64);
@@ -221,9 +224,10 @@ impl Interval {
         self.low * (1.0 - tolerance) <= bytes && bytes <= self.high * (1.0 + tolerance)
     }
 
-    /// Whether it has more than an end in common with sizes of which nothing could be told.
-    fn reaches(&self, part: &Unresolved) -> bool {
-        self.low < part.to_bytes as f64 && (part.from_bytes as f64) < self.high
+    /// Octets that it has in common with sizes of which nothing could be told; 0 or less where it
+    /// has none, or an end only.
+    fn shared(&self, part: &Unresolved) -> f64 {
+        self.high.min(part.to_bytes as f64) - self.low.max(part.from_bytes as f64)
     }
 }
 
@@ -399,8 +403,18 @@ mod tests {
         let tiers = [tier("L1", Some(32 * KIB)), tier("L2", Some(MIB)), tier("memory", None)];
         let stated = Ok(vec![level(1, 32 * KIB), level(2, MIB)]);
         let verdict = |from_bytes, to_bytes| {
-            let (cause, sentence) = ("moved".to_owned(), "it moved".to_owned());
-            let unresolved = [Unresolved { from_bytes, to_bytes, cause, sentence }];
+            let part = |from_bytes, to_bytes, cause: &str| Unresolved {
+                from_bytes,
+                to_bytes,
+                cause: cause.to_owned(),
+                sentence: "it is so".to_owned(),
+            };
+            // The one before shares less with it.
+            let before = part(512 * KIB, 1010 * KIB, "too_noisy");
+            let unresolved = match from_bytes {
+                MIB => vec![before, part(from_bytes, to_bytes, "moved")],
+                _ => vec![part(from_bytes, to_bytes, "moved")],
+            };
             let views = compare(
                 &stated,
                 &Found { tiers: &tiers, unresolved: &unresolved, max_bytes: 64 * MIB },
