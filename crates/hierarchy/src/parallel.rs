@@ -46,8 +46,8 @@ const NOISE: f64 = 1.1;
 /// longer with the next more chains than with one.
 ///
 /// The least time is the median over the points beyond the knee: the minimum of many would be that
-/// of the luckiest. The interval resamples passes, and holds what their quartiles make of it: passes
-/// of a point share what disturbed it, which resampling does not see.
+/// of the luckiest. The interval resamples passes, and holds what their quartiles make of it:
+/// passes of a point share what disturbed it, which resampling does not see.
 pub fn overlap(points: &[Point], confidence: f64, seed: u64) -> Option<Overlap> {
     let points: Vec<Point> = points
         .iter()

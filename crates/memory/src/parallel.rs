@@ -294,6 +294,9 @@ fn record(
     let figure = match (outstanding, bytes) {
         (Some(outstanding), _) => Figure::number("loads", outstanding, Tier::Sw, method),
         (None, None) => absent("no size lies in this tier and clearly not in the one before"),
+        (None, Some(_)) if all.len() > 1 && all[0].chains == 1 => {
+            absent("a load took longer with more chains than with one: disturbed; run it again")
+        }
         (None, Some(_)) => absent("no time was left, or none undisturbed; use --full"),
     };
     let record = Parallelism {

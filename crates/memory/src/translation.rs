@@ -227,6 +227,8 @@ fn record(bench: &Bench<'_>, pages: PageKind, number: usize, level: &tlb::Level)
     let method = "a line per page less as many lines packed";
     let figure = |unit, estimate| Figure::number(unit, estimate, Tier::Sw, method);
     let absent = |unit, reason| Figure::absent(unit, Tier::Sw, method, reason);
+    let contradict = "passes are few, or contradict each other: it is between the ends of onset";
+    let (is_noise, noisy) = (level.cost.value.is_nan(), "its interval is wider than its value");
     let climbs = "the time climbs slowly, without a step: see onset and half";
     let in_cycles = |ghz: f64| {
         let Estimate { value, low, high, .. } = level.cost;
@@ -237,12 +239,14 @@ fn record(bench: &Bench<'_>, pages: PageKind, number: usize, level: &tlb::Level)
         pages,
         entries: match level.entries {
             Some(entries) => figure("pages", entries),
+            None if level.is_step => absent("pages", contradict),
             None => absent("pages", climbs),
         },
         onset: figure("pages", level.onset),
         half: figure("pages", level.half),
-        cost_ns: figure("ns", level.cost),
+        cost_ns: if is_noise { absent("ns", noisy) } else { figure("ns", level.cost) },
         cost_cycles: match bench.core_ghz {
+            _ if is_noise => absent("cycles", noisy),
             Some(ghz) => figure("cycles", in_cycles(ghz)),
             None => absent("cycles", "the core's clock is not known"),
         },
