@@ -3,8 +3,8 @@
 //!
 //! One record per kind of processor and hypervisor, in `$XDG_STATE_HOME/linerate`, for which
 //! `~/.local/state` stands where it is not set. A home that several machines share thus keeps them
-//! apart. The last measurement that is fit to be one replaces the one before: see [`unfit`]. Nothing
-//! depends on the file being there.
+//! apart. The last measurement that is fit to be one replaces the one before: see [`unfit`].
+//! Nothing depends on the file being there.
 
 use linerate_machine::identity::{Identity, identity};
 use linerate_record::memory::{Curve, MemoryReport, OsVerdict, OsView};
@@ -109,13 +109,13 @@ impl Seen {
     }
 }
 
-/// Passes over most sizes of the curve that a profile needs: of two that differ, nothing tells which
-/// was disturbed.
+/// Passes over most sizes of the curve that a profile needs: of two that differ, nothing tells
+/// which was disturbed.
 const PASSES_MIN: usize = 3;
 
-/// Why a report is not to be kept, in words that follow `since`; `None` where it is. A level that is
-/// private moves with nobody else's work, so that one that cannot be told is a failure to measure;
-/// the last one stated is taken to be shared, unless it is the only one.
+/// Why a report is not to be kept, in words that follow `since`; `None` where it is. A level that
+/// is private moves with nobody else's work, so that one that cannot be told is a failure to
+/// measure; the last one stated is taken to be shared, unless it is the only one.
 pub(crate) fn unfit(report: &MemoryReport) -> Option<String> {
     if report.tiers.is_empty() {
         return Some("no tier was found".to_owned());

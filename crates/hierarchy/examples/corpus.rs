@@ -35,7 +35,8 @@ struct Options {
 fn main() -> ExitCode {
     let Some(options) = parse(std::env::args().skip(1)) else {
         eprintln!(
-            "usage: corpus [--held-out] [--analytic N] [--trace N] [--first SEED] [--noise none|idle|busy]"
+            "usage: corpus [--held-out] [--analytic N] [--trace N] [--first SEED] \
+             [--noise none|idle|busy]"
         );
         return ExitCode::from(2);
     };
@@ -132,8 +133,10 @@ fn figures(verdicts: &[Verdict], way: Way) -> String {
         Way::Trace(_) => "trace-driven",
     };
     format!(
-        "{} {way} machines: count right {}, sizes within 10 % {}, latencies within 1 % {}, all of it {}\n\
-         intervals that hold the truth: {covered} of {intervals} ({:.1} %); latencies hidden by noise: {}; \
+        "{} {way} machines: count right {}, sizes within 10 % {}, latencies within 1 % {}, \
+         all of it {}\n\
+         intervals that hold the truth: {covered} of {intervals} ({:.1} %); \
+         latencies hidden by noise: {}; \
          moved: {moved}, told: {}\n\
          size error, median and 90th percentile: {}; latency error: {}\n",
         verdicts.len(),

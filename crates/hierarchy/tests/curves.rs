@@ -13,8 +13,8 @@ fn read(text: &str) -> Vec<Sample> {
     lines.map(sample).collect()
 }
 
-/// What is sure of this machine, whatever its neighbours do: the first cache, the times of the first
-/// two, and that memory is far away.
+/// What is sure of this machine, whatever its neighbours do: the first cache, the times of the
+/// first two, and that memory is far away.
 fn private_caches_are_found(tiers: &Tiers) {
     assert!((3..=5).contains(&tiers.tiers.len()), "{tiers:?}");
     let first = tiers.tiers[0].size.unwrap();

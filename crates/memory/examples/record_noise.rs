@@ -7,9 +7,9 @@
 //! ```
 //!
 //! A row has one window for each of four page-local chains, which are to fit the first, second and
-//! third cache, and none: its time per load over the quiet time. That is the least of the recording,
-//! or of an earlier, quieter one: four more arguments in ns, as the head of a recording has them.
-//! Windows in which the thread was preempted are measured again, as those of a curve are.
+//! third cache, and none: its time per load over the quiet time. That is the least of the
+//! recording, or of an earlier, quieter one: four more arguments in ns, as the head of a recording
+//! has them. Windows in which the thread was preempted are measured again, as those of a curve are.
 
 use linerate_memory::Watch;
 use linerate_memory::arena::Arena;
@@ -93,7 +93,8 @@ fn record(rows: usize, sizes: &[usize; CLASSES]) -> Result<Vec<Row>, Box<dyn Err
     Ok(times)
 }
 
-/// ns per load in a window that was left alone, after a walk along all of a chain that fits a cache.
+/// ns per load in a window that was left alone, after a walk along all of a chain that fits a
+/// cache.
 fn one_window(windows: &Windows<'_>, chain: &Chain<'_>, cursor: &mut Cursor) -> Option<f64> {
     let lines = chain.len() as u64;
     if lines <= 1 << 17 {

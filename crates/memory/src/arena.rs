@@ -82,9 +82,9 @@ impl Arena {
     }
 
     /// Writes to each page, so that the kernel finds memory for it now: of a chunk first one page,
-    /// then one [`APART`] pages behind it, and so on around. What the kernel hands out one after the
-    /// other often lies side by side, and some processors (AMD's since Zen) translate four pages by
-    /// one entry where both sides are neighbours: a buffer would seem to hold more.
+    /// then one [`APART`] pages behind it, and so on around. What the kernel hands out one after
+    /// the other often lies side by side, and some processors (AMD's since Zen) translate four
+    /// pages by one entry where both sides are neighbours: a buffer would seem to hold more.
     fn touch(&mut self, page: usize, stop: &AtomicBool) -> Result<(), MemoryError> {
         let words = self.words();
         for chunk in words.chunks_mut(ALIGNMENT / 8) {
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn huge_pages_as_recorded() {
         let smaps = "\
-7f0000000000-7f0000200000 rw-p 00000000 00:00 0 \nSize:               2048 kB\nAnonHugePages:      2048 kB
+7f0000000000-7f0000200000 rw-p 00000000 00:00 0 \nSize: 2048 kB\nAnonHugePages:      2048 kB
 VmFlags: rd wr mr mw me ac hg
 7f0000200000-7f0000800000 rw-p 00000000 00:00 0 \nRss: 4096 kB\nAnonHugePages:      4096 kB
 7f0000800000-7f0000a00000 rw-p 00000000 00:00 0 \nAnonHugePages:      2048 kB

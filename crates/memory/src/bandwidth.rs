@@ -330,7 +330,8 @@ fn record(
             }
         }
     };
-    // What some threads reached, they can: the loop over one lot may be disturbed more than another.
+    // What some threads reached, they can: the loop over one lot may be disturbed more than
+    // another.
     let fastest = |jobs: Range<usize>| {
         let rate = |k: &usize| gb_per_s(*k).as_number().unwrap_or(0.0);
         let first = jobs.start;

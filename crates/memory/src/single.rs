@@ -44,15 +44,15 @@ const LEAST_SINGLES: usize = 200;
 /// 1 ns.
 const LEAST_LONGEST: u32 = 32;
 
-/// The longest chain takes as many steps of the clock: the mean of 1,000 samples, each off by half a
-/// step at most, is then off by 0.1 % of the chain.
+/// The longest chain takes as many steps of the clock: the mean of 1,000 samples, each off by half
+/// a step at most, is then off by 0.1 % of the chain.
 const STEPS: f64 = 16.0;
 
 /// Bounds the time of a sample, to 0.1 ms at 6 ns.
 const MOST_LONGEST: u32 = 1 << 14;
 
-/// Samples of a window, at most. They take 4 KiB, which must not drive the lines of the chain out of
-/// an L1.
+/// Samples of a window, at most. They take 4 KiB, which must not drive the lines of the chain out
+/// of an L1.
 const MOST_SAMPLES: usize = 512;
 
 /// Longer chains are not walked before each window: what is done between windows drives out a
@@ -320,9 +320,9 @@ fn sizes_within(tiers: &[MemoryTier], most: usize) -> Vec<(&MemoryTier, usize)> 
     sizes
 }
 
-/// The tier whose latency a single load of `ns` shows, timed by a clock of this step: the nearest of
-/// those that it can be. Where it can be several, it is that of the chain, `own`, if that is among
-/// them; otherwise nobody knows.
+/// The tier whose latency a single load of `ns` shows, timed by a clock of this step: the nearest
+/// of those that it can be. Where it can be several, it is that of the chain, `own`, if that is
+/// among them; otherwise nobody knows.
 fn name_of<'a>(
     ns: f64,
     own: &'a MemoryTier,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The translation buffers for data: one line of each page against as many lines side by side.
 //!
-//! Both chains have the same number of lines, spread over the sets of the caches in the same way. So
-//! the caches serve both alike, and what a load of the first takes longer is its translation. That
-//! holds for any kind of page and any stride; the three that tell something:
+//! Both chains have the same number of lines, spread over the sets of the caches in the same way.
+//! So the caches serve both alike, and what a load of the first takes longer is its translation.
+//! That holds for any kind of page and any stride; the three that tell something:
 //!
 //! | memory | stride | what it shows |
 //! |---|---|---|
@@ -13,7 +13,7 @@
 //!
 //! ```text
 //! measure a few sizes per octave on small and huge pages, in passes, each on other pages, upwards
-//! and downwards in turn; after two of them, ask where the levels lie and measure what sharpens them
+//! and downwards in turn; after two, ask where the levels lie and measure what sharpens them
 //! ```
 //!
 //! Left out: finding the levels (`hierarchy::tlb`), and buffers for instructions.

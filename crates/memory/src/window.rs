@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Windows: stretches of time so short that most of them are left alone, and the fastest of several.
+//! Windows: stretches of time so short that most of them are left alone, and the fastest of
+//! several.
 //!
 //! A thread that shares its processor is put aside every few milliseconds. So nothing is timed for
-//! longer than 2 ms, a window in which the thread was put aside does not count, and of those that do
-//! the fastest does: what disturbs only ever adds.
+//! longer than 2 ms, a window in which the thread was put aside does not count, and of those that
+//! do the fastest does: what disturbs only ever adds.
 
 use crate::Watch;
 use linerate_linux::{involuntary_switches, monotonic_ns, thread_cpu_time_ns};
@@ -143,9 +144,9 @@ impl<'a> Windows<'a> {
         Window { ns, kept }
     }
 
-    /// The fastest window, once `plan.wanted` others in a row were no faster by more than 1 %: until
-    /// then caches may still be filling, after the thread was put aside; fewer where the thread is put
-    /// aside often, for there are more passes. `work` does about as many
+    /// The fastest window, once `plan.wanted` others in a row were no faster by more than 1 %:
+    /// until then caches may still be filling, after the thread was put aside; fewer where the
+    /// thread is put aside often, for there are more passes. `work` does about as many
     /// pieces of work as it is told to, and says how many it did. `None` when no window was kept
     /// until the deadline, or someone asked to stop.
     ///
@@ -206,8 +207,8 @@ impl<'a> Windows<'a> {
 /// Times the wanted windows after which the fastest counts, however it came about.
 const MOST_KEPT: u32 = 4;
 
-/// Times the wanted windows that may be dropped before two are kept. With two, as many as are wanted
-/// may: each costs a turn of whoever has the processor meanwhile, some ms.
+/// Times the wanted windows that may be dropped before two are kept. With two, as many as are
+/// wanted may: each costs a turn of whoever has the processor meanwhile, some ms.
 const MOST_DROPPED: u32 = 4;
 
 /// Pieces of work in the stretch from which the length of the others is told.

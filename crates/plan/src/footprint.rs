@@ -12,9 +12,10 @@
 //! ```
 //!
 //! The cost is an upper bound: loads overlap, and frames are read in order, which prefetching
-//! helps. So there is none where one of the places was not measured, or from below only. Whether a stage waits at all is evidence of another kind, a run with few packets beside
-//! one with all of them ([`MemoryCheck`](crate::costs::MemoryCheck)); [`waits`] puts the two
-//! together. Left out: tables of the stages, whose octets only they know.
+//! helps. So there is none where one of the places was not measured, or from below only. Whether a
+//! stage waits at all is evidence of another kind, a run with few packets beside one with all of
+//! them ([`MemoryCheck`](crate::costs::MemoryCheck)); [`waits`] puts the two together. Left out:
+//! tables of the stages, whose octets only they know.
 
 use crate::costs::{Costs, StageCost};
 use linerate_record::Figure;

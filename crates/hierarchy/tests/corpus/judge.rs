@@ -4,15 +4,16 @@
 //! Right are:
 //!
 //! - the **count**: as many tiers as there are, and none reported too close that are not. Where
-//!   neighbours are nearer than the resolution, a report that says so, with or without a tier of its
-//!   own for each;
+//!   neighbours are nearer than the resolution, a report that says so, with or without a tier of
+//!   its own for each;
 //! - a **size** within 10 %, that of a pair too close left out;
-//! - a **latency** within 1 %. The translation buffer misses once per page in large chains, so it may
-//!   lie anywhere between that of a load whose translation is at hand and that of the tier's largest
-//!   chain. Where noise lay on all passes over all sizes of a tier, nobody can tell, and it is not
-//!   judged;
+//! - a **latency** within 1 %. The translation buffer misses once per page in large chains, so it
+//!   may lie anywhere between that of a load whose translation is at hand and that of the tier's
+//!   largest chain. Where noise lay on all passes over all sizes of a tier, nobody can tell, and it
+//!   is not judged;
 //! - an **interval** that holds the true value;
-//! - of what **moved** from pass to pass, a report that says so. Sizes and latencies are not judged.
+//! - of what **moved** from pass to pass, a report that says so. Sizes and latencies are not
+//!   judged.
 
 use linerate_caches::{Machine, Noise, Point, Truth, analytic, trace};
 use linerate_hierarchy::tiers::{Cause, Options, RESOLUTION, Sample, Tier, Tiers, detect, refine};

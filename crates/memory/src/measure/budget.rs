@@ -70,8 +70,8 @@ impl Budget {
         self.total.saturating_sub(elapsed)
     }
 
-    /// How long `part` may take that begins when `elapsed` of the time is over: its share of what is
-    /// left for it and those after it.
+    /// How long `part` may take that begins when `elapsed` of the time is over: its share of what
+    /// is left for it and those after it.
     fn span(&self, part: Part, elapsed: Duration) -> Duration {
         let share = self.shares[part as usize];
         let is_curve = (part as usize) < Part::Translation as usize;

@@ -12,8 +12,8 @@ use linerate_record::{Figure, Tier};
 
 const CONFIDENCE: f64 = 0.95;
 
-/// The table, from the page-local and the random curve, the first two of `curves`, and from what was
-/// found beside them.
+/// The table, from the page-local and the random curve, the first two of `curves`, and from what
+/// was found beside them.
 pub(super) fn costs(
     bench: &Bench<'_>,
     levels: &Levels,

@@ -67,10 +67,10 @@ pub(super) fn samples(curve: &Curve) -> Vec<Sample> {
 /// A size whose time is within this of its tier's lies on the plateau.
 const PLATEAU: f64 = 0.05;
 
-/// Cycles of the core per ns of a load in `tier`, whose chains are from `ends[0]` to `ends[1]` octets
-/// long. The clock may move, and a tier's time is that of its fastest passes: so the median cycles of
-/// the sizes on its plateau, each in its fastest pass, over that time; where there is no such size,
-/// the median clock of those in the tier.
+/// Cycles of the core per ns of a load in `tier`, whose chains are from `ends[0]` to `ends[1]`
+/// octets long. The clock may move, and a tier's time is that of its fastest passes: so the median
+/// cycles of the sizes on its plateau, each in its fastest pass, over that time; where there is no
+/// such size, the median clock of those in the tier.
 fn clock(curve: &Curve, ends: &[f64], tier: &tiers::Tier) -> Option<f64> {
     let is_within = |bytes: u64| (ends[0]..=ends[1]).contains(&(bytes as f64));
     let points = curve.points.iter().filter(|point| is_within(point.bytes));

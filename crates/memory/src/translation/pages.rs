@@ -88,8 +88,8 @@ fn sentence(verdict: PagesVerdict, offer: &Offer, effect: &HugePages) -> String 
         PagesVerdict::Splintered => {
             format!(
                 "huge pages are granted, but the first level of the buffer holds them in pieces of \
-                 {pieces}{share}, as where a hypervisor backs its guest with small pages: give this \
-                 guest huge pages on its host"
+                 {pieces}{share}, as where a hypervisor backs its guest with small pages: give \
+                 this guest huge pages on its host"
             )
         }
         PagesVerdict::NotGranted => {

@@ -38,8 +38,8 @@ fn by_size(curve: &Curve) -> BTreeMap<u64, &CurvePoint> {
 }
 
 const NOTE: &str = "mean: all windows that were kept; least: the fastest of them, which others \
-                    disturbed least; CPI: cycles per instruction, for the chase executes little but \
-                    its loads";
+                    disturbed least; CPI: cycles per instruction, for the chase executes little \
+                    but its loads";
 
 fn cells(point: &CurvePoint) -> [String; 6] {
     let mean = point.seconds * 1e9 / point.loads as f64;

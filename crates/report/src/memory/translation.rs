@@ -114,8 +114,8 @@ pub(super) fn costs(page: &Page, all: bool) -> String {
         + &page.note(NOTE)
 }
 
-const NOTE: &str = "a load that others wait for: an upper bound where loads overlap; overlapped: as \
-                    many under way as the core takes, a lower bound";
+const NOTE: &str = "a load that others wait for: an upper bound where loads overlap; overlapped: \
+                    as many under way as the core takes, a lower bound";
 
 fn each(costs: &[Cost]) -> Grid {
     let mut grid = Grid::new(&["data in", "translation", ">ns", ">cycles", ">overlapped\nns"]);
