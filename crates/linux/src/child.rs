@@ -418,9 +418,9 @@ mod tests {
     #[test]
     fn a_signal_ends_a_held_child_and_the_command_never_runs() {
         let held = held("sh", &["-c", "exit 7"]);
-        held.child.signal(libc::SIGINT);
+        held.child.signal(libc::SIGTERM);
         let ended = held.release().unwrap().wait();
-        assert_eq!((ended.status, ended.signal), (None, Some(libc::SIGINT)));
+        assert_eq!((ended.status, ended.signal), (None, Some(libc::SIGTERM)));
     }
 
     #[test]
