@@ -24,6 +24,7 @@ const WINDOWS: usize = 20;
 
 /// Chains that run at once when the width of the core is asked for: as many as the widest cores of
 /// today add in a cycle (six to eight), as few as leave registers over.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 const SIDE_BY_SIDE: u32 = 8;
 
 const PAIRS: usize = 9;

@@ -403,8 +403,37 @@ unsafe fn walk(mut at: *const *const u8, mut turns: u64) -> *const *const u8 {
 /// Loads the address at `at`, from there the next, and so on, `turns` times [`UNROLL`].
 ///
 /// # Safety
+/// `at` holds an address that holds an address, and so on for ever; `turns` is neither 0 nor more
+/// than a register holds.
+// A function of its own: constants of a caller would lie further away than an instruction reaches.
+#[inline(never)]
+#[cfg(target_arch = "arm")]
+unsafe fn walk(mut at: *const *const u8, turns: u64) -> *const *const u8 {
+    let mut turns = turns as u32;
+    // SAFETY: the caller ensures that every load finds an address; nothing is written.
+    unsafe {
+        std::arch::asm!(
+            "2:",
+            ".rept {unroll}",
+            "ldr {at}, [{at}]",
+            ".endr",
+            "subs {turns}, {turns}, #1",
+            "bne 2b",
+            unroll = const UNROLL,
+            at = inout(reg) at,
+            turns = inout(reg) turns,
+            options(readonly, nostack)
+        );
+    }
+    debug_assert_eq!(turns, 0);
+    at
+}
+
+/// Loads the address at `at`, from there the next, and so on, `turns` times [`UNROLL`].
+///
+/// # Safety
 /// `at` holds an address that holds an address, and so on for ever.
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "arm")))]
 unsafe fn walk(mut at: *const *const u8, turns: u64) -> *const *const u8 {
     for _ in 0..turns {
         for _ in 0..UNROLL {
