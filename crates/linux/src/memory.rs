@@ -125,7 +125,7 @@ fn limit(resource: Resource) -> Option<u64> {
     // SAFETY: `limit` is valid for writing during the call.
     let status = unsafe { libc::getrlimit(resource, &mut limit) };
     // Narrower than 64 bits on some 32-bit targets.
-    #[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
+    #[allow(clippy::useless_conversion)]
     (status == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then(|| u64::from(limit.rlim_cur))
 }
 

@@ -8,6 +8,7 @@
 //! | which CPUs share a core, a cache? which to take first? | [`topology`] |
 //! | do other programs use these CPUs right now? | [`idle`] |
 //! | what on it disturbs or slows a data plane, and which command changes that? | [`host`] |
+//! | which control groups limit this process? | [`groups`] |
 //! | is there a hypervisor, an emulator? | [`mod@platform`] |
 //! | what machine was this measured on? | [`mod@provenance`] |
 //! | which processor is it, in its maker's numbers? | [`identity`] |
@@ -23,6 +24,7 @@ mod cpuid;
 mod cpuinfo;
 mod error;
 mod files;
+pub mod groups;
 pub mod host;
 pub mod identity;
 pub mod idle;

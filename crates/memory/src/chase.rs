@@ -350,84 +350,46 @@ fn below(random: u64, n: usize) -> usize {
     (((random >> 32) * n as u64) >> 32) as usize
 }
 
-/// Loads the address at `at`, from there the next, and so on, `turns` times [`UNROLL`].
-///
-/// # Safety
-/// `at` holds an address that holds an address, and so on for ever; `turns` is not 0.
+/// A loop of `$load`, [`UNROLL`] times a turn; `$down` counts turns in `$register` and goes back.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "arm"))]
+macro_rules! walk {
+    ($register:ty, $load:literal, $($down:literal),+) => {
+        /// Loads the address at `at`, from there the next, and so on, `turns` times [`UNROLL`].
+        ///
+        /// # Safety
+        /// `at` holds an address that holds an address, and so on for ever; `turns` is neither 0
+        /// nor more than a register holds.
+        // A function of its own: on ARM, constants of a caller with the loop in it would lie
+        // further away than an instruction reaches.
+        #[inline(never)]
+        unsafe fn walk(mut at: *const *const u8, turns: u64) -> *const *const u8 {
+            let mut turns = turns as $register;
+            // SAFETY: the caller ensures that every load finds an address; nothing is written.
+            unsafe {
+                std::arch::asm!(
+                    "2:",
+                    ".rept {unroll}",
+                    $load,
+                    ".endr",
+                    $($down,)+
+                    unroll = const UNROLL,
+                    at = inout(reg) at,
+                    turns = inout(reg) turns,
+                    options(readonly, nostack)
+                );
+            }
+            debug_assert_eq!(turns, 0);
+            at
+        }
+    };
+}
+
 #[cfg(target_arch = "x86_64")]
-unsafe fn walk(mut at: *const *const u8, mut turns: u64) -> *const *const u8 {
-    // SAFETY: the caller ensures that every load finds an address; nothing is written.
-    unsafe {
-        std::arch::asm!(
-            "2:",
-            ".rept {unroll}",
-            "mov {at}, [{at}]",
-            ".endr",
-            "dec {turns}",
-            "jnz 2b",
-            unroll = const UNROLL,
-            at = inout(reg) at,
-            turns = inout(reg) turns,
-            options(readonly, nostack)
-        );
-    }
-    debug_assert_eq!(turns, 0);
-    at
-}
-
-/// Loads the address at `at`, from there the next, and so on, `turns` times [`UNROLL`].
-///
-/// # Safety
-/// `at` holds an address that holds an address, and so on for ever; `turns` is not 0.
+walk!(u64, "mov {at}, [{at}]", "dec {turns}", "jnz 2b");
 #[cfg(target_arch = "aarch64")]
-unsafe fn walk(mut at: *const *const u8, mut turns: u64) -> *const *const u8 {
-    // SAFETY: the caller ensures that every load finds an address; nothing is written.
-    unsafe {
-        std::arch::asm!(
-            "2:",
-            ".rept {unroll}",
-            "ldr {at}, [{at}]",
-            ".endr",
-            "subs {turns}, {turns}, #1",
-            "b.ne 2b",
-            unroll = const UNROLL,
-            at = inout(reg) at,
-            turns = inout(reg) turns,
-            options(readonly, nostack)
-        );
-    }
-    debug_assert_eq!(turns, 0);
-    at
-}
-
-/// Loads the address at `at`, from there the next, and so on, `turns` times [`UNROLL`].
-///
-/// # Safety
-/// `at` holds an address that holds an address, and so on for ever; `turns` is neither 0 nor more
-/// than a register holds.
-// A function of its own: constants of a caller would lie further away than an instruction reaches.
-#[inline(never)]
+walk!(u64, "ldr {at}, [{at}]", "subs {turns}, {turns}, #1", "b.ne 2b");
 #[cfg(target_arch = "arm")]
-unsafe fn walk(mut at: *const *const u8, turns: u64) -> *const *const u8 {
-    let mut turns = turns as u32;
-    // SAFETY: the caller ensures that every load finds an address; nothing is written.
-    unsafe {
-        std::arch::asm!(
-            "2:",
-            ".rept {unroll}",
-            "ldr {at}, [{at}]",
-            ".endr",
-            "subs {turns}, {turns}, #1",
-            "bne 2b",
-            unroll = const UNROLL,
-            at = inout(reg) at,
-            turns = inout(reg) turns,
-            options(readonly, nostack)
-        );
-    }
-    debug_assert_eq!(turns, 0);
-    at
-}
+walk!(u32, "ldr {at}, [{at}]", "subs {turns}, {turns}, #1", "bne 2b");
 
 /// Loads the address at `at`, from there the next, and so on, `turns` times [`UNROLL`].
 ///

@@ -9,7 +9,7 @@
 
 use crate::MemoryError;
 use linerate_linux::MemoryLimits;
-use linerate_machine::Root;
+use linerate_machine::{Root, groups};
 
 /// Less than this tells nothing: it fits the second level of most caches.
 pub const LEAST_BYTES: u64 = 256 << 10;
@@ -40,7 +40,7 @@ pub fn limit(
     let meminfo = root.text("proc/meminfo").unwrap_or_default();
     let free = kib(&meminfo, "MemAvailable:").or_else(|| kib(&meminfo, "MemFree:"));
     limits.extend(free.map(|bytes| new(bytes / 2, "half of the memory that is free")));
-    limits.extend(groups(root));
+    limits.extend(of_groups(root));
     let status = root.text("proc/self/status").unwrap_or_default();
     let left = |limit: Option<u64>, used: &str| {
         let left = limit?.saturating_sub(kib(&status, used).unwrap_or(0));
@@ -67,38 +67,14 @@ fn kib(text: &str, key: &str) -> Option<u64> {
 }
 
 /// Half of what each control group that this process is in has free.
-fn groups(root: &Root) -> Vec<Limit> {
-    let text = root.text("proc/self/cgroup").unwrap_or_default();
-    let folders = text.lines().filter_map(group_of).flat_map(|(mount, group)| levels(mount, group));
+fn of_groups(root: &Root) -> Vec<Limit> {
     let limit = |folder: String| {
-        let folder = folder.trim_end_matches('/');
-        let bytes = free_in_group(root, folder)? / 2;
+        let bytes = free_in_group(root, &folder)? / 2;
         let reason = format!("half of what the control group has free (/{folder})");
         Some(Limit { bytes, reason })
     };
-    folders.filter_map(limit).collect()
-}
-
-/// Where a line of /proc/self/cgroup points to, `number:controllers:path`; `None` for controllers
-/// of other things than memory. Version 2 has one line without controllers.
-fn group_of(line: &str) -> Option<(&'static str, &str)> {
-    let (_, rest) = line.split_once(':')?;
-    let (controllers, path) = rest.split_once(':')?;
-    match controllers {
-        "" => Some(("sys/fs/cgroup", path)),
-        _ if controllers.split(',').any(|c| c == "memory") => Some(("sys/fs/cgroup/memory", path)),
-        _ => None,
-    }
-}
-
-/// The folder of a group and of each that contains it. In a container the outer ones may not be
-/// there, and the mount itself is the group.
-fn levels(mount: &str, group: &str) -> Vec<String> {
-    let group = group.trim_matches('/');
-    let mut ends: Vec<usize> = group.match_indices('/').map(|(at, _)| at).collect();
-    ends.push(group.len());
-    let inner = ends.into_iter().map(|end| format!("{mount}/{}", &group[..end]));
-    std::iter::once(mount.to_owned()).chain(inner).collect()
+    let folders = groups::folders(root, "memory").unwrap_or_default();
+    folders.into_iter().filter_map(limit).collect()
 }
 
 /// What the group in `folder` may still take; `None` without a limit. Version 2 has the limit in

@@ -61,6 +61,25 @@ pub struct Bench<'a> {
     pub seed: u64,
 }
 
+#[cfg(test)]
+impl<'a> Bench<'a> {
+    /// For a second at most, in so many octets.
+    pub(crate) fn small(watch: &'a Watch<'a>, bytes: u64) -> Self {
+        Self {
+            windows: Windows::new(watch, std::time::Duration::from_secs(1)),
+            effort: Effort::Quick,
+            cpu: 0,
+            cpus: vec![0],
+            line: 64,
+            page: linerate_linux::page_octets(),
+            huge: None,
+            limit: Limit { bytes, reason: String::new() },
+            core_ghz: None,
+            seed: 1,
+        }
+    }
+}
+
 /// What to measure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {

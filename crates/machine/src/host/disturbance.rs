@@ -2,6 +2,7 @@
 //! What takes a CPU away from a strand: other programs, who moves interrupts, the host, a quota.
 
 use super::{Host, counted};
+use crate::groups;
 use linerate_record::doctor::{Observation, Section};
 
 const DATA_PLANE: Section = Section::DataPlane;
@@ -36,18 +37,14 @@ struct Quota {
 }
 
 fn quota(host: &Host) -> Observation {
-    let Some(groups) = host.root.text("proc/self/cgroup") else {
+    let Some(folders) = groups::folders(&host.root, "cpu") else {
         let sentence = "the kernel shows no control groups, which are what limits the time on CPUs";
         return DATA_PLANE.unknown("cpu_quota", sentence);
     };
     let mut least: Option<Quota> = None;
-    for (mount, group) in groups.lines().filter_map(group_of) {
-        for file in levels(mount, group) {
-            if let Some(quota) = quota_of(host, &file) {
-                if least.as_ref().is_none_or(|least| quota.cpus < least.cpus) {
-                    least = Some(quota);
-                }
-            }
+    for quota in folders.iter().filter_map(|folder| quota_of(host, folder)) {
+        if least.as_ref().is_none_or(|least| quota.cpus < least.cpus) {
+            least = Some(quota);
         }
     }
     match least {
@@ -61,31 +58,9 @@ fn quota(host: &Host) -> Observation {
     }
 }
 
-/// Where a line of /proc/self/cgroup points to, `number:controllers:path`; `None` for controllers
-/// of other things than CPUs. Version 2 has one line without controllers.
-fn group_of(line: &str) -> Option<(&'static str, &str)> {
-    let (_, rest) = line.split_once(':')?;
-    let (controllers, path) = rest.split_once(':')?;
-    match controllers {
-        "" => Some(("sys/fs/cgroup", path)),
-        _ if controllers.split(',').any(|c| c == "cpu") => Some(("sys/fs/cgroup/cpu", path)),
-        _ => None,
-    }
-}
-
-/// The folder of a group and of each that contains it.
-fn levels(mount: &str, group: &str) -> Vec<String> {
-    let group = group.trim_matches('/');
-    let mut ends: Vec<usize> = group.match_indices('/').map(|(at, _)| at).collect();
-    ends.push(group.len());
-    let inner = ends.into_iter().map(|end| format!("{mount}/{}", &group[..end]));
-    std::iter::once(mount.to_owned()).chain(inner).collect()
-}
-
 /// The limit of one group: version 2 has both numbers in a file, `max` for none; version 1 one file
 /// for each, -1 for none.
 fn quota_of(host: &Host, folder: &str) -> Option<Quota> {
-    let folder = folder.trim_end_matches('/');
     let second = format!("{folder}/cpu.max");
     let first = format!("{folder}/cpu.cfs_quota_us");
     let (file, none, quota, period) = match host.root.text(&second) {

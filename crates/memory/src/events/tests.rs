@@ -3,13 +3,11 @@
 
 use super::*;
 use crate::Watch;
-use crate::limits::Limit;
-use crate::window::Windows;
 use linerate_counters::surroundings::Facts;
 use linerate_linux::errno;
 use linerate_linux::perf::{self, HARDWARE, OpenError, SOFTWARE, Selector, Target};
 use linerate_machine::identity::Identity;
-use linerate_record::memory::{Effort, PageKind};
+use linerate_record::memory::PageKind;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -53,18 +51,7 @@ fn count(
     let mut arena = Arena::new(1 << 20, PageKind::Base, &stop).unwrap();
     let stop = AtomicBool::new(is_stopped);
     let watch = Watch { stop: &stop, progress: &|_, _| {} };
-    let bench = Bench {
-        windows: Windows::new(&watch, Duration::from_secs(1)),
-        effort: Effort::Quick,
-        cpu: 0,
-        cpus: vec![0],
-        line: 64,
-        page: linerate_linux::page_octets(),
-        huge: None,
-        limit: Limit { bytes: 1 << 20, reason: String::new() },
-        core_ghz: None,
-        seed: 1,
-    };
+    let bench = Bench::small(&watch, 1 << 20);
     let catalog = Catalog::of(&Identity::Other { architecture: "none" }, Path::new("/sys"));
     let around = Surroundings::of(Facts { has_units: true, ..Facts::default() });
     let counters = Counters { opener, around: &around, catalog: &catalog };

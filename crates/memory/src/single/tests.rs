@@ -2,9 +2,7 @@
 
 use super::*;
 use crate::Watch;
-use crate::limits::Limit;
-use crate::window::Windows;
-use linerate_record::memory::{Effort, PageKind};
+use linerate_record::memory::PageKind;
 use std::sync::atomic::AtomicBool;
 
 /// A tier of `size` octets, 0 for one without end, where a load takes `ns`.
@@ -112,18 +110,7 @@ fn the_fastest_windows_count_as_quiet() {
 fn a_histogram_of_this_machine() {
     let stop = AtomicBool::new(false);
     let watch = Watch { stop: &stop, progress: &|_, _| {} };
-    let bench = Bench {
-        windows: Windows::new(&watch, Duration::from_secs(1)),
-        effort: Effort::Quick,
-        cpu: 0,
-        cpus: vec![0],
-        line: 64,
-        page: linerate_linux::page_octets(),
-        huge: None,
-        limit: Limit { bytes: 1 << 20, reason: String::new() },
-        core_ghz: None,
-        seed: 1,
-    };
+    let bench = Bench::small(&watch, 1 << 20);
     let stopwatch = Stopwatch::new(&bench);
     let step = stopwatch.timer.step_ns.as_number().expect("a clock that advances");
     assert!(step > 0.0 && stopwatch.timer.rate_ghz.as_number().unwrap() > 0.0);

@@ -2,26 +2,13 @@
 
 use super::*;
 use crate::Watch;
-use crate::limits::Limit;
-use crate::window::Windows;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 fn translate(bytes: u64, is_stopped: bool, within: Duration) -> Translation {
     let stop = AtomicBool::new(is_stopped);
     let watch = Watch { stop: &stop, progress: &|_, _| {} };
-    let bench = Bench {
-        windows: Windows::new(&watch, Duration::from_secs(1)),
-        effort: Effort::Quick,
-        cpu: 0,
-        cpus: vec![0],
-        line: 64,
-        page: linerate_linux::page_octets(),
-        huge: None,
-        limit: Limit { bytes, reason: String::new() },
-        core_ghz: None,
-        seed: 1,
-    };
+    let bench = Bench::small(&watch, bytes);
     measure(&bench, PageKind::Base, Instant::now() + within)
 }
 

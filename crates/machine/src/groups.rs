@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The control groups that this process is in.
+
+use crate::files::Root;
+
+/// The folders of the groups whose `controller` governs this process, below the root, each outer
+/// one before those within; `None` where the kernel shows no groups. In a container the outer ones
+/// may not be there, and the mount itself is the group.
+pub fn folders(root: &Root, controller: &str) -> Option<Vec<String>> {
+    let text = root.text("proc/self/cgroup")?;
+    let lines = text.lines().filter_map(|line| group_of(line, controller));
+    Some(lines.flat_map(|(mount, group)| levels(&mount, group)).collect())
+}
+
+/// Where a line of /proc/self/cgroup points to, `number:controllers:path`; `None` for other
+/// controllers. Version 2 has one line without controllers.
+fn group_of<'l>(line: &'l str, controller: &str) -> Option<(String, &'l str)> {
+    let (_, rest) = line.split_once(':')?;
+    let (controllers, path) = rest.split_once(':')?;
+    match controllers {
+        "" => Some(("sys/fs/cgroup".to_owned(), path)),
+        _ if controllers.split(',').any(|c| c == controller) => {
+            Some((format!("sys/fs/cgroup/{controller}"), path))
+        }
+        _ => None,
+    }
+}
+
+/// The folder of a group and of each that contains it.
+fn levels(mount: &str, group: &str) -> Vec<String> {
+    let group = group.trim_matches('/');
+    let inner = group.match_indices('/').map(|(at, _)| at).chain([group.len()]);
+    let inner = inner.filter(|end| *end > 0).map(|end| format!("{mount}/{}", &group[..end]));
+    std::iter::once(mount.to_owned()).chain(inner).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_lie_within_groups_and_a_controller_has_a_mount_of_its_own() {
+        assert_eq!(levels("m", "/"), ["m"]);
+        assert_eq!(levels("m", "/a/b"), ["m", "m/a", "m/a/b"]);
+        let line = "4:cpu,cpuacct:/a";
+        assert_eq!(group_of(line, "cpu"), Some(("sys/fs/cgroup/cpu".to_owned(), "/a")));
+        assert_eq!(group_of(line, "memory"), None);
+        assert_eq!(group_of("0::/a", "memory"), Some(("sys/fs/cgroup".to_owned(), "/a")));
+        assert_eq!(group_of("nothing", "cpu"), None);
+    }
+}
