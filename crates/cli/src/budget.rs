@@ -191,6 +191,7 @@ fn this(args: &BudgetArgs, provenance: &Provenance) -> Result<Processor, Failure
         compute_bound_cpi_max: None,
         latency: None,
         bandwidth: Bandwidth::default(),
+        units: Vec::new(),
         forwarded: Vec::new(),
     })
 }

@@ -13,7 +13,8 @@
 //! [`kernels`] what part of the work is checksum and copy, and which variant of them suits the
 //! path.
 //!
-//! [`budget`] says what a packet may cost at line rate on a [`processor`].
+//! [`budget`] says what a packet may cost at line rate on a [`processor`]; [`cmt`] simulates the
+//! strands of one.
 //!
 //! Nothing here measures, reads a file or a clock, or runs a packet path.
 
@@ -21,6 +22,7 @@
 
 pub mod budget;
 pub mod candidates;
+pub mod cmt;
 pub mod costs;
 pub mod diagnose;
 pub mod footprint;

@@ -4,6 +4,7 @@
 //! A processor is a TOML file. Those that come with the program are in `data/processors`; a user's
 //! own is read the same way.
 
+use crate::cmt::Unit;
 use serde::Deserialize;
 use std::fmt;
 
@@ -33,6 +34,9 @@ pub struct Processor {
     /// What moves octets.
     #[serde(default)]
     pub bandwidth: Bandwidth,
+    /// Units that strands share beside pipes.
+    #[serde(default, rename = "unit")]
+    pub units: Vec<Unit>,
     /// Rates of forwarding that were measured on it.
     #[serde(default)]
     pub forwarded: Vec<Forwarded>,
@@ -138,6 +142,12 @@ impl Processor {
                 return Err(NoProcessor(format!("`{key}` is {value}; it must be more than 0")));
             }
         }
+        if let Some(unit) = self.units.iter().find(|unit| unit.interval_cycles == 0) {
+            let name = &unit.name;
+            return Err(NoProcessor(format!(
+                "`interval_cycles` of unit `{name}` is 0; it must be 1 or more"
+            )));
+        }
         Ok(self)
     }
 
@@ -173,6 +183,8 @@ mod tests {
         assert_eq!(said("cores = 8", "cores = 0"), "`cores` is 0; it must be more than 0");
         assert!(said("clock_ghz = 1.2", "").contains("clock_ghz"), "a key is missing");
         assert!(said("clock_ghz", "clock_mhz").contains("clock_mhz"), "a key is unknown");
+        let text = said("interval_cycles = 1", "interval_cycles = 0");
+        assert!(text.contains("unit `fpu`"), "{text}");
         let text = said("memory_ns = 90.0", "memory_ns = nan");
         assert_eq!(text, "`latency.memory_ns` is NaN; it must be more than 0");
     }

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What of a processor the simulator needs.
+
+use crate::processor::Processor;
+use serde::Deserialize;
+use std::fmt;
+
+/// Most strands that may share a pipe.
+pub(super) const STRANDS_PER_PIPE_MAX: u32 = 8;
+
+/// Which strands share a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// All of them: one unit on the chip.
+    Chip,
+    /// Those of a core: one unit per core.
+    Core,
+    /// Those of a pipe: one unit per pipe.
+    Pipe,
+}
+
+/// A unit that strands share and that takes one instruction per interval.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Unit {
+    /// What it is called: `fpu`.
+    pub name: String,
+    /// Who shares it.
+    pub scope: Scope,
+    /// Cycles from one instruction taken to the next, at least 1.
+    pub interval_cycles: u32,
+    /// Where the figures are from.
+    pub source: String,
+}
+
+/// A chip of cores whose pipes issue one instruction per cycle.
+///
+/// Strands are numbered through, by core, pipe of the core and place at the pipe: the logical
+/// processors of the chip.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chip {
+    /// What its maker calls it.
+    pub name: String,
+    /// Cycles per second.
+    pub clock_hz: f64,
+    /// Cores.
+    pub cores: u32,
+    /// Pipes of a core.
+    pub pipes_per_core: u32,
+    /// Strands of a pipe.
+    pub strands_per_pipe: u32,
+    /// Cycles that a miss of the first cache adds when it hits the second.
+    pub l2_cycles: u32,
+    /// Cycles that a miss of the second adds to those.
+    pub memory_cycles: u32,
+    /// What strands share beside pipes.
+    pub units: Vec<Unit>,
+}
+
+/// Why a processor cannot be simulated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoChip {
+    /// Its file says nothing about latencies.
+    NoLatency {
+        /// The processor.
+        name: String,
+    },
+    /// Its pipes do not issue one instruction per cycle.
+    NotSingleIssue {
+        /// The processor.
+        name: String,
+    },
+    /// More strands share a pipe than the simulator takes.
+    TooManyStrands {
+        /// The processor.
+        name: String,
+        /// Strands per pipe.
+        strands: u32,
+    },
+}
+
+impl fmt::Display for NoChip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoLatency { name } => {
+                write!(f, "{name} cannot be simulated: its file has no table `latency`; add one")
+            }
+            Self::NotSingleIssue { name } => write!(
+                f,
+                "{name} cannot be simulated: only pipes that issue one instruction per cycle can; \
+                 where that is so, say `instructions_per_cycle = 1.0` in its file"
+            ),
+            Self::TooManyStrands { name, strands } => write!(
+                f,
+                "{name} cannot be simulated: {strands} strands share a pipe; at most \
+                 {STRANDS_PER_PIPE_MAX} can"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for NoChip {}
+
+impl Chip {
+    /// What the simulator needs of a processor.
+    ///
+    /// # Errors
+    /// The processor's latencies are not known, its pipes issue more or less than an instruction
+    /// per cycle, or too many strands share one.
+    pub fn new(processor: &Processor) -> Result<Self, NoChip> {
+        let name = || processor.name.clone();
+        let latency = processor.latency.ok_or_else(|| NoChip::NoLatency { name: name() })?;
+        if processor.instructions_per_cycle != Some(1.0) {
+            return Err(NoChip::NotSingleIssue { name: name() });
+        }
+        let strands = processor.strands_per_pipe;
+        if strands > STRANDS_PER_PIPE_MAX {
+            return Err(NoChip::TooManyStrands { name: name(), strands });
+        }
+        Ok(Self {
+            name: name(),
+            clock_hz: processor.clock_ghz * 1e9,
+            cores: processor.cores,
+            pipes_per_core: processor.pipes_per_core,
+            strands_per_pipe: strands,
+            l2_cycles: latency.l2_cycles.round() as u32,
+            memory_cycles: (latency.memory_ns * processor.clock_ghz).round() as u32,
+            units: processor.units.clone(),
+        })
+    }
+
+    /// Pipes of the chip.
+    pub fn pipes(&self) -> u32 {
+        self.cores * self.pipes_per_core
+    }
+
+    /// Strands of a core.
+    pub fn strands_per_core(&self) -> u32 {
+        self.pipes_per_core * self.strands_per_pipe
+    }
+
+    /// Strands of the chip.
+    pub fn strands(&self) -> u32 {
+        self.cores * self.strands_per_core()
+    }
+
+    /// The unit of that name, as [`super::UnitUse::unit`] has it.
+    pub fn unit(&self, name: &str) -> Option<usize> {
+        self.units.iter().position(|unit| unit.name == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_s_processors_become_chips() {
+        let chip = |word| Chip::new(&Processor::named(word).unwrap()).unwrap();
+        let (t1, t2) = (chip("t1"), chip("t2"));
+        assert_eq!((t1.pipes(), t1.strands()), (8, 32));
+        assert_eq!((t2.pipes(), t2.strands()), (16, 64));
+        // 90 ns at 1.2 GHz, 135 ns at 1.4 GHz.
+        assert_eq!((t1.l2_cycles, t1.memory_cycles, t2.memory_cycles), (23, 108, 189));
+        let scope = |chip: &Chip, name| chip.units[chip.unit(name).unwrap()].scope;
+        assert_eq!((scope(&t1, "fpu"), scope(&t2, "fpu")), (Scope::Chip, Scope::Core));
+        assert_eq!(scope(&t2, "lsu"), Scope::Core);
+        assert_eq!(t1.unit("lsu"), None, "one pipe per core: nobody to share it with");
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let t1 = Processor::named("t1").unwrap();
+        let without = Processor { latency: None, ..t1.clone() };
+        assert!(Chip::new(&without).unwrap_err().to_string().contains("`latency`"));
+        let wide = Processor { instructions_per_cycle: Some(2.0), ..t1.clone() };
+        assert!(Chip::new(&wide).unwrap_err().to_string().contains("one instruction per cycle"));
+        let many = Processor { strands_per_pipe: 9, ..t1 };
+        assert!(Chip::new(&many).unwrap_err().to_string().contains("9 strands"));
+    }
+}

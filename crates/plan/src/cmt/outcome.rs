@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a simulated run came to.
+
+/// What is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Cycles before counting begins; queues fill meanwhile.
+    pub warm_up_cycles: u64,
+    /// Cycles counted, at least 1. With the warm-up at most [`Run::CYCLES_MAX`].
+    pub cycles: u64,
+    /// What the distances between misses are drawn from.
+    pub seed: u64,
+}
+
+impl Run {
+    /// Longest run: what strands carry along is kept in 32 bits before the point.
+    pub const CYCLES_MAX: u64 = 1 << 31;
+}
+
+/// Counts of a run, without its warm-up. All of tier `model`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// Cycles counted.
+    pub cycles: u64,
+    /// Cycles per second of the chip.
+    pub clock_hz: f64,
+    /// In the order of [`super::System::strands`].
+    pub strands: Vec<StrandOutcome>,
+    /// In the order of [`super::System::sources`].
+    pub sources: Vec<SourceOutcome>,
+    /// Cycles simulated, warm-up included, times cores on which anything runs.
+    pub core_cycles: u64,
+}
+
+/// What a strand did.
+///
+/// The cycles of a strand that is not parked are its instructions, its stalls and the cycles it
+/// was ready while another issued: `cycles = instructions + stalls.sum() + waited`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StrandOutcome {
+    /// What it is called.
+    pub name: String,
+    /// The logical processor.
+    pub cpu: u32,
+    /// Instructions issued.
+    pub instructions: u64,
+    /// Cycles it could not issue in, by cause.
+    pub stalls: Stalls,
+    /// Cycles it could have issued in, had its neighbours not.
+    pub waited: u64,
+    /// By task.
+    pub tasks: Vec<TaskOutcome>,
+}
+
+/// Packets and polls of a task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TaskOutcome {
+    /// Packets handed over, or sent out of the system.
+    pub packets: u64,
+    /// Packets dropped since the queue was full ([`super::WhenFull::Drop`]).
+    pub dropped: u64,
+    /// Polls that found no packet.
+    pub idle_polls: u64,
+    /// Offers that found no room ([`super::WhenFull::Wait`]).
+    pub blocked: u64,
+}
+
+/// Cycles of a strand by the cause of its standing still.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stalls {
+    /// Bubbles in the pipe.
+    pub bubbles: u64,
+    /// Misses of the first cache.
+    pub l1: u64,
+    /// What misses of the second add.
+    pub l2: u64,
+    /// Turns waited for at shared units.
+    pub units: u64,
+    /// Polls, at uncached reads.
+    pub io: u64,
+    /// Time let pass on purpose.
+    pub slow: u64,
+}
+
+impl Stalls {
+    /// All of them.
+    pub fn sum(&self) -> u64 {
+        self.bubbles + self.l1 + self.l2 + self.units + self.io + self.slow
+    }
+}
+
+/// What a line brought.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SourceOutcome {
+    /// Packets that came.
+    pub offered: u64,
+    /// Packets that found the ring full.
+    pub dropped: u64,
+}
+
+impl Outcome {
+    /// Thousand packets per second that `packets` of this run are.
+    pub fn kpps(&self, packets: u64) -> f64 {
+        packets as f64 * self.clock_hz / self.cycles as f64 / 1e3
+    }
+
+    /// Cycles per instruction of a strand; `None` if it issued none.
+    pub fn cpi(&self, strand: &StrandOutcome) -> Option<f64> {
+        (strand.instructions > 0).then(|| self.cycles as f64 / strand.instructions as f64)
+    }
+
+    /// The strand of that name.
+    pub fn strand(&self, name: &str) -> Option<&StrandOutcome> {
+        self.strands.iter().find(|strand| strand.name == name)
+    }
+}
+
+impl StrandOutcome {
+    /// Packets of all its tasks, handed over or sent out.
+    pub fn packets(&self) -> u64 {
+        self.tasks.iter().map(|task| task.packets).sum()
+    }
+
+    /// Instructions per packet, polling included; `None` without a packet.
+    pub fn instructions_per_packet(&self) -> Option<f64> {
+        let packets = self.packets();
+        (packets > 0).then(|| self.instructions as f64 / packets as f64)
+    }
+}

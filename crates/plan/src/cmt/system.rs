@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is simulated: the strands of a chip, what they run, and what connects them.
+
+use super::chip::Chip;
+use std::fmt;
+
+/// A chip with all that runs on it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct System {
+    /// The chip.
+    pub chip: Chip,
+    /// What runs on it. Logical processors that are not named are parked.
+    pub strands: Vec<Strand>,
+    /// What packets are handed over through.
+    pub queues: Vec<Queue>,
+    /// Where packets come from.
+    pub sources: Vec<Source>,
+}
+
+/// A hardware thread and what runs on it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Strand {
+    /// What it is called.
+    pub name: String,
+    /// The logical processor, counted through by core, pipe and place at the pipe.
+    pub cpu: u32,
+    /// What it does.
+    pub runs: Runs,
+}
+
+/// What a strand does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Runs {
+    /// Handles packets.
+    Packets {
+        /// Cycles that an instruction adds on average for which the strand cannot go on: branches,
+        /// results waited for.
+        bubble_cycles: f64,
+        /// Done in turn.
+        tasks: Vec<Task>,
+    },
+    /// `while(1)`: an instruction whenever its turn comes.
+    Busy,
+    /// Nothing at all.
+    Parked,
+}
+
+/// A place where packets may wait for a strand, and what it does to them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Task {
+    /// Where packets come from. A queue and a source have one reader.
+    pub input: Input,
+    /// How it looks for them.
+    pub poll: Poll,
+    /// What it does to each.
+    pub work: Work,
+    /// Queues that packets go to in turn; none: they leave the system. A queue has one writer.
+    pub outputs: Vec<usize>,
+}
+
+/// Where a task takes its packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// [`System::queues`] at that index.
+    Queue(usize),
+    /// [`System::sources`] at that index.
+    Source(usize),
+    /// It looks, and there is never one.
+    Nothing,
+}
+
+/// What looking for a packet, or for room, takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Poll {
+    /// Instructions of a look; at least 1.
+    pub instructions: f64,
+    /// Cycles that a look stalls for when a packet is there, as an uncached read of an interface
+    /// does.
+    pub packet_stall_cycles: f64,
+    /// The same when there is none.
+    pub empty_stall_cycles: f64,
+    /// Cycles that the strand lets pass on purpose after a look that found none (slow polling).
+    pub slow_cycles: f64,
+}
+
+/// What a packet costs once it has been found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Work {
+    /// Instructions; at least 1.
+    pub instructions: f64,
+    /// Loads that miss caches.
+    pub misses: Misses,
+    /// Instructions that use shared units.
+    pub units: Vec<UnitUse>,
+}
+
+/// Misses per packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Misses {
+    /// Of the first cache, whether or not they hit the second.
+    pub l1: f64,
+    /// Of both; at most as many as of the first.
+    pub l2: f64,
+}
+
+/// How often work uses a unit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct UnitUse {
+    /// [`Chip::units`] at that index.
+    pub unit: usize,
+    /// Uses per packet; at most one per instruction.
+    pub per_packet: f64,
+}
+
+/// A bounded queue between two strands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Queue {
+    /// Packets it holds.
+    pub capacity: u32,
+    /// Cycles until one end sees what the other did, at least 1.
+    pub hand_over_cycles: u32,
+    /// What a writer does that finds no room.
+    pub when_full: WhenFull,
+}
+
+/// What a writer does that finds no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenFull {
+    /// Looks again until there is some, a poll each time.
+    Wait,
+    /// Drops the packet.
+    Drop,
+}
+
+/// A line that brings packets at a constant rate, and the ring of its interface.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Source {
+    /// Packets per second, more than 0 and less than one per cycle.
+    pub packets_per_s: f64,
+    /// Packets that wait; what comes beyond is dropped.
+    pub ring: u32,
+}
+
+/// Why a system cannot be simulated.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fault {
+    /// The chip has no such logical processor.
+    NoSuchCpu {
+        /// The strand.
+        strand: String,
+        /// Its logical processor.
+        cpu: u32,
+        /// How many there are.
+        strands: u32,
+    },
+    /// Two strands run on one logical processor.
+    CpuTaken {
+        /// The strand.
+        strand: String,
+        /// Its logical processor.
+        cpu: u32,
+    },
+    /// There is no queue, source or unit of that index.
+    NoSuch {
+        /// The strand.
+        strand: String,
+        /// `queue`, `source` or `unit`.
+        what: &'static str,
+        /// The index.
+        index: usize,
+    },
+    /// A second strand or task reads or writes what may have one reader and one writer.
+    Shared {
+        /// The strand.
+        strand: String,
+        /// `reader of queue`, `writer of queue` or `reader of source`.
+        what: &'static str,
+        /// The index.
+        index: usize,
+    },
+    /// A number makes no sense.
+    Number {
+        /// Whose it is.
+        of: String,
+        /// Which it is.
+        what: &'static str,
+        /// The number.
+        value: f64,
+        /// What it must be.
+        must: &'static str,
+    },
+    /// A strand handles packets and has no task.
+    NoTask {
+        /// The strand.
+        strand: String,
+    },
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSuchCpu { strand, cpu, strands } => write!(
+                f,
+                "strand `{strand}` is on processor {cpu}; the chip has 0 to {}",
+                strands.saturating_sub(1)
+            ),
+            Self::CpuTaken { strand, cpu } => {
+                write!(f, "strand `{strand}` is on processor {cpu}, which another has")
+            }
+            Self::NoSuch { strand, what, index } => {
+                write!(f, "strand `{strand}` names {what} {index}, and there is none")
+            }
+            Self::Shared { strand, what, index } => {
+                write!(f, "strand `{strand}` is the second {what} {index}; give it its own")
+            }
+            Self::Number { of, what, value, must } => {
+                write!(f, "`{what}` of {of} is {value}; it must be {must}")
+            }
+            Self::NoTask { strand } => {
+                write!(f, "strand `{strand}` has no task; park it, or give it one")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// Largest number taken: what a strand carries along is kept in 32 bits before the point.
+const NUMBER_MAX: f64 = 1e9;
+
+impl System {
+    /// Whether it can be simulated.
+    ///
+    /// # Errors
+    /// A strand names what there is not, shares what may not be shared, or a number makes no sense;
+    /// the error says which.
+    pub fn check(&self) -> Result<(), Fault> {
+        self.check_queues_and_sources()?;
+        let mut taken = vec![false; self.chip.strands() as usize];
+        let mut readers = [vec![false; self.queues.len()], vec![false; self.sources.len()]];
+        let mut writers = vec![false; self.queues.len()];
+        for strand in &self.strands {
+            let name = || strand.name.clone();
+            let Some(taken) = taken.get_mut(strand.cpu as usize) else {
+                let strands = self.chip.strands();
+                return Err(Fault::NoSuchCpu { strand: name(), cpu: strand.cpu, strands });
+            };
+            if std::mem::replace(taken, true) {
+                return Err(Fault::CpuTaken { strand: name(), cpu: strand.cpu });
+            }
+            let Runs::Packets { bubble_cycles, tasks } = &strand.runs else { continue };
+            if tasks.is_empty() {
+                return Err(Fault::NoTask { strand: name() });
+            }
+            at_least(0.0, &strand.name, "bubble_cycles", *bubble_cycles)?;
+            for task in tasks {
+                self.check_task(&strand.name, task)?;
+                match task.input {
+                    Input::Queue(index) => {
+                        claim(&mut readers[0], index, strand, "queue", "reader of queue")?;
+                    }
+                    Input::Source(index) => {
+                        claim(&mut readers[1], index, strand, "source", "reader of source")?;
+                    }
+                    Input::Nothing => {}
+                }
+                for &index in &task.outputs {
+                    claim(&mut writers, index, strand, "queue", "writer of queue")?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_queues_and_sources(&self) -> Result<(), Fault> {
+        for (index, queue) in self.queues.iter().enumerate() {
+            let of = format!("queue {index}");
+            at_least(1.0, &of, "capacity", f64::from(queue.capacity))?;
+            at_least(1.0, &of, "hand_over_cycles", f64::from(queue.hand_over_cycles))?;
+        }
+        for (index, source) in self.sources.iter().enumerate() {
+            let of = format!("source {index}");
+            at_least(1.0, &of, "ring", f64::from(source.ring))?;
+            let per_cycle = source.packets_per_s / self.chip.clock_hz;
+            // The time between packets must be a cycle or more, and fit 32 bits.
+            if !(per_cycle > 1.0 / f64::from(u32::MAX) && per_cycle <= 1.0) {
+                let must = "at most one per cycle, and one in 4 thousand million cycles at least";
+                let value = source.packets_per_s;
+                return Err(Fault::Number { of, what: "packets_per_s", value, must });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_task(&self, strand: &str, task: &Task) -> Result<(), Fault> {
+        let (poll, work) = (&task.poll, &task.work);
+        at_least(1.0, strand, "poll.instructions", poll.instructions)?;
+        at_least(0.0, strand, "poll.packet_stall_cycles", poll.packet_stall_cycles)?;
+        at_least(0.0, strand, "poll.empty_stall_cycles", poll.empty_stall_cycles)?;
+        at_least(0.0, strand, "poll.slow_cycles", poll.slow_cycles)?;
+        at_least(1.0, strand, "work.instructions", work.instructions)?;
+        at_least(0.0, strand, "misses.l1", work.misses.l1)?;
+        at_least(0.0, strand, "misses.l2", work.misses.l2)?;
+        let of = || strand.to_owned();
+        if work.misses.l1 > work.instructions {
+            let must = "at most one per instruction";
+            return Err(Fault::Number { of: of(), what: "misses.l1", value: work.misses.l1, must });
+        }
+        if work.misses.l2 > work.misses.l1 {
+            let must = "at most `misses.l1`";
+            return Err(Fault::Number { of: of(), what: "misses.l2", value: work.misses.l2, must });
+        }
+        for used in &work.units {
+            if used.unit >= self.chip.units.len() {
+                return Err(Fault::NoSuch { strand: of(), what: "unit", index: used.unit });
+            }
+            at_least(0.0, strand, "units.per_packet", used.per_packet)?;
+            if used.per_packet > work.instructions {
+                let (value, must) = (used.per_packet, "at most one per instruction");
+                return Err(Fault::Number { of: of(), what: "units.per_packet", value, must });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn at_least(least: f64, of: &str, what: &'static str, value: f64) -> Result<(), Fault> {
+    if (least..=NUMBER_MAX).contains(&value) {
+        return Ok(());
+    }
+    let must =
+        if least == 0.0 { "from 0 to a thousand million" } else { "from 1 to a thousand million" };
+    Err(Fault::Number { of: of.to_owned(), what, value, must })
+}
+
+/// Marks what may have one user as used.
+fn claim(
+    used: &mut [bool],
+    index: usize,
+    strand: &Strand,
+    what: &'static str,
+    role: &'static str,
+) -> Result<(), Fault> {
+    let strand = || strand.name.clone();
+    let Some(used) = used.get_mut(index) else {
+        return Err(Fault::NoSuch { strand: strand(), what, index });
+    };
+    match std::mem::replace(used, true) {
+        true => Err(Fault::Shared { strand: strand(), what: role, index }),
+        false => Ok(()),
+    }
+}
