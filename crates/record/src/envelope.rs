@@ -7,6 +7,7 @@
 //! bare values there too. `summary` is not stored here; it is derived when writing and checked when
 //! reading, so that the two cannot drift apart.
 
+use crate::answers::AnswersReport;
 use crate::budget::BudgetReport;
 use crate::doctor::DoctorReport;
 use crate::figure::{Figure, Scalar};
@@ -16,6 +17,7 @@ use crate::provenance::Provenance;
 use crate::regions::RegionsReport;
 use crate::run::RunReport;
 use crate::stat::StatReport;
+use crate::strands::StrandsReport;
 use crate::tune::TuneReport;
 use crate::warning::Warning;
 use serde::de::DeserializeOwned;
@@ -64,6 +66,10 @@ pub enum Body {
     Memory(Box<MemoryReport>),
     /// `linerate budget`: what a packet may cost at line rate.
     Budget(Box<BudgetReport>),
+    /// `linerate import`: strands as another program measured them.
+    Strands(Box<StrandsReport>),
+    /// `linerate explain`: questions about a record, answered.
+    Answers(Box<AnswersReport>),
 }
 
 impl Body {
@@ -72,6 +78,8 @@ impl Body {
         match self {
             Self::Memory(report) => report.summary(),
             Self::Budget(report) => report.summary(),
+            Self::Strands(report) => report.summary(),
+            Self::Answers(report) => report.summary(),
             Self::Run(_)
             | Self::Tune(_)
             | Self::Kernels(_)
@@ -107,7 +115,8 @@ struct Wire<'a> {
     /// Where the record comes from.
     provenance: &'a Provenance,
     /// The value of each figure under the same name: for scripts. A `memory` record has `tiers`,
-    /// `tlb`, `pages`, `noise`, `timer` and `os_view` beside them.
+    /// `tlb`, `pages`, `noise`, `timer` and `os_view` beside them; one of strands has `strands`,
+    /// one of answers has `answers`.
     summary: BTreeMap<&'a str, Bare<'a>>,
     /// The figures people quote, by name.
     figures: &'a BTreeMap<String, Figure>,
@@ -169,6 +178,8 @@ impl Record {
             "regions" => Body::Regions(read(json)?),
             "memory" => Body::Memory(read(json)?),
             "budget" => Body::Budget(read(json)?),
+            "strands" => Body::Strands(read(json)?),
+            "answers" => Body::Answers(read(json)?),
             _ => return Err(ReadError::UnknownKind { kind }),
         };
         check_summary(&envelope, &body)?;

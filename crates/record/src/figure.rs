@@ -133,3 +133,8 @@ impl Figure {
         }
     }
 }
+
+/// The value alone, as `summary` has it.
+pub(crate) fn bare(figure: &Figure) -> serde_json::Value {
+    serde_json::to_value(&figure.value).unwrap_or(serde_json::Value::Null)
+}

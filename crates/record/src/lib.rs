@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod answers;
 pub mod budget;
 pub mod doctor;
 pub mod envelope;
@@ -20,6 +21,7 @@ pub mod regions;
 pub mod run;
 pub mod stat;
 pub mod stats;
+pub mod strands;
 pub mod tune;
 pub mod units;
 pub mod warning;

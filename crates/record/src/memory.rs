@@ -6,7 +6,7 @@
 //! time of a load as a function of the size of the chain is a [`Curve`]; its steps are the
 //! [`MemoryTier`]s.
 
-use crate::figure::{Figure, Scalar};
+use crate::figure::{Figure, bare};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -590,12 +590,4 @@ fn tlb_summary(level: &TlbLevel) -> Value {
         "cost_ns": bare(&level.cost_ns),
         "cost_cycles": bare(&level.cost_cycles),
     })
-}
-
-fn bare(figure: &Figure) -> Value {
-    match &figure.value {
-        Scalar::Number(number) => json!(number),
-        Scalar::Text(text) => json!(text),
-        Scalar::Absent => Value::Null,
-    }
 }

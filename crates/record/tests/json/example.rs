@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Records made by hand, with every kind of value in them.
 
-use crate::{counting, memory};
+use crate::{counting, foreign, memory};
 use linerate_record::kernels::{
     ColdState, HugePages, Kernel, KernelsReport, Mix, PeerReport, RaceWindows, Role, Row, Skipped,
     State, Timing, VariantReport, WrongResult,
@@ -148,9 +148,10 @@ pub(crate) fn record(body: Body) -> Record {
 }
 
 /// One of every kind.
-pub(crate) fn all() -> [Record; 7] {
+pub(crate) fn all() -> [Record; 9] {
     let (stat, doctor, regions) = (counting::stat(), counting::doctor(), counting::regions());
-    [run(), tune(), kernels(), stat, doctor, regions, memory::memory()]
+    let (strands, answers) = (foreign::strands(), foreign::answers());
+    [run(), tune(), kernels(), stat, doctor, regions, memory::memory(), strands, answers]
 }
 
 pub(crate) fn run() -> Record {

@@ -4,6 +4,7 @@
 mod counting;
 mod envelope;
 mod example;
+mod foreign;
 mod memory;
 #[cfg(feature = "schema")]
 mod schema;

@@ -23,7 +23,7 @@ fn verdict(value: &Value) -> Verdict {
     Validator::new().verdict(value)
 }
 
-fn example_values() -> [Value; 7] {
+fn example_values() -> [Value; 9] {
     example::all().map(|record| serde_json::from_str(&record.to_json_pretty().unwrap()).unwrap())
 }
 
@@ -36,7 +36,7 @@ fn records_obey_the_schema() {
 
 #[test]
 fn the_schema_refuses_what_reading_refuses() {
-    let [run, _, _, stat, doctor, _, memory] = example_values();
+    let [run, _, _, stat, doctor, _, memory, strands, answers] = example_values();
     let changes: [fn(&mut Value); 6] = [
         |v| v["schema"] = json!("other"),
         |v| v["version"] = json!("2.0"),
@@ -78,6 +78,16 @@ fn the_schema_refuses_what_reading_refuses() {
     for change in changes {
         assert_refused(&memory, change);
     }
+    let changes: [fn(&mut Value); 4] = [
+        |v| v["format"] = json!("sar"),
+        |v| v["strands"][0]["packets"] = json!("2,000,000"),
+        |v| v["strands"][0]["cpi_by_cause"]["bound"] = json!("io"),
+        |v| drop(v["strands"][0].as_object_mut().unwrap().remove("slices")),
+    ];
+    for change in changes {
+        assert_refused(&strands, change);
+    }
+    assert_refused(&answers, |v| v["answers"][0]["verdict"] = json!("yes"));
 }
 
 #[track_caller]

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The body of an `answers` record: questions about another record, answered from what it holds.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Questions and answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AnswersReport {
+    /// The record that was asked.
+    pub of: String,
+    /// Its kind: `run`, `strands`, ...
+    pub kind_of: String,
+    /// The answers, in the order of the questions.
+    pub answers: Vec<Answer>,
+}
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Answer {
+    /// The question as a word.
+    pub id: String,
+    /// The question.
+    pub question: String,
+    /// Whether it could be answered.
+    pub verdict: AnswerVerdict,
+    /// The answer, or why there is none.
+    pub sentence: String,
+    /// The figures it rests on.
+    pub evidence: Vec<Evidence>,
+    /// What to do, in the order in which to try it; empty where there is nothing to do.
+    pub advice: Vec<String>,
+    /// The command that measures what is missing, or that checks the answer; `null` where none
+    /// does.
+    pub next: Option<String>,
+}
+
+/// Whether a question could be answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum AnswerVerdict {
+    /// The record answers it.
+    Answered,
+    /// It does not arise: what is asked about is not so.
+    DoesNotArise,
+    /// Something that it takes was not measured.
+    CannotTell,
+}
+
+impl AnswerVerdict {
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Answered => "answered",
+            Self::DoesNotArise => "does not arise",
+            Self::CannotTell => "cannot tell",
+        }
+    }
+}
+
+impl fmt::Display for AnswerVerdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A figure that an answer rests on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Evidence {
+    /// What it is.
+    pub name: String,
+    /// Its value.
+    #[serde(serialize_with = "crate::finite")]
+    pub value: f64,
+    /// Its unit.
+    pub unit: String,
+    /// What it rests on: a tier, or the document it is from.
+    pub source: String,
+}
+
+impl AnswersReport {
+    /// What scripts read: verdict, sentence and next command of each question.
+    pub fn summary(&self) -> BTreeMap<&'static str, Value> {
+        let of = |answer: &Answer| {
+            json!({
+                "id": answer.id,
+                "verdict": answer.verdict,
+                "sentence": answer.sentence,
+                "next": answer.next,
+            })
+        };
+        BTreeMap::from([("answers", self.answers.iter().map(of).collect())])
+    }
+}
