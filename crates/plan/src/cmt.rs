@@ -2,7 +2,7 @@
 //! A simulator of chip multithreading: strands that share the pipes of a processor, cycle by cycle.
 //!
 //! A [`System`] is a [`Chip`], what its strands run, the queues between them and the lines that
-//! bring packets. A [`Run`] says for how long, an [`Outcome`] what came of it.
+//! bring packets. [`simulate`] runs it for some cycles and counts.
 //!
 //! # The model
 //!
@@ -34,10 +34,16 @@
 //! Every figure is of evidence tier `model`.
 
 mod chip;
+mod engine;
+mod link;
 mod outcome;
+mod pipe;
+mod share;
 mod system;
+mod thread;
 
 pub use chip::{Chip, NoChip, Scope, Unit};
+pub use engine::simulate;
 pub use outcome::{Outcome, Run, SourceOutcome, Stalls, StrandOutcome, TaskOutcome};
 pub use system::{
     Fault, Input, Misses, Poll, Queue, Runs, Source, Strand, System, Task, UnitUse, WhenFull, Work,

@@ -9,6 +9,7 @@ use linerate_record::stats::Estimate;
 const UNKNOWN_SPREAD: f64 = 0.05;
 
 /// SplitMix64: a counter through a mixing function. Not for secrets; equal seeds give equal runs.
+#[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -16,7 +17,7 @@ impl Random {
         Self(seed)
     }
 
-    fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut x = self.0;
         x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

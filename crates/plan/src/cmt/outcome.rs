@@ -87,6 +87,37 @@ impl Stalls {
     pub fn sum(&self) -> u64 {
         self.bubbles + self.l1 + self.l2 + self.units + self.io + self.slow
     }
+
+    /// In the order in which the stalls of an instruction follow each other.
+    fn in_order(&mut self) -> [&mut u64; 6] {
+        let Self { bubbles, l1, l2, units, io, slow } = self;
+        [bubbles, l1, l2, units, io, slow]
+    }
+
+    pub(super) fn add(&mut self, other: &Self) {
+        let mut other = *other;
+        for (mine, other) in self.in_order().into_iter().zip(other.in_order()) {
+            *mine += *other;
+        }
+    }
+
+    /// Takes off the last `cycles` of an instruction that stalls for `last` after its bubbles.
+    pub(super) fn cut(&mut self, mut cycles: u64, last: &Self) {
+        let mut last = Self { bubbles: u64::MAX, ..*last };
+        for (mine, last) in self.in_order().into_iter().zip(last.in_order()).rev() {
+            let cut = cycles.min(*last);
+            *mine -= cut;
+            cycles -= cut;
+        }
+    }
+
+    fn since(&self, before: &Self) -> Self {
+        let (mut stalls, mut before) = (*self, *before);
+        for (mine, before) in stalls.in_order().into_iter().zip(before.in_order()) {
+            *mine -= *before;
+        }
+        stalls
+    }
 }
 
 /// What a line brought.
@@ -115,7 +146,36 @@ impl Outcome {
     }
 }
 
+impl SourceOutcome {
+    pub(super) fn since(&self, before: &Self) -> Self {
+        Self { offered: self.offered - before.offered, dropped: self.dropped - before.dropped }
+    }
+}
+
+impl TaskOutcome {
+    fn since(&self, before: &Self) -> Self {
+        Self {
+            packets: self.packets - before.packets,
+            dropped: self.dropped - before.dropped,
+            idle_polls: self.idle_polls - before.idle_polls,
+            blocked: self.blocked - before.blocked,
+        }
+    }
+}
+
 impl StrandOutcome {
+    pub(super) fn since(&self, before: &Self) -> Self {
+        let tasks = self.tasks.iter().zip(&before.tasks).map(|(after, b)| after.since(b));
+        Self {
+            name: self.name.clone(),
+            cpu: self.cpu,
+            instructions: self.instructions - before.instructions,
+            stalls: self.stalls.since(&before.stalls),
+            waited: self.waited - before.waited,
+            tasks: tasks.collect(),
+        }
+    }
+
     /// Packets of all its tasks, handed over or sent out.
     pub fn packets(&self) -> u64 {
         self.tasks.iter().map(|task| task.packets).sum()

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What strands share: queues, lines and units.
+//!
+//! A queue is a ring of slots, each with the cycle from which its next user may see it: the reader
+//! what was written, the writer the room. Writer and reader may be ahead of each other in time by
+//! less than the hand-over: what the one has done then carries a cycle that the other has not
+//! reached, and is not seen. The outcome is that of strict order.
+
+use super::share::fixed;
+use super::system::{Queue, Source, WhenFull};
+
+/// What strands share.
+#[derive(Clone, Debug)]
+pub(super) struct Links {
+    pub(super) queues: Vec<Ring>,
+    pub(super) lines: Vec<Line>,
+    pub(super) units: Vec<Turns>,
+}
+
+/// A queue as it is.
+#[derive(Clone, Debug)]
+pub(super) struct Ring {
+    /// Per slot, the cycle from which what was last done to it is seen.
+    seen_from: Vec<u64>,
+    /// Packets read and written so far; their slots.
+    read: u64,
+    written: u64,
+    read_slot: usize,
+    write_slot: usize,
+    hand_over: u64,
+    pub(super) when_full: WhenFull,
+}
+
+impl Ring {
+    pub(super) fn new(queue: &Queue) -> Self {
+        Self {
+            seen_from: vec![0; queue.capacity as usize],
+            read: 0,
+            written: 0,
+            read_slot: 0,
+            write_slot: 0,
+            hand_over: u64::from(queue.hand_over_cycles),
+            when_full: queue.when_full,
+        }
+    }
+
+    fn after(&self, slot: usize) -> usize {
+        if slot + 1 == self.seen_from.len() { 0 } else { slot + 1 }
+    }
+
+    /// Takes a packet if one is seen at `cycle`.
+    pub(super) fn take(&mut self, cycle: u64) -> bool {
+        let there = self.read < self.written && self.seen_from[self.read_slot] <= cycle;
+        if there {
+            self.seen_from[self.read_slot] = cycle + self.hand_over;
+            self.read += 1;
+            self.read_slot = self.after(self.read_slot);
+        }
+        there
+    }
+
+    /// Puts a packet in if room is seen at `cycle`.
+    pub(super) fn put(&mut self, cycle: u64) -> bool {
+        let capacity = self.seen_from.len() as u64;
+        let room = self.written - self.read < capacity && self.seen_from[self.write_slot] <= cycle;
+        if room {
+            self.seen_from[self.write_slot] = cycle + self.hand_over;
+            self.written += 1;
+            self.write_slot = self.after(self.write_slot);
+        }
+        room
+    }
+}
+
+/// A line and the ring of its interface. Packet `k`, from 1, comes at cycle `k * interval`, rounded
+/// down.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    interval: u64,
+    /// When the next packet comes; both with 32 bits behind the point.
+    next: u64,
+    waiting: u64,
+    ring: u64,
+    pub(super) offered: u64,
+    pub(super) dropped: u64,
+}
+
+impl Line {
+    pub(super) fn new(source: &Source, clock_hz: f64) -> Self {
+        let interval = fixed(clock_hz / source.packets_per_s);
+        let ring = u64::from(source.ring);
+        Self { interval, next: interval, waiting: 0, ring, offered: 0, dropped: 0 }
+    }
+
+    /// Brings what has come before cycle `end`. Nothing is taken meanwhile, so that the ring takes
+    /// packets until it is full and none after.
+    pub(super) fn bring_until(&mut self, end: u64) {
+        let end = end << 32;
+        if self.next >= end {
+            return;
+        }
+        let come = (end - 1 - self.next) / self.interval + 1;
+        let kept = come.min(self.ring - self.waiting);
+        self.next += come * self.interval;
+        self.waiting += kept;
+        self.offered += come;
+        self.dropped += come - kept;
+    }
+
+    /// Takes a packet if one has come by `cycle`.
+    pub(super) fn take(&mut self, cycle: u64) -> bool {
+        self.bring_until(cycle + 1);
+        let there = self.waiting > 0;
+        self.waiting -= u64::from(there);
+        there
+    }
+}
+
+/// A unit that takes an instruction per interval, in the order they come.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Turns {
+    pub(super) free_from: u64,
+    pub(super) interval: u64,
+}
+
+impl Turns {
+    /// Cycles until the unit takes an instruction that came at `cycle`.
+    pub(super) fn wait(&mut self, cycle: u64) -> u64 {
+        let start = self.free_from.max(cycle);
+        self.free_from = start + self.interval;
+        start - cycle
+    }
+}
