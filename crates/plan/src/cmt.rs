@@ -33,6 +33,7 @@
 //!
 //! Every figure is of evidence tier `model`.
 
+mod application;
 mod chip;
 mod engine;
 mod link;
@@ -42,6 +43,10 @@ mod share;
 mod system;
 mod thread;
 
+pub use application::{
+    Application, BadApplication, Configuration, LineSpec, Observed, Origin, Parameter, QueueSpec,
+    Role, TaskSpec,
+};
 pub use chip::{Chip, NoChip, Scope, Unit};
 pub use engine::simulate;
 pub use outcome::{Outcome, Run, SourceOutcome, Stalls, StrandOutcome, TaskOutcome};

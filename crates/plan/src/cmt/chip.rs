@@ -6,7 +6,7 @@ use serde::Deserialize;
 use std::fmt;
 
 /// Most strands that may share a pipe.
-pub(super) const STRANDS_PER_PIPE_MAX: u32 = 8;
+pub(super) const STRANDS_PER_PIPE_MAX: u32 = 4;
 
 /// Which strands share a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -176,7 +176,7 @@ mod tests {
         assert!(Chip::new(&without).unwrap_err().to_string().contains("`latency`"));
         let wide = Processor { instructions_per_cycle: Some(2.0), ..t1.clone() };
         assert!(Chip::new(&wide).unwrap_err().to_string().contains("one instruction per cycle"));
-        let many = Processor { strands_per_pipe: 9, ..t1 };
-        assert!(Chip::new(&many).unwrap_err().to_string().contains("9 strands"));
+        let many = Processor { strands_per_pipe: 5, ..t1 };
+        assert!(Chip::new(&many).unwrap_err().to_string().contains("5 strands"));
     }
 }

@@ -42,16 +42,13 @@ pub fn simulate(system: &System, run: &Run) -> Result<Outcome, Fault> {
             must: "from 1 to 2147483648, the warm-up included",
         });
     }
-    Ok(match system.chip.strands_per_pipe {
-        0..=4 => Engine::<4>::new(system, run.seed).run(run),
-        _ => Engine::<8>::new(system, run.seed).run(run),
-    })
+    Ok(Engine::new(system, run.seed).run(run))
 }
 
-struct Engine<'s, const N: usize> {
+struct Engine<'s> {
     system: &'s System,
     /// By number; those without strands to simulate stay empty.
-    pipes: Vec<Pipe<N>>,
+    pipes: Vec<Pipe>,
     groups: Vec<Vec<usize>>,
     /// Per pipe, how many strands it has if all of them are `while(1)`.
     all_busy: Vec<Option<u64>>,
@@ -65,7 +62,7 @@ struct Counts {
     sources: Vec<SourceOutcome>,
 }
 
-impl<'s, const N: usize> Engine<'s, N> {
+impl<'s> Engine<'s> {
     fn new(system: &'s System, seed: u64) -> Self {
         let chip = &system.chip;
         let mut pipes = vec![Pipe::new(); chip.pipes() as usize];
@@ -258,12 +255,7 @@ fn window(system: &System, groups: &[Vec<usize>]) -> u64 {
 }
 
 /// Issues on the pipes of a group in all cycles before `end`.
-fn run_together<const N: usize>(
-    pipes: &mut [Pipe<N>],
-    group: &[usize],
-    end: u64,
-    links: &mut Links,
-) {
+fn run_together(pipes: &mut [Pipe], group: &[usize], end: u64, links: &mut Links) {
     loop {
         let issues = group.iter().map(|pipe| pipes[*pipe].next_issue());
         let cycle = issues.min().unwrap_or(NEVER);
@@ -274,7 +266,7 @@ fn run_together<const N: usize>(
             let turn = if cycle.is_multiple_of(2) { turn } else { group.len() - 1 - turn };
             let pipe = &mut pipes[group[turn]];
             if pipe.next_issue() == cycle {
-                pipe.issue(cycle, links);
+                pipe.run_until(cycle + 1, links);
             }
         }
     }

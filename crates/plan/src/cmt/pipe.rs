@@ -1,59 +1,176 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A pipe: of the strands that are ready, the one that issued longest ago issues.
 //!
+//! What decides about a cycle is kept in a few words. Of the strands that are not ready, those that
+//! will be within [`SLOTS`] cycles stand in a calendar, a bit per strand and cycle, that moves on by
+//! one cycle at a time; the others sleep until a cycle of their own.
+//!
 //! ```text
-//! the next cycle in which anything is issued: the later of
-//!     the one after the last issue, and the first in which any strand is ready
-//! who issues: of the strands ready by then, the one of the least last issue
+//! each cycle:
+//!     place, order = NEXT[order][ready]       who issues, and the order of last issues after it
+//!     take place from ready
+//!     put place into the calendar, as many slots on as its instruction has bubbles
+//!     ready |= the first slot of the calendar, which moves on; those whose sleep ends
+//! while nobody is ready and the calendar is empty:
+//!     go to where the first sleep ends
 //! ```
 //!
-//! Cycles in which nobody can issue are thereby skipped, and nothing else is.
+//! The bubbles of a strand's next instruction are known before it issues, so that who is ready next
+//! waits for no arithmetic. In a cycle in which nobody is ready, [`NOBODY`] issues: one more place,
+//! that stays out of the calendar.
 
+use super::chip::STRANDS_PER_PIPE_MAX;
 use super::link::Links;
 use super::outcome::{Stalls, StrandOutcome};
 use super::share::fixed;
 use super::thread::{NEVER, Thread};
 
-/// Bits of a place at the pipe.
-const PLACE_BITS: u32 = 3;
+/// Places of a pipe.
+const PLACES: usize = STRANDS_PER_PIPE_MAX as usize;
 
-/// A pipe with room for `N` strands.
-#[derive(Clone, Debug)]
-pub(super) struct Pipe<const N: usize> {
-    /// The cycle after the last issue.
-    free_from: u64,
-    /// From which cycle each strand can issue; [`NEVER`] for places without one.
-    ready: [u64; N],
-    /// Last issues, the place in the low bits: all differ, and at first they stand in order.
-    last: [u64; N],
-    /// Bubbles per instruction, and of all so far; 32 bits behind the point.
-    bubble: [u64; N],
-    bubbles: [u64; N],
-    /// Instructions until one for the thread, as they were after the last for it, and as they are.
-    span: [u64; N],
-    quiet: [u64; N],
-    threads: [Option<Thread>; N],
+/// Cycles that the calendar holds: as many groups of bits as there are in it.
+pub(super) const SLOTS: u64 = u64::BITS as u64 / PLACES as u64;
+
+/// The place that issues when nobody is ready.
+const NOBODY: usize = PLACES;
+
+/// Bits of the places of a slot.
+const ALL: u64 = (1 << PLACES) - 1;
+
+/// Orders in which four strands can have issued last.
+const ORDERS: usize = 24;
+
+/// Per order and set of strands that are ready, the one that issues and the order after it.
+static NEXT: [[(u8, u8); 1 << PLACES]; ORDERS] = next();
+
+/// The orders as numbers of four digits, each a place, the one that issued longest ago first.
+const fn orders() -> [[u8; PLACES]; ORDERS] {
+    let mut orders = [[0; PLACES]; ORDERS];
+    let (mut found, mut number) = (0, 0);
+    while number < PLACES.pow(PLACES as u32) {
+        let (mut digits, mut rest, mut seen, mut at) = ([0; PLACES], number, 0, PLACES);
+        while at > 0 {
+            at -= 1;
+            digits[at] = (rest % PLACES) as u8;
+            seen |= 1 << (rest % PLACES);
+            rest /= PLACES;
+        }
+        if seen == ALL {
+            orders[found] = digits;
+            found += 1;
+        }
+        number += 1;
+    }
+    orders
 }
 
-impl<const N: usize> Pipe<N> {
+const fn next() -> [[(u8, u8); 1 << PLACES]; ORDERS] {
+    let orders = orders();
+    let mut table = [[(NOBODY as u8, 0); 1 << PLACES]; ORDERS];
+    let mut order = 0;
+    while order < ORDERS {
+        let mut ready = 0;
+        while ready < 1 << PLACES {
+            table[order][ready] = choice(&orders, order, ready);
+            ready += 1;
+        }
+        order += 1;
+    }
+    table
+}
+
+const fn choice(orders: &[[u8; PLACES]; ORDERS], order: usize, ready: usize) -> (u8, u8) {
+    let digits = orders[order];
+    let mut first = 0;
+    while first < PLACES && ready & (1 << digits[first]) == 0 {
+        first += 1;
+    }
+    if first == PLACES {
+        return (NOBODY as u8, order as u8);
+    }
+    // The chosen one goes behind those that issued after it.
+    let mut moved = digits;
+    let mut at = first;
+    while at + 1 < PLACES {
+        moved[at] = digits[at + 1];
+        at += 1;
+    }
+    moved[PLACES - 1] = digits[first];
+    let mut after = 0;
+    while !same(&orders[after], &moved) {
+        after += 1;
+    }
+    (digits[first], after as u8)
+}
+
+const fn same(a: &[u8; PLACES], b: &[u8; PLACES]) -> bool {
+    let mut at = 0;
+    while at < PLACES && a[at] == b[at] {
+        at += 1;
+    }
+    at == PLACES
+}
+
+/// A pipe.
+#[derive(Clone, Debug)]
+pub(super) struct Pipe {
+    /// The cycle to be decided about; all before it have been.
+    now: u64,
+    /// Places ready at `now`.
+    ready: u64,
+    /// A row of [`NEXT`].
+    order: usize,
+    /// The calendar: in the lowest slot, those that are ready from the cycle after `now`.
+    near: u64,
+    /// When the first sleep ends.
+    far: u64,
+    sleeping: u64,
+    /// By place, and nobody: from which cycle it can issue again.
+    ready_from: [u64; PLACES + 1],
+    /// Bubbles per instruction, and of all so far; 32 bits behind the point.
+    bubble: [u64; PLACES + 1],
+    bubbles: [u64; PLACES + 1],
+    /// What the next instruction puts into the calendar.
+    entry: [u64; PLACES + 1],
+    /// Instructions until one for the thread: as they were after the last for it, as they are.
+    span: [u64; PLACES + 1],
+    quiet: [u64; PLACES + 1],
+    threads: [Option<Thread>; PLACES],
+}
+
+/// What of a pipe changes each cycle.
+#[derive(Clone, Copy)]
+struct State {
+    ready: u64,
+    order: usize,
+    near: u64,
+}
+
+impl Pipe {
     /// A pipe with all places empty.
     pub(super) fn new() -> Self {
         Self {
-            free_from: 0,
-            ready: [NEVER; N],
-            last: std::array::from_fn(|place| place as u64),
-            bubble: [0; N],
-            bubbles: [0; N],
-            span: [NEVER; N],
-            quiet: [NEVER; N],
-            threads: [const { None }; N],
+            now: 0,
+            ready: 0,
+            order: 0,
+            near: 0,
+            far: NEVER,
+            sleeping: 0,
+            ready_from: [NEVER; PLACES + 1],
+            bubble: [0; PLACES + 1],
+            bubbles: [0; PLACES + 1],
+            entry: [0; PLACES + 1],
+            span: [NEVER; PLACES + 1],
+            quiet: [NEVER; PLACES + 1],
+            threads: [const { None }; PLACES],
         }
     }
 
     /// Puts a strand that handles packets at a place.
     pub(super) fn put(&mut self, place: usize, bubble: f64, (thread, quiet): (Thread, u64)) {
-        self.ready[place] = 0;
+        self.put_busy(place);
         self.bubble[place] = fixed(bubble);
+        self.entry[place] = entry(place, self.bubble[place] >> 32);
         self.span[place] = quiet;
         self.quiet[place] = quiet;
         self.threads[place] = Some(thread);
@@ -61,53 +178,100 @@ impl<const N: usize> Pipe<N> {
 
     /// Puts a strand there that has only quiet instructions, and no end of them.
     pub(super) fn put_busy(&mut self, place: usize) {
-        self.ready[place] = 0;
+        self.ready |= 1 << place;
+        self.ready_from[place] = 0;
+        self.entry[place] = entry(place, 0);
     }
 
     /// The next cycle in which a strand issues.
     pub(super) fn next_issue(&self) -> u64 {
-        self.ready.iter().fold(NEVER, |first, ready| first.min(*ready)).max(self.free_from)
+        if self.ready != 0 {
+            return self.now;
+        }
+        let near = match self.near {
+            0 => NEVER,
+            near => self.now + 1 + u64::from(near.trailing_zeros()) / PLACES as u64,
+        };
+        near.min(self.far)
     }
 
     /// Issues in all cycles before `end`.
     pub(super) fn run_until(&mut self, end: u64, links: &mut Links) {
-        loop {
-            let cycle = self.next_issue();
-            if cycle >= end {
-                return;
+        let mut state = State { ready: self.ready, order: self.order, near: self.near };
+        while self.now < end {
+            if state.ready | state.near == 0 {
+                if self.far >= end {
+                    self.now = end;
+                    break;
+                }
+                self.now = self.far;
+                state.ready = self.wake();
             }
-            self.issue(cycle, links);
+            self.cycle(&mut state, links);
         }
+        State { ready: self.ready, order: self.order, near: self.near } = state;
     }
 
-    /// Issues an instruction at `cycle`, which is that of [`Self::next_issue`].
+    /// Decides about the cycle `now`.
     #[inline]
-    pub(super) fn issue(&mut self, cycle: u64, links: &mut Links) {
-        let mut least = NEVER;
-        for place in 0..N {
-            let last = if self.ready[place] <= cycle { self.last[place] } else { NEVER };
-            least = least.min(last);
-        }
-        let place = least as usize & ((1 << PLACE_BITS) - 1) & (N - 1);
+    fn cycle(&mut self, state: &mut State, links: &mut Links) {
+        let (place, order) = NEXT[state.order][state.ready as usize];
+        let place = usize::from(place);
+        state.order = usize::from(order);
+        state.ready &= !(1 << place);
         let before = self.bubbles[place];
         let after = before + self.bubble[place];
         self.bubbles[place] = after;
-        self.ready[place] = cycle + 1 + ((after >> 32) - (before >> 32));
-        // Later than all that stand in order at first.
-        self.last[place] = ((cycle + 1) << PLACE_BITS) | place as u64;
-        self.free_from = cycle + 1;
+        self.ready_from[place] = self.now + 1 + (after >> 32) - (before >> 32);
         match self.quiet[place] {
-            0 => self.issue_for_thread(place, cycle, links),
-            quiet => self.quiet[place] = quiet - 1,
+            0 => state.near |= self.issue_for_thread(place, links),
+            quiet => {
+                self.quiet[place] = quiet - 1;
+                state.near |= self.entry[place];
+            }
+        }
+        self.entry[place] = entry(place, ((after + self.bubble[place]) >> 32) - (after >> 32));
+        self.now += 1;
+        state.ready |= state.near & ALL;
+        state.near >>= PLACES;
+        if self.now == self.far {
+            state.ready |= self.wake();
         }
     }
 
-    fn issue_for_thread(&mut self, place: usize, cycle: u64, links: &mut Links) {
+    /// Lets the thread issue, and returns what that puts into the calendar.
+    fn issue_for_thread(&mut self, place: usize, links: &mut Links) -> u64 {
         let thread = self.threads[place].as_mut().expect("others have quiet instructions only");
-        let (stall, quiet) = thread.issue(self.span[place], cycle, links);
-        self.ready[place] += stall;
+        let (stall, quiet) = thread.issue(self.span[place], self.now, links);
         self.span[place] = quiet;
         self.quiet[place] = quiet;
+        let ready_from = self.ready_from[place] + stall;
+        self.ready_from[place] = ready_from;
+        let away = ready_from - self.now - 1;
+        if away < SLOTS {
+            return entry(place, away);
+        }
+        self.sleeping |= 1 << place;
+        self.far = self.far.min(ready_from);
+        0
+    }
+
+    /// Those whose sleep ends now.
+    fn wake(&mut self) -> u64 {
+        let mut woken = 0;
+        self.far = NEVER;
+        for place in 0..PLACES {
+            if self.sleeping & (1 << place) == 0 {
+                continue;
+            }
+            if self.ready_from[place] <= self.now {
+                woken |= 1 << place;
+            } else {
+                self.far = self.far.min(self.ready_from[place]);
+            }
+        }
+        self.sleeping &= !woken;
+        woken
     }
 
     /// Counts of the strand at a place before cycle `end`, up to which all has been issued.
@@ -115,15 +279,20 @@ impl<const N: usize> Pipe<N> {
         let quiet = self.span[place] - self.quiet[place];
         let bubbles = self.bubbles[place] >> 32;
         let Some(thread) = &self.threads[place] else {
-            let waited = if self.ready[place] == NEVER { 0 } else { end - quiet };
+            let waited = if self.ready_from[place] == NEVER { 0 } else { end - quiet };
             return StrandOutcome { instructions: quiet, waited, ..StrandOutcome::default() };
         };
         let mut stalls = Stalls { bubbles, ..thread.stalls };
         // Of the last instruction; if it was a quiet one, all it has are bubbles.
         let last = if quiet == 0 { thread.last } else { Stalls::default() };
-        stalls.cut(self.ready[place].saturating_sub(end), &last);
+        stalls.cut(self.ready_from[place].saturating_sub(end), &last);
         let instructions = thread.instructions + quiet;
         let waited = end - instructions - stalls.sum();
         StrandOutcome { instructions, stalls, waited, tasks: thread.tasks(), ..Default::default() }
     }
+}
+
+/// The bit of a place, `away` slots on in the calendar; none for nobody.
+fn entry(place: usize, away: u64) -> u64 {
+    ((1 << place) & ALL) << (away * PLACES as u64)
 }

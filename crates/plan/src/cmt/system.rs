@@ -2,6 +2,8 @@
 //! What is simulated: the strands of a chip, what they run, and what connects them.
 
 use super::chip::Chip;
+use super::pipe::SLOTS;
+use serde::Deserialize;
 use std::fmt;
 
 /// A chip with all that runs on it.
@@ -124,7 +126,8 @@ pub struct Queue {
 }
 
 /// What a writer does that finds no room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum WhenFull {
     /// Looks again until there is some, a poll each time.
     Wait,
@@ -228,6 +231,12 @@ impl std::error::Error for Fault {}
 /// Largest number taken: what a strand carries along is kept in 32 bits before the point.
 const NUMBER_MAX: f64 = 1e9;
 
+/// Most bubbles of an instruction: with those carried along one less than the slots of the calendar
+/// of a pipe. Longer stalls are of loads and of polls.
+const BUBBLE_CYCLES_MAX: f64 = 14.0;
+
+const _: () = assert!((BUBBLE_CYCLES_MAX as u64) < SLOTS - 1);
+
 impl System {
     /// Whether it can be simulated.
     ///
@@ -252,7 +261,11 @@ impl System {
             if tasks.is_empty() {
                 return Err(Fault::NoTask { strand: name() });
             }
-            at_least(0.0, &strand.name, "bubble_cycles", *bubble_cycles)?;
+            if !(0.0..=BUBBLE_CYCLES_MAX).contains(bubble_cycles) {
+                let (of, what, value) =
+                    (format!("`{}`", strand.name), "bubble_cycles", *bubble_cycles);
+                return Err(Fault::Number { of, what, value, must: "from 0 to 14" });
+            }
             for task in tasks {
                 self.check_task(&strand.name, task)?;
                 match task.input {

@@ -207,7 +207,7 @@ impl<'s> World<'s> {
         }
         let pipes = self.system.chip.pipes();
         for turn in 0..pipes {
-            let pipe = if cycle % 2 == 0 { turn } else { pipes - 1 - turn };
+            let pipe = if cycle.is_multiple_of(2) { turn } else { pipes - 1 - turn };
             self.pipe(pipe, cycle);
         }
     }
@@ -426,7 +426,7 @@ fn random_system(dice: &mut Dice) -> System {
         clock_hz: 1e9,
         cores: 1 + dice.below(3) as u32,
         pipes_per_core: 1 + dice.below(2) as u32,
-        strands_per_pipe: 1 + dice.below(6) as u32,
+        strands_per_pipe: 1 + dice.below(4) as u32,
         l2_cycles: dice.below(10) as u32,
         memory_cycles: dice.below(50) as u32,
         units: (0..dice.below(3)).map(|_| unit(dice)).collect(),
@@ -641,6 +641,9 @@ fn the_slower_of_line_and_strand_decides() {
     }
 }
 
+/// What makes a good system or its first task a bad one.
+type Spoil<'f> = &'f dyn Fn(&mut System, &mut Task);
+
 #[test]
 fn faults_are_named() {
     let good = || {
@@ -654,7 +657,7 @@ fn faults_are_named() {
         system
     };
     assert!(simulate(&good(), &run(0, 10)).is_ok());
-    let said = |spoil: &dyn Fn(&mut System, &mut Task)| {
+    let said = |spoil: Spoil| {
         let mut system = good();
         let Runs::Packets { tasks, .. } = &mut system.strands[0].runs else { unreachable!() };
         let mut task = tasks[0].clone();
@@ -665,7 +668,7 @@ fn faults_are_named() {
         }
         simulate(&system, &run(0, 10)).unwrap_err().to_string()
     };
-    let all: [(&str, &dyn Fn(&mut System, &mut Task)); 12] = [
+    let all: [(&str, Spoil); 12] = [
         ("processor 99; the chip has 0 to 31", &|s, _| s.strands[0].cpu = 99),
         ("processor 0, which another has", &|s, _| s.strands[1].cpu = 0),
         ("names queue 5", &|_, t| t.outputs = vec![5]),
