@@ -2,9 +2,9 @@
 //! Pipes in the order of time.
 //!
 //! Pipes whose strands use a unit together form a *group*, which goes through the cycles as one;
-//! in even cycles the pipe of the lowest number has the first turn, in odd ones that of the highest.
-//! Groups meet at queues only. Each runs alone for a window of as many cycles as the shortest
-//! hand-over of a queue between two of them:
+//! in even cycles the pipe of the lowest number has the first turn, in odd ones that of the
+//! highest. Groups meet at queues only. Each runs alone for a window of as many cycles as the
+//! shortest hand-over of a queue between two of them:
 //!
 //! ```text
 //! start = the first cycle in which any group issues
@@ -174,7 +174,7 @@ fn busy(system: &System, strand: &Strand, strands: u64, end: u64) -> StrandOutco
     StrandOutcome { instructions, waited: end - instructions, ..StrandOutcome::default() }
 }
 
-/// All units of the chip, one after another as `chip.units` has them, each as often as there is one.
+/// All units of the chip, in the order of `chip.units`, each with how many there are of it.
 fn instances(chip: &Chip) -> impl Iterator<Item = (usize, u32)> {
     chip.units.iter().enumerate().map(|(index, unit)| {
         let times = match unit.scope {
