@@ -28,6 +28,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("dataplane", &["record", "path", "linux", "machine", "counters", "kernels"]),
     ("stages", &["record", "path", "kernels", "dataplane"]),
     ("plan", &["record", "path"]),
+    ("exchange", &["record"]),
     ("report", &["record"]),
     (
         "cli",
@@ -45,6 +46,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "dataplane",
             "stages",
             "plan",
+            "exchange",
             "report",
         ],
     ),

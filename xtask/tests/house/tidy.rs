@@ -24,7 +24,7 @@ const UNSAFE_CRATES: &[&str] = &[
 ];
 
 /// Crates that compute and do nothing else.
-const PURE_CRATES: &[&str] = &["record", "path", "hierarchy", "plan", "report"];
+const PURE_CRATES: &[&str] = &["record", "path", "hierarchy", "plan", "exchange", "report"];
 
 const MAX_COLUMNS: usize = 100;
 

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What follows from the counts of a strand: the metrics of table 10-5 of "Netra Data Plane
+//! Software Suite 2.0".
+//!
+//! ```text
+//! packet rate              = packets / ticks * clock         between consecutive readings
+//! instructions per packet  = instructions / packets          of slices with a reading before them
+//! cycles per instruction   = ticks / instructions            from the start of a slice to its end
+//! events per 1000          = count / instructions * 1000     of the slices that counted the event
+//! ```
+//!
+//! Sums over slices come first and are divided then, so that a short slice counts for little. Where
+//! five slices or more were counted, the interval is that of the median slice. A tick is taken for
+//! a cycle, which it is where the processor's own cycle counter is read.
+//!
+//! A slice whose overflow indicator is set tells time and packets, and no counts: nothing says
+//! which counter overflowed, or how often.
+
+use crate::{CYCLES, INSTRUCTIONS, Processor};
+use linerate_record::stats::{Estimate, median_interval};
+use linerate_record::strands::{InputFault, Slice, StrandCounts, StrandEvent};
+use linerate_record::{Figure, Tier};
+
+/// The share of repetitions in which intervals hold the truth; five slices are enough for it.
+const CONFIDENCE: f64 = 0.9;
+
+/// Units, as figures have them.
+pub(crate) mod unit {
+    pub(crate) const KPPS: &str = "kpps";
+    pub(crate) const TICKS_PER_PACKET: &str = "ticks/packet";
+    pub(crate) const INSTRUCTIONS_PER_PACKET: &str = "instructions/packet";
+    pub(crate) const CPI: &str = "cycles/instruction";
+    pub(crate) const IPC: &str = "instructions/cycle";
+    pub(crate) const EVENTS: &str = "events";
+    pub(crate) const PER_PACKET: &str = "events/packet";
+    pub(crate) const PTI: &str = "events/1000 instructions";
+}
+
+/// A strand from its slices, and what makes no sense among them.
+pub fn from_slices(
+    cpu: u32,
+    slices: Vec<Slice>,
+    processor: &Processor,
+) -> (StrandCounts, Vec<InputFault>) {
+    let mut faults = Vec::new();
+    let counted: Vec<Counted> = slices
+        .iter()
+        .zip(befores(&slices))
+        .filter_map(|(slice, before)| Counted::of(slice, before, processor, &mut faults))
+        .collect();
+    let (packets, ticks) = between_readings(&slices);
+    let strand = StrandCounts {
+        name: None,
+        cpu: Some(cpu),
+        packets,
+        ticks,
+        kpps: kpps(&slices, processor),
+        ticks_per_packet: ticks_per_packet(&slices),
+        instructions_per_packet: per_packet(&counted),
+        cpi: cpi(&counted, false),
+        ipc: cpi(&counted, true),
+        events: events(&counted),
+        nodes: Vec::new(),
+        slices,
+        cpi_by_cause: None,
+    };
+    (strand, faults)
+}
+
+/// For each slice the reading before it; `None` where it is missing.
+fn befores(slices: &[Slice]) -> impl Iterator<Item = Option<&Slice>> {
+    let earlier = std::iter::once(None).chain(slices.iter().map(Some));
+    slices.iter().zip(earlier).map(|(slice, before)| before.filter(|_| !slice.is_first))
+}
+
+/// Ticks and packets of every slice that has a reading before it.
+fn readings(slices: &[Slice]) -> Vec<(u64, u64)> {
+    let of = |(slice, before): (&Slice, Option<&Slice>)| {
+        let before = before?;
+        Some((slice.to_ticks.checked_sub(before.to_ticks)?, slice.user.checked_sub(before.user)?))
+    };
+    slices.iter().zip(befores(slices)).filter_map(of).collect()
+}
+
+/// Packets and ticks of all of them together.
+fn between_readings(slices: &[Slice]) -> (Option<u64>, Option<u64>) {
+    let all = readings(slices);
+    if all.is_empty() {
+        return (None, None);
+    }
+    let sum = |pick: fn(&(u64, u64)) -> u64| all.iter().map(pick).try_fold(0, u64::checked_add);
+    (sum(|(_, packets)| *packets), sum(|(ticks, _)| *ticks))
+}
+
+/// What was counted in one slice, where its counts can be used.
+struct Counted {
+    ticks: f64,
+    instructions: Option<f64>,
+    /// `None` where the reading before is missing.
+    packets: Option<f64>,
+    /// Name, native name and count of what is not instructions.
+    events: Vec<(String, String, f64)>,
+}
+
+impl Counted {
+    fn of(
+        slice: &Slice,
+        before: Option<&Slice>,
+        processor: &Processor,
+        faults: &mut Vec<InputFault>,
+    ) -> Option<Self> {
+        let mut fault = |sentence: String| faults.push(InputFault { line: slice.line, sentence });
+        let ticks = slice.to_ticks.checked_sub(slice.from_ticks?)? as f64;
+        if slice.overflow != 0 {
+            fault(format!(
+                "the overflow indicator is {:x}: the counts are left out, time and packets kept",
+                slice.overflow
+            ));
+            return None;
+        }
+        let counters = [(slice.code_hi, slice.count_hi), (slice.code_lo, slice.count_lo)];
+        let mut instructions = None;
+        let mut events = Vec::new();
+        for (code, count) in counters.into_iter().filter_map(|(code, count)| Some((code?, count))) {
+            match processor.event(code) {
+                Some(event) if event.name == INSTRUCTIONS => instructions = Some(count as f64),
+                Some(event) => {
+                    events.push((event.name.clone(), event.native.clone(), count as f64));
+                }
+                None => events.push((format!("code_{code:x}"), format!("{code:x}"), count as f64)),
+            }
+        }
+        let most = processor.instructions_per_tick.map(|rate| rate * ticks);
+        if let (Some(counted), Some(most)) = (instructions, most)
+            && counted > most
+        {
+            fault(format!(
+                "{counted} instructions in {ticks} ticks, more than the processor can execute: the \
+                 counts are left out"
+            ));
+            return None;
+        }
+        let packets = before.and_then(|before| slice.user.checked_sub(before.user));
+        Some(Self { ticks, instructions, packets: packets.map(|n| n as f64), events })
+    }
+}
+
+const METHOD: &str = "sums over slices of the dump";
+
+/// The ratio of two sums; its interval is that of the median of the single ratios.
+fn ratio(unit: &str, scale: f64, pairs: &[(f64, f64)], why_not: &str) -> Figure {
+    let (above, below) =
+        pairs.iter().fold((0.0, 0.0), |(above, below), pair| (above + pair.0, below + pair.1));
+    if pairs.is_empty() || below <= 0.0 {
+        return Figure::absent(unit, Tier::Hw, METHOD, why_not);
+    }
+    let value = scale * above / below;
+    let single = pairs.iter().filter(|(_, below)| *below > 0.0);
+    let single: Vec<f64> = single.map(|(above, below)| scale * above / below).collect();
+    let around = median_interval(&single, CONFIDENCE);
+    let estimate =
+        Estimate { value, low: around.low.min(value), high: around.high.max(value), ..around };
+    Figure::number(unit, estimate, Tier::Hw, METHOD)
+}
+
+const NO_PACKETS: &str = "no two readings in a row: nothing tells how many packets there were";
+const NO_INSTRUCTIONS: &str =
+    "no slice has a count of instructions: name the processor with --machine";
+
+fn kpps(slices: &[Slice], processor: &Processor) -> Figure {
+    let Some(clock) = processor.clock_ghz else {
+        let why = "the clock is not known: name the processor with --machine";
+        return Figure::absent(unit::KPPS, Tier::Hw, METHOD, why);
+    };
+    let pairs: Vec<(f64, f64)> =
+        readings(slices).iter().map(|&(ticks, packets)| (packets as f64, ticks as f64)).collect();
+    // GHz are ticks per ns, and a packet per ns is a million thousand per second.
+    ratio(unit::KPPS, clock * 1e6, &pairs, NO_PACKETS)
+}
+
+fn ticks_per_packet(slices: &[Slice]) -> Figure {
+    let pairs: Vec<(f64, f64)> =
+        readings(slices).iter().map(|&(ticks, packets)| (ticks as f64, packets as f64)).collect();
+    ratio(unit::TICKS_PER_PACKET, 1.0, &pairs, NO_PACKETS)
+}
+
+fn per_packet(counted: &[Counted]) -> Figure {
+    let pairs: Vec<(f64, f64)> =
+        counted.iter().filter_map(|slice| Some((slice.instructions?, slice.packets?))).collect();
+    let why = if counted.iter().any(|slice| slice.instructions.is_some()) {
+        NO_PACKETS
+    } else {
+        NO_INSTRUCTIONS
+    };
+    ratio(unit::INSTRUCTIONS_PER_PACKET, 1.0, &pairs, why)
+}
+
+fn cpi(counted: &[Counted], is_inverted: bool) -> Figure {
+    let pairs = counted.iter().filter_map(|slice| Some((slice.ticks, slice.instructions?)));
+    if is_inverted {
+        let pairs: Vec<(f64, f64)> = pairs.map(|(ticks, n)| (n, ticks)).collect();
+        return ratio(unit::IPC, 1.0, &pairs, NO_INSTRUCTIONS);
+    }
+    ratio(unit::CPI, 1.0, &pairs.collect::<Vec<_>>(), NO_INSTRUCTIONS)
+}
+
+/// Each event once, in the order in which it was counted first.
+fn events(counted: &[Counted]) -> Vec<StrandEvent> {
+    let mut names: Vec<(&str, &str)> = Vec::new();
+    for (name, native, _) in counted.iter().flat_map(|slice| &slice.events) {
+        if !names.iter().any(|(known, _)| known == name) {
+            names.push((name, native));
+        }
+    }
+    names.into_iter().map(|(name, native)| event(name, native, counted)).collect()
+}
+
+fn event(name: &str, native: &str, counted: &[Counted]) -> StrandEvent {
+    let with = |slice: &Counted| {
+        let found = slice.events.iter().find(|(event, _, _)| event == name);
+        found.map(|(_, _, count)| *count)
+    };
+    let per = |pick: fn(&Counted) -> Option<f64>| -> Vec<(f64, f64)> {
+        counted.iter().filter_map(|slice| Some((with(slice)?, pick(slice)?))).collect()
+    };
+    let counts: Vec<f64> = counted.iter().filter_map(with).collect();
+    let mut count = Figure::exact(unit::EVENTS, counts.iter().sum(), Tier::Hw, METHOD);
+    count.n = counts.len() as u64;
+    StrandEvent {
+        name: name.to_owned(),
+        native: native.to_owned(),
+        count,
+        per_packet: ratio(unit::PER_PACKET, 1.0, &per(|slice| slice.packets), NO_PACKETS),
+        pti: ratio(unit::PTI, 1e3, &per(|slice| slice.instructions), NO_INSTRUCTIONS),
+    }
+}
+
+/// A sum of an event that another program made, with what its scaling did to it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Sum {
+    /// The name, as this project writes it.
+    pub(crate) name: String,
+    /// The input's own name.
+    pub(crate) native: String,
+    /// The count; or why there is none.
+    pub(crate) count: Result<f64, String>,
+    pub(crate) tier: Tier,
+    pub(crate) method: String,
+}
+
+/// A strand of which the input has sums, and no packets.
+pub(crate) fn from_sums(name: Option<String>, cpu: Option<u32>, sums: &[Sum]) -> StrandCounts {
+    const NONE: &str = "the input counts no packets";
+    let absent = |unit: &str| Figure::absent(unit, Tier::Hw, "input", NONE);
+    let of = |name: &str| sums.iter().find(|sum| sum.name == name);
+    let over = |unit: &str, scale: f64, above: Option<&Sum>, below: Option<&Sum>| {
+        quotient(unit, scale, above, below)
+    };
+    let (cycles, instructions) = (of(CYCLES), of(INSTRUCTIONS));
+    let events = sums.iter().map(|sum| StrandEvent {
+        name: sum.name.clone(),
+        native: sum.native.clone(),
+        count: match &sum.count {
+            Ok(count) => Figure::exact(unit::EVENTS, *count, sum.tier, &sum.method),
+            Err(why) => Figure::absent(unit::EVENTS, sum.tier, &sum.method, why),
+        },
+        per_packet: absent(unit::PER_PACKET),
+        pti: over(unit::PTI, 1e3, Some(sum), instructions),
+    });
+    StrandCounts {
+        name,
+        cpu,
+        packets: None,
+        ticks: None,
+        kpps: absent(unit::KPPS),
+        ticks_per_packet: absent(unit::TICKS_PER_PACKET),
+        instructions_per_packet: absent(unit::INSTRUCTIONS_PER_PACKET),
+        cpi: over(unit::CPI, 1.0, cycles, instructions),
+        ipc: over(unit::IPC, 1.0, instructions, cycles),
+        events: events.collect(),
+        nodes: Vec::new(),
+        slices: Vec::new(),
+        cpi_by_cause: None,
+    }
+}
+
+fn quotient(unit: &str, scale: f64, above: Option<&Sum>, below: Option<&Sum>) -> Figure {
+    const METHOD: &str = "counts of the input";
+    let why = |sum: Option<&Sum>, name: &str| match sum.map(|sum| &sum.count) {
+        None => Some(format!("the input has no {name}")),
+        Some(Err(why)) => Some(why.clone()),
+        Some(Ok(_)) => None,
+    };
+    let tier = above.or(below).map_or(Tier::Hw, |sum| sum.tier);
+    let reason = why(above, CYCLES).or_else(|| why(below, INSTRUCTIONS));
+    match (above.map(|sum| &sum.count), below.map(|sum| &sum.count)) {
+        (Some(Ok(above)), Some(Ok(below))) if *below > 0.0 => {
+            Figure::exact(unit, scale * above / below, tier, METHOD)
+        }
+        _ => {
+            let reason = reason.unwrap_or_else(|| "the count it is divided by is 0".to_owned());
+            Figure::absent(unit, tier, METHOD, &reason)
+        }
+    }
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which format a text has, by what no other format contains.
+
+use crate::{perf_stat, profile_dump, vpp};
+use linerate_record::strands::ForeignFormat;
+
+/// The format of a text; `None` where nothing gives it away.
+pub fn format(text: &str) -> Option<ForeignFormat> {
+    let has = |is: fn(&str) -> bool| text.lines().any(is);
+    if has(profile_dump::is_its_own) {
+        Some(ForeignFormat::ProfileDump)
+    } else if has(vpp::is_its_own) {
+        Some(ForeignFormat::Vpp)
+    } else if has(perf_stat::is_its_own) {
+        Some(ForeignFormat::PerfStat)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_are_told_apart() {
+        let cases = [
+            ("noise\nPROFILE_DUMP_START,ver,2.0\n", Some(ForeignFormat::ProfileDump)),
+            ("4,6043,2,30051d74250,512598,1,3a372e12,dc22fb0,0,30c1b080\n", None),
+            ("0.75,msec,task-clock,752750,100.00,0.130,CPUs utilized", Some(PERF)),
+            ("{\"counter-value\" : \"49.0\", \"event\" : \"page-faults\"}", Some(PERF)),
+            ("Thread 1 vpp_wk_0 (lcore 2)\n", Some(ForeignFormat::Vpp)),
+            ("  vector rates in 1e5, out 1e5, drop 0, punt 0", Some(ForeignFormat::Vpp)),
+            ("", None),
+            ("a,b,c,d,e,f,g,h\n{}", None),
+        ];
+        for (text, wanted) in cases {
+            assert_eq!(format(text), wanted, "{text}");
+        }
+    }
+
+    const PERF: ForeignFormat = ForeignFormat::PerfStat;
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Folded stacks: a line per place in a program, `outer;inner COUNT`, as programs that draw flame
+//! graphs read them.
+//!
+//! The count is ticks, to the nearest whole: of a run those that each stage worked and those that
+//! its strand waited, by their shares of the measured time; of regions those in the region itself;
+//! of VPP those of each node. Left out: places that were never timed.
+
+use crate::CannotWrite;
+use linerate_record::run::RunReport;
+use linerate_record::{Body, Record};
+use std::fmt::Write;
+
+/// The stacks of a record.
+///
+/// # Errors
+/// It does not say where time went.
+pub fn stacks(record: &Record) -> Result<String, CannotWrite> {
+    let mut text = String::new();
+    match &record.body {
+        Body::Run(run) => of_run(run, &mut text),
+        Body::Tune(tune) => of_run(&tune.tuned, &mut text),
+        Body::Regions(report) => {
+            for region in &report.regions {
+                let path = region.name.split('/').map(frame).collect::<Vec<_>>().join(";");
+                let stack = format!("thread {};{path}", region.tid);
+                put(&mut text, &stack, region.own_ticks.as_number());
+            }
+        }
+        Body::Strands(report) => {
+            for strand in &report.strands {
+                for node in &strand.nodes {
+                    let stack = format!("{};{}", frame(&strand.label()), frame(&node.name));
+                    let each = node.ticks_per_packet.as_number();
+                    put(&mut text, &stack, each.map(|each| each * node.packets as f64));
+                }
+            }
+        }
+        _ => {}
+    }
+    if text.is_empty() {
+        return Err(CannotWrite(
+            "the record does not say where the time went: folded stacks are made of a record of \
+             run, tune, regions, or of an import from VPP"
+                .to_owned(),
+        ));
+    }
+    Ok(text)
+}
+
+fn of_run(run: &RunReport, text: &mut String) {
+    let all = run.seconds * run.ticks_per_second;
+    for strand in &run.strands {
+        let name = frame(&format!("strand {}", strand.name));
+        for stage in &strand.stages {
+            // The share of the measured part, which packets of the whole run would overstate.
+            let ticks = stage.busy.map(|share| share * all);
+            put(text, &format!("{name};{}", frame(&stage.name)), ticks);
+        }
+        if let Some(time) = strand.time {
+            let waits = [("starved", time.starved), ("blocked", time.blocked), ("lost", time.lost)];
+            for (wait, share) in waits {
+                put(text, &format!("{name};[{wait}]"), Some(share * all));
+            }
+        }
+    }
+}
+
+fn put(text: &mut String, stack: &str, ticks: Option<f64>) {
+    if let Some(ticks) = ticks.filter(|ticks| *ticks >= 0.5) {
+        let _ = writeln!(text, "{stack} {ticks:.0}");
+    }
+}
+
+/// The name of a frame, without what separates frames or ends a line.
+fn frame(name: &str) -> String {
+    name.chars().map(|c| if c == ';' || c.is_control() { '_' } else { c }).collect()
+}

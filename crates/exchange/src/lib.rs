@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What other profilers print, as records; and records as other programs read them.
+//!
+//! | format | read | written |
+//! |---|---|---|
+//! | PROFILE_DUMP ver 2.0, of the Netra DPS profiler | [`profile_dump`] | [`profile_dump`] |
+//! | `perf stat -j`, `perf stat -x` | [`perf_stat`] | |
+//! | `show runtime` of VPP | [`vpp`] | |
+//! | comma-separated values, Prometheus text | | [`table`] |
+//! | folded stacks, for flame graphs | | [`folded`] |
+//!
+//! Reading keeps what is sound and names the line of everything that is not: a damaged line costs
+//! itself, not the file. Nothing is filled in. What follows from the counts is worked out in
+//! [`mod@derive`], the same for every format.
+//!
+//! Left out: files (`cli` reads them), what a miss costs and what to do about it (`plan`).
+
+#![forbid(unsafe_code)]
+
+pub mod derive;
+pub mod detect;
+pub mod folded;
+pub mod perf_stat;
+pub mod profile_dump;
+pub mod table;
+pub mod vpp;
+
+use std::fmt;
+
+/// What is known of the processor that an input was measured on.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Processor {
+    /// GHz of its tick counter.
+    pub clock_ghz: Option<f64>,
+    /// Instructions that a strand executes in a tick at most; counts beyond it cannot be true.
+    pub instructions_per_tick: Option<f64>,
+    /// Events by code.
+    pub codes: Vec<EventCode>,
+}
+
+/// Which event a code stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventCode {
+    /// The code, as it was given to the counter.
+    pub code: u64,
+    /// The name: `instructions`, `dc`.
+    pub name: String,
+    /// The processor's own name: `DC_miss`.
+    pub native: String,
+}
+
+impl Processor {
+    fn event(&self, code: u64) -> Option<&EventCode> {
+        self.codes.iter().find(|event| event.code == code)
+    }
+}
+
+/// The name of the event that counts instructions, in every format.
+pub const INSTRUCTIONS: &str = "instructions";
+
+/// The name of the event that counts cycles of the core.
+pub const CYCLES: &str = "cycles";
+
+/// Nothing of an input could be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NothingRead {
+    /// What is wrong and what to do.
+    pub sentence: String,
+    /// The line of the first fault, from 1; `None` where no line is to blame.
+    pub line: Option<u64>,
+}
+
+impl fmt::Display for NothingRead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "nothing could be read; line {line}: {}", self.sentence),
+            None => write!(f, "nothing could be read: {}", self.sentence),
+        }
+    }
+}
+
+impl std::error::Error for NothingRead {}
+
+/// A record has nothing that the format could hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CannotWrite(String);
+
+impl fmt::Display for CannotWrite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for CannotWrite {}
+
+/// The lines of a text with their numbers, from 1, without what ends them.
+fn numbered(text: &str) -> impl Iterator<Item = (u64, &str)> {
+    (1..).zip(text.lines())
+}

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `perf stat -j` and `perf stat -x SEPARATOR` print: an event a line.
+//!
+//! A strand is what perf counted apart: a processor (`-A`), a core, a thread, or all together.
+//! Intervals (`-I`) are added up. Of the fields of a line, these are read:
+//!
+//! ```text
+//! [moment] [processor, core, thread [processors of it]] count unit event [variance] time share ...
+//! ```
+//!
+//! With `-x`, which of the first three is there is not said; they are told apart by the columns
+//! behind them, since only a count is followed by a unit that is no number, an event, and the time
+//! and share that it was counted.
+//!
+//! Counts that perf scaled, because the event was on a counter for a part of the time, are taken as
+//! they are and say so. Metrics are left out: they are computed here, from the counts.
+
+use crate::derive::{Sum, from_sums};
+use crate::{CYCLES, INSTRUCTIONS, NothingRead, numbered};
+use linerate_record::Tier;
+use linerate_record::strands::{ForeignFormat, InputFault, StrandsReport};
+use serde_json::Value;
+
+/// What separates fields, the likeliest first.
+const SEPARATORS: [char; 5] = [',', ';', '\t', '|', ':'];
+
+/// Events of the kernel, whatever the processor counts.
+const SOFTWARE: [&str; 12] = [
+    "task_clock",
+    "cpu_clock",
+    "duration_time",
+    "user_time",
+    "system_time",
+    "page_faults",
+    "minor_faults",
+    "major_faults",
+    "context_switches",
+    "cpu_migrations",
+    "alignment_faults",
+    "emulation_faults",
+];
+
+/// Whether a line is from perf and nothing else.
+pub(crate) fn is_its_own(line: &str) -> bool {
+    json(line).is_some() || SEPARATORS.iter().any(|&separator| fields(line, separator).is_some())
+}
+
+/// An event as a line has it.
+struct Row {
+    /// The processor, core or thread; empty where all are together.
+    whose: String,
+    event: String,
+    unit: String,
+    count: Result<f64, String>,
+    /// The share of the time that it was counted, 0 to 1.
+    share: Option<f64>,
+}
+
+/// Reads what perf printed; lines that are not its own, such as those of the command, are faults
+/// only where they look like an event.
+///
+/// # Errors
+/// No line of it could be used.
+pub fn read(text: &str) -> Result<StrandsReport, NothingRead> {
+    let mut strands: Vec<(String, Vec<Sum>)> = Vec::new();
+    let (mut faults, mut lines) = (Vec::new(), 0);
+    let separator = SEPARATORS
+        .into_iter()
+        .find(|&separator| text.lines().any(|line| fields(line, separator).is_some()));
+    for (line, text) in numbered(text) {
+        if text.trim().is_empty() || text.trim_start().starts_with('#') {
+            continue;
+        }
+        lines += 1;
+        let row = json(text).or_else(|| fields(text, separator?));
+        match row {
+            Some(row) => add(&mut strands, row),
+            None if is_metric(text, separator) => lines -= 1,
+            None => faults.push(InputFault {
+                line,
+                sentence: "no event of `perf stat -j` or `-x`; the line is left out".to_owned(),
+            }),
+        }
+    }
+    if strands.is_empty() {
+        let line = faults.first().map(|fault: &InputFault| fault.line);
+        let sentence = "no event of `perf stat -j` or `perf stat -x,`".to_owned();
+        return Err(NothingRead { sentence, line });
+    }
+    let strands = strands.iter().map(|(whose, sums)| {
+        let cpu = whose.strip_prefix("CPU").unwrap_or(whose).parse().ok();
+        let name = (cpu.is_none() && !whose.is_empty()).then(|| whose.clone());
+        from_sums(name, cpu, sums)
+    });
+    Ok(StrandsReport {
+        format: ForeignFormat::PerfStat,
+        format_version: None,
+        machine: None,
+        strands: strands.collect(),
+        lines,
+        faults,
+    })
+}
+
+/// A line with a metric that belongs to the event before it: its first fields are empty.
+fn is_metric(line: &str, separator: Option<char>) -> bool {
+    let empty = |separator| line.split(separator).filter(|field| field.trim().is_empty()).count();
+    separator.is_some_and(|separator| empty(separator) >= 4)
+        || line.trim_start().starts_with("{")
+            && line.contains("\"metric-value\"")
+            && !line.contains("\"event\"")
+}
+
+fn add(strands: &mut Vec<(String, Vec<Sum>)>, row: Row) {
+    let at = strands.iter().position(|(whose, _)| *whose == row.whose).unwrap_or_else(|| {
+        strands.push((row.whose.clone(), Vec::new()));
+        strands.len() - 1
+    });
+    let sums = &mut strands[at].1;
+    let sum = sum_of(row);
+    match sums.iter_mut().find(|known| known.native == sum.native) {
+        // An interval without a count leaves the sum without one: it would be too small.
+        Some(known) => match (&mut known.count, sum.count) {
+            (Ok(count), Ok(more)) => *count += more,
+            (count, Err(why)) => *count = Err(why),
+            (Err(_), Ok(_)) => {}
+        },
+        None => sums.push(sum),
+    }
+}
+
+fn sum_of(row: Row) -> Sum {
+    let (plain, modifier) = match row.event.rsplit_once(':') {
+        // `tracepoint:name` and `cpu/event/` have colons and slashes that are no modifiers.
+        Some((plain, modifier)) if modifier.chars().all(|c| "ukhHGpPSDIW".contains(c)) => {
+            (plain, modifier)
+        }
+        _ => (&row.event[..], ""),
+    };
+    let word: String = plain
+        .to_lowercase()
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
+        .collect();
+    let name = match word.trim_matches('_') {
+        "cycles" | "cpu_cycles" | "cpu_core_cycles" => CYCLES.to_owned(),
+        "instructions" | "cpu_core_instructions" => INSTRUCTIONS.to_owned(),
+        "l1_dcache_load_misses" => "l1d_misses".to_owned(),
+        "cache_misses" | "llc_load_misses" => "ll_misses".to_owned(),
+        "dtlb_load_misses" => "dtlb_misses".to_owned(),
+        other => other.to_owned(),
+    };
+    let tier = match () {
+        () if SOFTWARE.contains(&name.as_str()) => Tier::Sw,
+        () if modifier.contains('u') && !modifier.contains('k') => Tier::User,
+        () => Tier::Hw,
+    };
+    let scaled = row.share.filter(|share| *share < 1.0);
+    let method = match scaled {
+        Some(share) => format!("perf stat, scaled from {:.0} % of the time", share * 100.0),
+        None => "perf stat".to_owned(),
+    };
+    // Times come in ms; the names of this project's own events end in the unit.
+    let (name, count) = match (row.unit.as_str(), row.count) {
+        ("msec", count) => (format!("{name}_ns"), count.map(|ms| ms * 1e6)),
+        ("ns", count) => (format!("{name}_ns"), count),
+        (_, count) => (name, count),
+    };
+    Sum { name, native: row.event, count, tier, method }
+}
+
+/// A count, or why there is none; `None` where the text is neither.
+fn count(text: &str) -> Option<Result<f64, String>> {
+    let text = text.trim();
+    match text {
+        "<not counted>" => Some(Err("perf: not counted".to_owned())),
+        "<not supported>" => Some(Err("perf: not supported here".to_owned())),
+        _ => number(text).map(Ok),
+    }
+}
+
+/// Digits with a point or an exponent: no `inf`, `nan`, sign or blank.
+fn number(text: &str) -> Option<f64> {
+    let is_digit = |c: char| c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E' | '+' | '-');
+    let text = text.trim();
+    let number: f64 = text.parse().ok()?;
+    (text.starts_with(|c: char| c.is_ascii_digit())
+        && text.chars().all(is_digit)
+        && number.is_finite())
+    .then_some(number)
+}
+
+fn is_event(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '{') && !text.contains(' ')
+}
+
+fn json(line: &str) -> Option<Row> {
+    let Value::Object(of) = serde_json::from_str(line.trim()).ok()? else { return None };
+    let text = |name: &str| match of.get(name) {
+        Some(Value::String(text)) => Some(text.trim().to_owned()),
+        Some(Value::Number(number)) => Some(number.to_string()),
+        _ => None,
+    };
+    let event = text("event").filter(|event| !event.is_empty())?;
+    let count = count(&text("counter-value")?)?;
+    let whose = ["thread", "cpu", "core", "die", "socket", "node"].into_iter().find_map(text);
+    let share = of.get("pcnt-running").and_then(Value::as_f64).map(|percent| percent / 100.0);
+    let unit = text("unit").unwrap_or_default();
+    Some(Row { whose: whose.unwrap_or_default(), event, unit, count, share })
+}
+
+fn fields(line: &str, separator: char) -> Option<Row> {
+    let fields: Vec<&str> = line.split(separator).map(str::trim).collect();
+    // In front of the count at most a moment, whose it is, and of how many processors.
+    (0..=3).find_map(|at| row_at(&fields, at))
+}
+
+/// The row, if the field at `at` is its count.
+fn row_at(fields: &[&str], at: usize) -> Option<Row> {
+    let count = count(fields.get(at)?)?;
+    let (unit, event) = (fields.get(at + 1)?, fields.get(at + 2)?);
+    if number(unit).is_some() || !is_event(event) {
+        return None;
+    }
+    let has_variance = fields.get(at + 3)?.ends_with('%');
+    let [time, share] = [3, 4].map(|behind| fields.get(at + behind + usize::from(has_variance)));
+    let is_whole = |text: &&&str| text.bytes().all(|octet| octet.is_ascii_digit());
+    time.filter(is_whole).filter(|text| !text.is_empty())?;
+    let share = number(share?)? / 100.0;
+    let whose = fields[..at].iter().find(|field| number(field).is_none());
+    Some(Row {
+        whose: whose.map_or(String::new(), |whose| (*whose).to_owned()),
+        event: (*event).to_owned(),
+        unit: (*unit).to_owned(),
+        count,
+        share: Some(share),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_record::strands::StrandCounts;
+
+    fn value(strand: &StrandCounts, name: &str) -> Option<f64> {
+        strand.event(name).unwrap_or_else(|| panic!("no {name}")).count.as_number()
+    }
+
+    /// As perf 6.1 printed it here, and with counters as it prints them where there are some.
+    #[test]
+    fn one_strand_in_both_forms() {
+        let json = "{\"counter-value\" : \"0.765429\", \"unit\" : \"msec\", \
+            \"event\" : \"task-clock\", \"event-runtime\" : 765429, \"pcnt-running\" : 100.00, \
+            \"metric-value\" : 0.485035, \"metric-unit\" : \"CPUs utilized\"}\n\
+            {\"counter-value\" : \"2000.000000\", \"unit\" : \"\", \"event\" : \"cycles:u\", \
+            \"event-runtime\" : 765429, \"pcnt-running\" : 50.00}\n\
+            {\"counter-value\" : \"1000.000000\", \"unit\" : \"\", \"event\" : \
+            \"instructions:u\", \"event-runtime\" : 765429, \"pcnt-running\" : 100.00}\n\
+            {\"counter-value\" : \"<not supported>\", \"unit\" : \"\", \"event\" : \
+            \"cache-misses\", \"event-runtime\" : 0, \"pcnt-running\" : 100.00}\n";
+        let csv = "# started on a day\n\n0.765429,msec,task-clock,765429,100.00,0.130,CPUs used\n\
+            2000,,cycles:u,765429,50.00,,\n1000,,instructions:u,765429,100.00,0.5,insn per cycle\n\
+            ,,,,,0.7,stalled cycles per insn\n<not supported>,,cache-misses,0,100.00,,\n";
+        for text in [json.to_owned(), csv.to_owned(), csv.replace(',', ";")] {
+            let report = read(&text).expect("events");
+            assert_eq!((report.lines, report.faults.len()), (4, 0), "{text}");
+            let [strand] = report.strands.as_slice() else { panic!("one strand") };
+            assert_eq!(value(strand, "task_clock_ns"), Some(765_429.0));
+            assert_eq!(strand.cpi.as_number(), Some(2.0));
+            assert_eq!(strand.ipc.as_number(), Some(0.5));
+            let missing = strand.event("ll_misses").expect("it is listed");
+            assert_eq!(missing.count.reason.as_deref(), Some("perf: not supported here"));
+            assert_eq!(missing.pti.as_number(), None);
+            let cycles = &strand.event("cycles").expect("they are counted").count;
+            assert_eq!(cycles.tier, Tier::User);
+            assert!(cycles.method.contains("50 %"), "{}", cycles.method);
+            assert!(strand.kpps.reason.as_deref().is_some_and(|why| why.contains("packets")));
+        }
+    }
+
+    #[test]
+    fn intervals_add_up_and_strands_are_kept_apart() {
+        let text = "     0.100187034,CPU0,107,,cycles,1072701,100.00,0.011,GHz\n\
+                    \x20    0.100187034,CPU1,75,,cycles,1072701,100.00,,\n\
+                    \x20    0.155826408,CPU0,6,,cycles,61242,100.00,,\n\
+                    \x20    0.155826408,CPU1,<not counted>,,cycles,0,0.00,,\n";
+        let report = read(text).expect("events");
+        assert_eq!(report.strands.len(), 2);
+        assert_eq!(report.strands[0].cpu, Some(0));
+        assert_eq!(value(&report.strands[0], "cycles"), Some(113.0));
+        assert_eq!(value(&report.strands[1], "cycles"), None, "a part is missing");
+        let text = "S0-D0-C0,1,101.76,msec,task-clock,101761269,100.00,1.000,CPUs utilized\n\
+                    S0-D0-C1,1,20,msec,task-clock,101761269,100.00,1.000,CPUs utilized\n";
+        let report = read(text).expect("events");
+        assert_eq!(report.strands[0].name.as_deref(), Some("S0-D0-C0"));
+        assert_eq!(value(&report.strands[1], "task_clock_ns"), Some(20e6));
+        let text = "0.56,msec,task-clock,20.19%,562785,100.00,0.179,CPUs utilized\n";
+        assert_eq!(value(&read(text).expect("an event").strands[0], "task_clock_ns"), Some(56e4));
+    }
+
+    #[test]
+    fn damage_is_named_by_line() {
+        let text = "50,,page-faults,73,100.00\n50,,page-fau\nhello\n12,,cycles,9,100.00\n";
+        let report = read(text).expect("two events");
+        let lines: Vec<u64> = report.faults.iter().map(|fault| fault.line).collect();
+        assert_eq!(lines, [2, 3]);
+        assert_eq!(value(&report.strands[0], "cycles"), Some(12.0));
+        assert_eq!(read("hello\n").expect_err("nothing").line, Some(1));
+        assert_eq!(read("").expect_err("nothing").line, None);
+        for text in ["inf,,cycles,1,100.00\n", "nan,,cycles,1,100.00\n", "-5,,cycles,1,100.00\n"] {
+            assert!(read(text).is_err(), "{text}");
+        }
+    }
+}

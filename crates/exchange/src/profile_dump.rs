@@ -1,0 +1,475 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PROFILE_DUMP ver 2.0: what the profiler of Netra DPS prints on the console.
+//!
+//! From "Netra Data Plane Software Suite 2.0", chapter 10, code example 10-2. All numbers are
+//! hexadecimal, and each line is one of two records:
+//!
+//! ```text
+//! start   CPUID,ID,1,ticks,PC,group,code of counter 1,code of counter 2
+//! update  CPUID,ID,2,ticks,PC,group,counter 1,counter 2,overflow,user's number
+//! ```
+//!
+//! A start sets the counters to a pair of events; the next update of the same strand reads them.
+//! The program walks through the events, so that each is counted in its turn. The user's number is
+//! packets so far. A dump stands between `PROFILE_DUMP_START,ver,2.0` and `PROFILE_DUMP_END`; there
+//! may be several, and other output between them.
+//!
+//! ```text
+//! for each line inside a dump
+//!     damaged            -> a fault; the strand's state is forgotten, if its number can be read
+//!     start              -> remember ticks and codes; a start that nobody read is a fault
+//!     update             -> a slice: its start, where there is one, and the reading before it
+//!                           where nothing stands between the two
+//! ```
+//!
+//! The first update of a dump ends a slice that began before it: of which events is not said, so
+//! its counts are not used, and it serves as the reading that the next slice begins with.
+//!
+//! Counters have 32 bits. Left out: what ID and PC say of the program.
+
+use crate::{CannotWrite, EventCode, INSTRUCTIONS, NothingRead, Processor, derive, numbered};
+use linerate_record::strands::{ForeignFormat, InputFault, Slice, StrandCounts, StrandsReport};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+const START: &str = "PROFILE_DUMP_START";
+const END: &str = "PROFILE_DUMP_END";
+const VERSION: &str = "2.0";
+const COLUMNS: &str = "CPUID,ID,Type,Cycles,PC,Grp,Evt_Hi,Evt_Lo,Overflow,User Data";
+
+/// The group of counters whose codes the processor's table has: those of a strand.
+const GROUP: u64 = 1;
+
+/// The largest count of a counter.
+const COUNT_MAX: u64 = u32::MAX as u64;
+
+/// Whether a line is from such a dump and nothing else.
+pub(crate) fn is_its_own(line: &str) -> bool {
+    line.trim().starts_with(START)
+}
+
+/// Reads a text with dumps in it.
+///
+/// # Errors
+/// No line of it could be used.
+pub fn read(text: &str, processor: &Processor) -> Result<StrandsReport, NothingRead> {
+    let mut reader = Reader { is_cut: !text.ends_with('\n'), ..Reader::default() };
+    let last = text.lines().count() as u64;
+    for (line, text) in numbered(text) {
+        reader.line(line, text.trim(), line == last);
+    }
+    reader.end(last);
+    let mut faults = reader.faults;
+    let mut strands = Vec::new();
+    for cpu in reader.order {
+        let slices = reader.strands.remove(&cpu).map_or_else(Vec::new, |strand| strand.slices);
+        if slices.is_empty() {
+            continue;
+        }
+        let (strand, senseless) = derive::from_slices(cpu, slices, processor);
+        faults.extend(senseless);
+        strands.push(strand);
+    }
+    faults.sort_by_key(|fault| fault.line);
+    if strands.is_empty() {
+        return Err(nothing(faults.first()));
+    }
+    Ok(StrandsReport {
+        format: ForeignFormat::ProfileDump,
+        format_version: Some(VERSION.to_owned()),
+        machine: None,
+        strands,
+        lines: reader.lines,
+        faults,
+    })
+}
+
+fn nothing(fault: Option<&InputFault>) -> NothingRead {
+    match fault {
+        Some(fault) => NothingRead { line: Some(fault.line), sentence: fault.sentence.clone() },
+        None => NothingRead {
+            line: None,
+            sentence: format!("there is no reading between {START} and {END}"),
+        },
+    }
+}
+
+/// Where the reader is among the dumps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Place {
+    /// In front of, between or behind them.
+    #[default]
+    Outside,
+    /// In one of this version.
+    Inside,
+    /// In one that is not read.
+    Refused,
+}
+
+/// What is remembered of a strand.
+#[derive(Debug, Default)]
+struct Strand {
+    slices: Vec<Slice>,
+    /// Line, ticks and codes of a start that was not read yet.
+    started: Option<(u64, u64, [u64; 2])>,
+    /// Ticks and user's number of the last update, if nothing is missing since.
+    last: Option<(u64, u64)>,
+}
+
+#[derive(Debug, Default)]
+struct Reader {
+    place: Place,
+    strands: BTreeMap<u32, Strand>,
+    /// The strands as they were met.
+    order: Vec<u32>,
+    faults: Vec<InputFault>,
+    lines: u64,
+    /// Whether the text ends without a line feed.
+    is_cut: bool,
+}
+
+impl Reader {
+    fn fault(&mut self, line: u64, sentence: impl Into<String>) {
+        self.faults.push(InputFault { line, sentence: sentence.into() });
+    }
+
+    fn line(&mut self, line: u64, text: &str, is_last: bool) {
+        if let Some(rest) = text.strip_prefix(START) {
+            self.begin(line, rest);
+        } else if text == END {
+            self.finish(line);
+        } else if self.place == Place::Inside && !text.is_empty() {
+            if text.starts_with("CPUID") {
+                self.columns(line, text);
+            } else {
+                self.record(line, text, is_last);
+            }
+        }
+    }
+
+    fn begin(&mut self, line: u64, rest: &str) {
+        if self.place != Place::Outside {
+            self.fault(line, format!("a dump begins before {END} of the one before"));
+        }
+        self.forget_all();
+        self.place = match rest.strip_prefix(",ver,") {
+            Some(VERSION) => Place::Inside,
+            Some(version) => {
+                self.fault(line, format!("version `{version}` is not {VERSION}: not read"));
+                Place::Refused
+            }
+            None => {
+                self.fault(line, format!("no version, as in `{START},ver,{VERSION}`: not read"));
+                Place::Refused
+            }
+        };
+    }
+
+    fn finish(&mut self, line: u64) {
+        if self.place == Place::Outside {
+            self.fault(line, format!("no {START} for it: what stands before it was not read"));
+        }
+        self.place = Place::Outside;
+    }
+
+    fn end(&mut self, line: u64) {
+        if self.place == Place::Inside {
+            self.fault(line, format!("the text ends before {END}: the dump is cut off"));
+        }
+    }
+
+    /// Between two dumps anything may be missing.
+    fn forget_all(&mut self) {
+        for strand in self.strands.values_mut() {
+            (strand.started, strand.last) = (None, None);
+        }
+    }
+
+    fn columns(&mut self, line: u64, text: &str) {
+        if text != COLUMNS {
+            self.fault(line, "other columns than those of this version: the dump is not read");
+            self.place = Place::Refused;
+        }
+    }
+
+    fn record(&mut self, line: u64, text: &str, is_last: bool) {
+        self.lines += 1;
+        let fields: Vec<&str> = text.split(',').map(str::trim).collect();
+        let cpu = fields[0];
+        let cpu = if is_number(cpu) { u32::from_str_radix(cpu, 16).ok() } else { None };
+        let read = match is_last && self.is_cut {
+            true => Err("the text ends in this line: its last number may be cut off".to_owned()),
+            false => read_record(&fields),
+        };
+        match (cpu, read) {
+            (Some(cpu), Ok(record)) => self.take(line, cpu, &record),
+            (Some(cpu), Err(sentence)) => {
+                self.fault(line, format!("{sentence}; the line is left out"));
+                if let Some(strand) = self.strands.get_mut(&cpu) {
+                    (strand.started, strand.last) = (None, None);
+                }
+            }
+            // Whose reading is missing is not known, so it may be anybody's.
+            (None, read) => {
+                let sentence = read.err().unwrap_or_else(|| format!("no CPUID: `{}`", fields[0]));
+                self.fault(line, format!("{sentence}; the line is left out"));
+                self.forget_all();
+            }
+        }
+    }
+
+    fn take(&mut self, line: u64, cpu: u32, record: &Entry) {
+        if !self.strands.contains_key(&cpu) {
+            self.order.push(cpu);
+        }
+        let strand = self.strands.entry(cpu).or_default();
+        let sentence = match *record {
+            Entry::Start { ticks, codes } => strand.start(line, ticks, codes),
+            Entry::Update { ticks, counts, overflow, user } => {
+                strand.update(line, ticks, counts, overflow, user)
+            }
+        };
+        if let Some(sentence) = sentence {
+            self.fault(line, sentence);
+        }
+    }
+}
+
+impl Strand {
+    fn start(&mut self, line: u64, ticks: u64, codes: [u64; 2]) -> Option<String> {
+        let lost = self.started.replace((line, ticks, codes));
+        if self.last.is_some_and(|(last, _)| ticks < last) {
+            (self.started, self.last) = (None, None);
+            return Some("ticks run backwards: what stands before is kept apart".to_owned());
+        }
+        let (line, _, _) = lost?;
+        self.last = None;
+        Some(format!("a start, and the counters started in line {line} were never read"))
+    }
+
+    fn update(
+        &mut self,
+        line: u64,
+        ticks: u64,
+        counts: [u64; 2],
+        overflow: u64,
+        user: u64,
+    ) -> Option<String> {
+        let is_back = |from: u64, now: u64| now < from;
+        let started = self.started.take();
+        let backwards = started.is_some_and(|(_, from, _)| is_back(from, ticks))
+            || self.last.is_some_and(|(last, packets)| is_back(last, ticks) || user < packets);
+        let started = started.filter(|_| !backwards);
+        self.slices.push(Slice {
+            line,
+            from_ticks: started.map(|(_, from, _)| from),
+            to_ticks: ticks,
+            code_hi: started.map(|(_, _, codes)| codes[0]),
+            code_lo: started.map(|(_, _, codes)| codes[1]),
+            count_hi: counts[0],
+            count_lo: counts[1],
+            overflow,
+            user,
+            is_first: backwards || self.last.is_none(),
+        });
+        self.last = Some((ticks, user));
+        backwards
+            .then(|| "ticks or packets run backwards: what stands before is kept apart".to_owned())
+    }
+}
+
+/// A line that is sound.
+enum Entry {
+    Start { ticks: u64, codes: [u64; 2] },
+    Update { ticks: u64, counts: [u64; 2], overflow: u64, user: u64 },
+}
+
+/// Hexadecimal digits and nothing else; `from_str_radix` would take a sign.
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|octet| octet.is_ascii_hexdigit())
+}
+
+fn read_record(fields: &[&str]) -> Result<Entry, String> {
+    let mut numbers = Vec::with_capacity(10);
+    for (at, field) in (1..).zip(fields.iter().take(10)) {
+        let number = is_number(field).then(|| u64::from_str_radix(field, 16).ok()).flatten();
+        numbers.push(number.ok_or_else(|| {
+            format!("field {at} is no hexadecimal number of 64 bits: `{}`", shortened(field))
+        })?);
+    }
+    let wanted = match numbers.get(2) {
+        Some(1) => 8,
+        Some(2) => 10,
+        Some(other) => return Err(format!("records are of type 1 or 2, not {other:x}")),
+        None => return Err(format!("{} fields are no record", fields.len())),
+    };
+    if fields.len() != wanted {
+        return Err(format!("{} fields in place of {wanted}", fields.len()));
+    }
+    if numbers[5] != GROUP {
+        return Err(format!("the codes of counter group {:x} are not known", numbers[5]));
+    }
+    let (ticks, counters) = (numbers[3], [numbers[6], numbers[7]]);
+    if wanted == 8 {
+        return Ok(Entry::Start { ticks, codes: counters });
+    }
+    if counters.iter().any(|count| *count > COUNT_MAX) {
+        return Err("a count has more than the 32 bits of a counter".to_owned());
+    }
+    let (overflow, user) = (numbers[8], numbers[9]);
+    Ok(Entry::Update { ticks, counts: counters, overflow, user })
+}
+
+/// So much of a field as an error can show.
+fn shortened(field: &str) -> String {
+    let mut short: String = field.chars().take(20).collect();
+    if short.len() < field.len() {
+        short.push_str("...");
+    }
+    short
+}
+
+/// Writes the slices of strands. Read again, they are the same; ID and PC, of which a record knows
+/// nothing, are 0.
+///
+/// # Errors
+/// A strand has no processor, or no slices.
+pub fn write(strands: &[StrandCounts]) -> Result<String, CannotWrite> {
+    let mut text = String::new();
+    for strand in strands {
+        let label = strand.label();
+        let cpu = strand.cpu.ok_or_else(|| {
+            CannotWrite(format!("{label}: a dump names strands by processor, and it has none"))
+        })?;
+        if strand.slices.is_empty() {
+            return Err(CannotWrite(format!(
+                "{label}: a dump is made of readings of counters, and there are none: count \
+                 packets, cycles and instructions"
+            )));
+        }
+        open(&mut text);
+        for (at, slice) in strand.slices.iter().enumerate() {
+            // Only at the beginning of a dump is it forgotten what stands before.
+            if slice.is_first && at > 0 {
+                close(&mut text);
+                open(&mut text);
+            }
+            put(&mut text, cpu, slice);
+        }
+        close(&mut text);
+    }
+    Ok(text)
+}
+
+fn open(text: &mut String) {
+    let _ = writeln!(text, "{START},ver,{VERSION}\n{COLUMNS}");
+}
+
+fn close(text: &mut String) {
+    let _ = writeln!(text, "{END}");
+}
+
+fn put(text: &mut String, cpu: u32, slice: &Slice) {
+    if let (Some(from), Some(hi), Some(lo)) = (slice.from_ticks, slice.code_hi, slice.code_lo) {
+        let _ = writeln!(text, "{cpu:x},0,1,{from:x},0,{GROUP:x},{hi:x},{lo:x}");
+    }
+    let Slice { to_ticks, count_hi, count_lo, overflow, user, .. } = slice;
+    let _ = writeln!(
+        text,
+        "{cpu:x},0,2,{to_ticks:x},0,{GROUP:x},{count_hi:x},{count_lo:x},{overflow:x},{user:x}"
+    );
+}
+
+/// Totals of a strand, to be written as if its events had been counted in turns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Totals {
+    /// Packets.
+    pub packets: u64,
+    /// Ticks.
+    pub ticks: u64,
+    /// Instructions.
+    pub instructions: u64,
+    /// Events by name.
+    pub events: Vec<(String, u64)>,
+}
+
+/// Slices that add up to `totals`, an event in each.
+///
+/// Packets, ticks and instructions add up exactly. Of an event, its slices hold the part that falls
+/// into their share of the instructions, to the nearest whole: its rate is that of the totals to
+/// within half a count. Events that the processor has no code for are left out; their names are
+/// returned.
+///
+/// # Errors
+/// The processor has no code for instructions.
+pub fn slices(
+    totals: &Totals,
+    processor: &Processor,
+) -> Result<(Vec<Slice>, Vec<String>), CannotWrite> {
+    let code = |name: &str| processor.codes.iter().find(|event| event.name == name);
+    let instructions = code(INSTRUCTIONS).ok_or_else(|| {
+        CannotWrite(
+            "the processor has no code for instructions: name another with --machine".into(),
+        )
+    })?;
+    let coded: Vec<(&EventCode, u64)> =
+        totals.events.iter().filter_map(|(name, count)| Some((code(name)?, *count))).collect();
+    let left_out = totals.events.iter().map(|(name, _)| name.clone());
+    let left_out = left_out.filter(|name| code(name).is_none()).collect();
+    // Without an event, some code must stand beside the instructions: theirs.
+    let turns: Vec<(u64, u64)> = match coded.as_slice() {
+        [] => vec![(instructions.code, totals.instructions)],
+        coded => coded.iter().map(|(event, count)| (event.code, *count)).collect(),
+    };
+    let most = turns.iter().map(|(_, count)| *count).max().unwrap_or(0).max(totals.instructions);
+    let pieces = most / COUNT_MAX + 1;
+    let steps = turns.len() as u64 * pieces;
+    let part = |all: u64, step: u64| u128::from(all) * u128::from(step) / u128::from(steps);
+    let mut slices = vec![reading(0, 0)];
+    for step in 0..steps {
+        let (code, count) = turns[(step % turns.len() as u64) as usize];
+        let share = |all: u64| (part(all, step + 1) - part(all, step)) as u64;
+        let executed = share(totals.instructions);
+        // The event's rate in this slice is that of the whole.
+        let count = match totals.instructions {
+            0 => share(count),
+            all => {
+                let all = u128::from(all);
+                ((u128::from(count) * u128::from(executed) + all / 2) / all) as u64
+            }
+        };
+        slices.push(Slice {
+            from_ticks: Some(part(totals.ticks, step) as u64),
+            code_hi: Some(instructions.code),
+            code_lo: Some(code),
+            count_hi: executed,
+            count_lo: count,
+            is_first: false,
+            ..reading(part(totals.ticks, step + 1) as u64, part(totals.packets, step + 1) as u64)
+        });
+    }
+    if slices.iter().any(|slice| slice.count_lo > COUNT_MAX) {
+        return Err(CannotWrite(
+            "an event that is so much more frequent than instructions does not \
+             fit into counters of 32 bits beside them"
+                .to_owned(),
+        ));
+    }
+    Ok((slices, left_out))
+}
+
+/// A reading of which nothing but time and packets is known.
+fn reading(to_ticks: u64, user: u64) -> Slice {
+    Slice {
+        line: 0,
+        from_ticks: None,
+        to_ticks,
+        code_hi: None,
+        code_lo: None,
+        count_hi: 0,
+        count_lo: 0,
+        overflow: 0,
+        user,
+        is_first: true,
+    }
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What VPP prints for `show runtime`: per thread, what each node of its graph did.
+//!
+//! ```text
+//! Thread 1 vpp_wk_0 (lcore 2)
+//! Time 10.0, 10 sec internal node vector rate 12.34 loops/sec 1234.5
+//!   vector rates in 1.0000e6, out 1.0000e6, drop 0.0000e0, punt 0.0000e0
+//!    Name       State    Calls   Vectors   Suspends    Clocks   Vectors/Call
+//! ip4-lookup    active     100      5000          0    2.50e1          50.00
+//! ```
+//!
+//! A thread is a strand; one without a heading is `vpp_main`. *Clocks* are ticks per packet, or per
+//! call where a node was given no packet. Packets of a strand are not printed, only their rate, to
+//! five digits; what a packet costs is the ticks of all nodes over that rate and the time:
+//!
+//! ```text
+//! ticks per packet = sum over nodes (clocks * vectors) / (rate in * time)
+//! ```
+//!
+//! Polling that found nothing is left out of it, as it is of VPP's own clocks.
+
+use crate::derive::unit;
+use crate::{NothingRead, numbered};
+use linerate_record::strands::{
+    ForeignFormat, InputFault, NodeCounts, StrandCounts, StrandsReport,
+};
+use linerate_record::{Figure, Tier};
+
+const METHOD: &str = "show runtime of VPP";
+
+/// Whether a line is from VPP and nothing else.
+pub(crate) fn is_its_own(line: &str) -> bool {
+    thread(line).is_some() || rate_in(line).is_some()
+}
+
+#[derive(Debug, Default)]
+struct Thread {
+    name: String,
+    cpu: Option<u32>,
+    seconds: Option<f64>,
+    /// Packets per second that came in.
+    rate: Option<f64>,
+    nodes: Vec<NodeCounts>,
+}
+
+/// Reads what VPP printed.
+///
+/// # Errors
+/// No line of it could be used.
+pub fn read(text: &str) -> Result<StrandsReport, NothingRead> {
+    let mut threads: Vec<Thread> = Vec::new();
+    let (mut faults, mut lines) = (Vec::new(), 0);
+    for (line, text) in numbered(text) {
+        if is_prose(text) {
+            continue;
+        }
+        if let Some((name, cpu)) = thread(text) {
+            threads.push(Thread { name, cpu, ..Thread::default() });
+            continue;
+        }
+        if threads.is_empty() {
+            threads.push(Thread { name: "vpp_main".to_owned(), ..Thread::default() });
+        }
+        let Some(last) = threads.last_mut() else { continue };
+        if let Some(seconds) = seconds(text) {
+            last.seconds = Some(seconds);
+        } else if let Some(rate) = rate_in(text) {
+            last.rate = Some(rate);
+        } else {
+            lines += 1;
+            match node(text) {
+                Ok(node) => last.nodes.push(node),
+                Err(sentence) => faults.push(InputFault { line, sentence }),
+            }
+        }
+    }
+    threads.retain(|thread| !thread.nodes.is_empty());
+    if threads.is_empty() {
+        let line = faults.first().map(|fault| fault.line);
+        let sentence = "no node of `show runtime`".to_owned();
+        return Err(NothingRead { sentence, line });
+    }
+    Ok(StrandsReport {
+        format: ForeignFormat::Vpp,
+        format_version: None,
+        machine: None,
+        strands: threads.into_iter().map(strand).collect(),
+        lines,
+        faults,
+    })
+}
+
+/// Prompts, rules and heads of columns.
+fn is_prose(line: &str) -> bool {
+    let line = line.trim();
+    line.is_empty()
+        || line.contains("vpp#")
+        || line.bytes().all(|octet| octet == b'-')
+        || (line.starts_with("Name") && line.ends_with("Vectors/Call"))
+}
+
+/// Name and processor of a thread, from its heading.
+fn thread(line: &str) -> Option<(String, Option<u32>)> {
+    let rest = line.trim().strip_prefix("Thread ")?;
+    let mut words = rest.split_whitespace();
+    words.next()?.parse::<u32>().ok()?;
+    let name = words.next()?.to_owned();
+    let cpu = rest.split_once("(lcore ").and_then(|(_, rest)| rest.strip_suffix(')'));
+    Some((name, cpu.and_then(|cpu| cpu.parse().ok())))
+}
+
+/// A number that is finite and not negative.
+fn number(text: &str) -> Option<f64> {
+    let is_plain = text.starts_with(|c: char| c.is_ascii_digit());
+    text.parse().ok().filter(|number: &f64| is_plain && number.is_finite())
+}
+
+fn seconds(line: &str) -> Option<f64> {
+    let (seconds, _) = line.trim().strip_prefix("Time ")?.split_once(',')?;
+    number(seconds).filter(|seconds| *seconds > 0.0)
+}
+
+fn rate_in(line: &str) -> Option<f64> {
+    let (rate, _) = line.trim().strip_prefix("vector rates in ")?.split_once(',')?;
+    number(rate)
+}
+
+/// Name, state of one word or two, and five numbers.
+fn node(line: &str) -> Result<NodeCounts, String> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let fault = |what: &str| format!("{what}; the line is left out");
+    let [name, state @ .., calls, packets, _suspends, clocks, per_call] = words.as_slice() else {
+        return Err(fault("no name, state and five numbers of a node"));
+    };
+    let whole = |word: &str| word.parse::<u64>().ok();
+    let (Some(calls), Some(packets)) = (whole(calls), whole(packets)) else {
+        return Err(fault("calls and vectors of a node are whole numbers"));
+    };
+    let (Some(clocks), Some(per_call)) = (number(clocks), number(per_call)) else {
+        return Err(fault("clocks and vectors per call of a node are numbers"));
+    };
+    if state.is_empty() || state.len() > 2 {
+        return Err(fault("the state of a node is one word or two"));
+    }
+    let ticks_per_packet = match packets {
+        0 => {
+            let why = "it was given no packet; its clocks are per call";
+            Figure::absent(unit::TICKS_PER_PACKET, Tier::Sw, METHOD, why)
+        }
+        _ => Figure::exact(unit::TICKS_PER_PACKET, clocks, Tier::Sw, METHOD),
+    };
+    Ok(NodeCounts {
+        name: (*name).to_owned(),
+        state: state.join(" "),
+        calls,
+        packets,
+        ticks_per_packet,
+        packets_per_call: Figure::exact("packets/call", per_call, Tier::Sw, METHOD),
+    })
+}
+
+fn strand(thread: Thread) -> StrandCounts {
+    let Thread { name, cpu, seconds, rate, nodes } = thread;
+    let absent = |unit, why: &str| Figure::absent(unit, Tier::Sw, METHOD, why);
+    let ticks: f64 = nodes
+        .iter()
+        .filter_map(|node| Some(node.ticks_per_packet.as_number()? * node.packets as f64))
+        .sum();
+    let packets = seconds.zip(rate).map(|(seconds, rate)| seconds * rate);
+    let per_packet = match packets {
+        Some(packets) if packets > 0.0 => {
+            Figure::exact(unit::TICKS_PER_PACKET, ticks / packets, Tier::Sw, METHOD)
+        }
+        Some(_) => absent(unit::TICKS_PER_PACKET, "no packet came in"),
+        None => absent(unit::TICKS_PER_PACKET, "the input lacks the time or the rate of packets"),
+    };
+    const NO_COUNTERS: &str = "`show runtime` counts no instructions";
+    StrandCounts {
+        name: Some(name),
+        cpu,
+        packets: None,
+        ticks: None,
+        kpps: match rate {
+            Some(rate) => Figure::exact(unit::KPPS, rate / 1e3, Tier::Sw, METHOD),
+            None => absent(unit::KPPS, "the input lacks the rate of packets"),
+        },
+        ticks_per_packet: per_packet,
+        instructions_per_packet: absent(unit::INSTRUCTIONS_PER_PACKET, NO_COUNTERS),
+        cpi: absent(unit::CPI, NO_COUNTERS),
+        ipc: absent(unit::IPC, NO_COUNTERS),
+        events: Vec::new(),
+        nodes,
+        slices: Vec::new(),
+        cpi_by_cause: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "vpp# show runtime\n\
+        Thread 0 vpp_main (lcore 1)\n\
+        Time 10.0, 10 sec internal node vector rate 0.00 loops/sec 70000.00\n\
+        \x20 vector rates in 0.0000e0, out 0.0000e0, drop 0.0000e0, punt 0.0000e0\n\
+        \x20            Name                 State         Calls          Vectors        \
+        Suspends         Clocks       Vectors/Call\n\
+        api-rx-from-ring                any wait                 0               0             \
+        163          1.34e4            0.00\n\
+        ---------------\n\
+        Thread 1 vpp_wk_0 (lcore 2)\n\
+        Time 10.0, 10 sec internal node vector rate 50.00 loops/sec 3523343.91\n\
+        \x20 vector rates in 1.0000e6, out 9.9000e5, drop 1.0000e4, punt 0.0000e0\n\
+        \x20            Name                 State         Calls          Vectors        \
+        Suspends         Clocks       Vectors/Call\n\
+        dpdk-input                       polling            200000        10000000           0  \
+        4.00e1           50.00\n\
+        ip4-lookup                        active            200000        10000000           0  \
+        2.50e1           50.00\n\
+        error-drop                        active              1000          100000           0  \
+        1.00e2          100.00\n";
+
+    #[test]
+    fn threads_are_strands_and_nodes_add_up() {
+        let report = read(TEXT).expect("nodes");
+        assert_eq!((report.strands.len(), report.lines, report.faults.len()), (2, 4, 0));
+        let [main, worker] = report.strands.as_slice() else { panic!("two threads") };
+        assert_eq!((main.cpu, main.ticks_per_packet.as_number()), (Some(1), None));
+        assert_eq!(main.nodes[0].state, "any wait");
+        assert_eq!(worker.label(), "vpp_wk_0");
+        assert_eq!(worker.kpps.as_number(), Some(1000.0));
+        // 40 + 25, and 100 of one packet in a hundred.
+        assert_eq!(worker.ticks_per_packet.as_number(), Some(66.0));
+        assert_eq!(worker.cpi.as_number(), None);
+    }
+
+    #[test]
+    fn one_thread_has_no_heading_and_damage_is_named_by_line() {
+        let text = "Time 64.1, average vectors/node 0.00, last 128 main loops 0.00 per node 0.00\n\
+            vector rates in 1.0011e-1, out 1.0011e-1, drop 2.1561e-2, punt 0.0000e0\n\
+            error-drop active 69 70 0 1.32e4 1.01\n\
+            ethernet-input active 315\n\
+            ip6-glean active 1 2 0 inf 2.00\n";
+        let report = read(text).expect("a node");
+        assert_eq!(report.strands[0].label(), "vpp_main");
+        let lines: Vec<u64> = report.faults.iter().map(|fault| fault.line).collect();
+        assert_eq!(lines, [4, 5]);
+        assert_eq!(read("nothing here\n").expect_err("no node").line, Some(1));
+        assert!(read("").is_err());
+    }
+}
