@@ -7,10 +7,12 @@ use crate::figures;
 use clap::Args;
 use linerate_machine::core_clock::core_cycles_per_tick;
 use linerate_machine::topology::{Cpu, Topology};
-use linerate_plan::budget::{FRAME_MAX, FRAME_MIN, Question, budget as budget_of, shortfall};
+use linerate_plan::budget::{
+    FCS_OCTETS, FRAME_MAX, FRAME_MIN, Question, budget as budget_of, mean_octets, shortfall,
+};
 use linerate_plan::processor::{Bandwidth, Processor};
 use linerate_record::budget::{BudgetReport, Shortfall};
-use linerate_record::run::{RunReport, Tally};
+use linerate_record::run::RunReport;
 use linerate_record::units::three_digits;
 use linerate_record::{Body, Provenance, Record};
 use std::collections::BTreeMap;
@@ -19,8 +21,6 @@ use std::path::{Path, PathBuf};
 
 /// Sizes of RFC 2544, and that of the Netra document's application.
 const FRAMES: [u32; 8] = [64, 128, 256, 342, 512, 1024, 1280, 1518];
-
-const FCS_OCTETS: f64 = 4.0;
 
 const AFTER: &str = "\
 Frames count with their FCS; the line carries 20 octets more of each. Machines: t1, t2, this, or a
@@ -192,6 +192,7 @@ fn this(args: &BudgetArgs, provenance: &Provenance) -> Result<Processor, Failure
         latency: None,
         bandwidth: Bandwidth::default(),
         units: Vec::new(),
+        events: Vec::new(),
         forwarded: Vec::new(),
     })
 }
@@ -262,14 +263,6 @@ fn run_of(body: Body) -> Option<RunReport> {
         Body::Tune(tune) => Some(tune.tuned),
         _ => None,
     }
-}
-
-/// Octets of a packet as it came from the source, FCS excluded.
-fn mean_octets(run: &RunReport) -> Option<f64> {
-    let stages = run.strands.iter().flat_map(|strand| &strand.stages);
-    let sources = stages.filter(|stage| stage.name == "source");
-    let all: Tally = sources.map(|stage| stage.ledger.output).sum();
-    (all.packets > 0).then(|| all.octets as f64 / all.packets as f64)
 }
 
 fn draw(report: &BudgetReport, file: &Path, quiet: bool) -> Result<(), Failure> {

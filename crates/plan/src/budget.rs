@@ -15,9 +15,13 @@
 
 use crate::processor::Processor;
 use linerate_record::budget::{BudgetReport, BudgetRow, Ceilings, Shortfall, Task};
+use linerate_record::run::{RunReport, Tally};
 
 /// Octets on the wire beside a frame: 8 of preamble and start, 12 of gap (IEEE 802.3).
 pub const GAP_OCTETS: f64 = 20.0;
+
+/// Octets of the frame check sequence (IEEE 802.3), which captures lack.
+pub const FCS_OCTETS: f64 = 4.0;
 
 /// The shortest frame, FCS included (IEEE 802.3).
 pub const FRAME_MIN: u32 = 64;
@@ -136,6 +140,14 @@ pub fn shortfall(packets_per_s: f64, octets: f64, line_bits_per_s: f64) -> Short
         holds_from_octets: holds.max(f64::from(FRAME_MIN)),
         share_of_line_at_shortest: at(f64::from(FRAME_MIN)).min(1.0),
     }
+}
+
+/// Octets of a packet as it came from the source, FCS excluded; `None` without packets.
+pub fn mean_octets(run: &RunReport) -> Option<f64> {
+    let stages = run.strands.iter().flat_map(|strand| &strand.stages);
+    let sources = stages.filter(|stage| stage.name == "source");
+    let all: Tally = sources.map(|stage| stage.ledger.output).sum();
+    (all.packets > 0).then(|| all.octets as f64 / all.packets as f64)
 }
 
 #[cfg(test)]

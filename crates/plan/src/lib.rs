@@ -16,6 +16,9 @@
 //! [`budget`] says what a packet may cost at line rate on a [`processor`]; [`cmt`] simulates the
 //! strands of one.
 //!
+//! [`cpi`] says where the cycles of an instruction may have gone, and [`questions`] answers what
+//! people ask of a record.
+//!
 //! Nothing here measures, reads a file or a clock, or runs a packet path.
 
 #![forbid(unsafe_code)]
@@ -24,6 +27,7 @@ pub mod budget;
 pub mod candidates;
 pub mod cmt;
 pub mod costs;
+pub mod cpi;
 pub mod diagnose;
 pub mod footprint;
 pub mod kernels;
@@ -31,5 +35,6 @@ pub mod model;
 mod partition;
 pub mod processor;
 mod profile;
+pub mod questions;
 mod sample;
 pub mod verdict;

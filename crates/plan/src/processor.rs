@@ -37,9 +37,40 @@ pub struct Processor {
     /// Units that strands share beside pipes.
     #[serde(default, rename = "unit")]
     pub units: Vec<Unit>,
+    /// Events that its counters count, by code.
+    #[serde(default, rename = "event")]
+    pub events: Vec<Event>,
     /// Rates of forwarding that were measured on it.
     #[serde(default)]
     pub forwarded: Vec<Forwarded>,
+}
+
+/// An event that a counter of the processor counts.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Event {
+    /// The code that a counter is given.
+    pub code: u64,
+    /// The name in `<name>_pti`; `instructions` for that one.
+    pub name: String,
+    /// What its maker calls it.
+    pub native: String,
+    /// The portable name of the event that comes nearest, where there is one.
+    pub portable: Option<String>,
+    /// What each one waits for at most; `None` where that is not known, or nothing.
+    pub waits_for: Option<WaitsFor>,
+}
+
+/// What an event waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitsFor {
+    /// The second cache.
+    L2,
+    /// Memory.
+    Memory,
+    /// One cycle: the event is counted in cycles.
+    Cycle,
 }
 
 /// How far away the caches and memory are.
@@ -142,6 +173,15 @@ impl Processor {
                 return Err(NoProcessor(format!("`{key}` is {value}; it must be more than 0")));
             }
         }
+        let twice = |at: usize, event: &Event| {
+            self.events[..at].iter().any(|e| e.code == event.code || e.name == event.name)
+        };
+        if let Some((_, event)) = self.events.iter().enumerate().find(|(at, e)| twice(*at, e)) {
+            let Event { name, code, .. } = event;
+            return Err(NoProcessor(format!(
+                "event `{name}` of code {code:#x} is there twice; names and codes differ"
+            )));
+        }
         if let Some(unit) = self.units.iter().find(|unit| unit.interval_cycles == 0) {
             let name = &unit.name;
             return Err(NoProcessor(format!(
@@ -185,6 +225,8 @@ mod tests {
         assert!(said("clock_ghz", "clock_mhz").contains("clock_mhz"), "a key is unknown");
         let text = said("interval_cycles = 1", "interval_cycles = 0");
         assert!(text.contains("unit `fpu`"), "{text}");
+        let text = said("code = 0x80", "code = 0x40");
+        assert!(text.contains("`l2_dmiss` of code 0x40"), "{text}");
         let text = said("memory_ns = 90.0", "memory_ns = nan");
         assert_eq!(text, "`latency.memory_ns` is NaN; it must be more than 0");
     }

@@ -7,4 +7,5 @@ mod cmt;
 mod diagnosis;
 mod kernels;
 mod prediction;
+mod questions;
 mod sim;

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where the cycles of an instruction may have gone, and whether a strand computes or waits for
+//! memory.
+//!
+//! ```text
+//! cycles of a cause  = events per 1000 instructions / 1000 * cycles that each one costs at most
+//! share of a cause   = cycles of the cause / cycles per instruction
+//! unexplained        = cycles per instruction - sum over causes
+//! ```
+//!
+//! That is how tables 10-6 and 10-7 of "Netra Data Plane Software Suite 2.0" reckon. Each cause is
+//! an upper bound, as if no two misses overlapped, so that the rest is a lower one; causes whose
+//! bounds together exceed the whole overlap for certain, and leave no rest that could be told.
+//!
+//! Whether a strand is compute-bound or memory-bound goes by the rule of the processor, where it
+//! has one, and otherwise by evidence:
+//!
+//! ```text
+//! misses at least, as if all overlapped, take half of the cycles  -> memory
+//! misses at most take less than half, and the nearest are counted -> compute
+//! otherwise                                                       -> cannot tell
+//! ```
+//!
+//! Left out: waits that no event stands for, such as reads of a device; they are in the rest.
+
+use crate::processor::{Processor, WaitsFor};
+use linerate_record::memory::{Cost, MemoryReport, TlbState};
+use linerate_record::strands::{Bound, CpiByCause, CpiCause, StrandCounts};
+use linerate_record::units::three_digits;
+use linerate_record::{Figure, Tier};
+
+/// What events cost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EventCosts {
+    /// Where the costs are from.
+    pub source: String,
+    /// Cycles per instruction above which a strand waits for memory; `None` where no rule is known.
+    pub compute_bound_cpi_max: Option<f64>,
+    /// The costs, by name of the event.
+    pub events: Vec<EventCost>,
+}
+
+/// What an event costs, in cycles of the core.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EventCost {
+    /// The event.
+    pub event: String,
+    /// At most; `None` where nobody knows.
+    pub most: Option<f64>,
+    /// At least; `None` where nobody knows.
+    pub least: Option<f64>,
+    /// Whether it is a miss of a cache, rather than something else that takes time.
+    pub is_miss: bool,
+}
+
+/// Above its limit by up to this factor, the rule of a processor does not speak: the document has
+/// "considerably higher" for memory-bound strands, and no number. A fifth is this project's.
+const NEAR_LIMIT: f64 = 1.2;
+
+/// The share of the cycles that decides where there is no rule: what takes more than half of them
+/// takes more than everything else together.
+const HALF: f64 = 0.5;
+
+/// The events of a processor with what they cost by its latencies; `None` where it has no events.
+pub fn costs_of(processor: &Processor) -> Option<EventCosts> {
+    let cycles = |waits_for: WaitsFor| match waits_for {
+        WaitsFor::L2 => Some(processor.latency?.l2_cycles),
+        WaitsFor::Memory => Some(processor.latency?.memory_ns * processor.clock_ghz),
+        WaitsFor::Cycle => Some(1.0),
+    };
+    let counted = processor.events.iter().filter(|event| event.name != "instructions");
+    let events = counted.map(|event| EventCost {
+        event: event.name.clone(),
+        most: event.waits_for.and_then(cycles),
+        least: None,
+        is_miss: matches!(event.waits_for, Some(WaitsFor::L2 | WaitsFor::Memory)),
+    });
+    let events: Vec<EventCost> = events.collect();
+    (!events.is_empty()).then(|| EventCosts {
+        source: format!("latencies of {}: {}", processor.name, processor.source),
+        compute_bound_cpi_max: processor.compute_bound_cpi_max,
+        events,
+    })
+}
+
+/// What misses cost by the profile of a machine: one of the first cache what the second takes
+/// longer than the first, one of the last what memory takes longer than the second, so that a load
+/// that misses both costs the latency of memory. At most by the upper ends of latencies that are
+/// waited for, at least by the times of loads of which as many as possible overlap.
+pub fn costs_from(memory: &MemoryReport, source: &str) -> EventCosts {
+    let ghz = memory.timer.core_ghz.as_number();
+    let at_hand = |tier: &str| {
+        memory.costs.iter().find(|cost| cost.tier == tier && cost.tlb == TlbState::Hit)
+    };
+    let last = memory.tiers.last().map_or("memory", |tier| &tier.name);
+    let [first, second, last] = ["L1", "L2", last].map(at_hand);
+    let high = |cost: &Cost| cost.cycles.high.or_else(|| cost.cycles.as_number());
+    let low = |cost: &Cost| cost.cycles.low.or_else(|| cost.cycles.as_number());
+    let overlapped = |cost: &Cost| Some(cost.overlapped_ns.as_number()? * ghz?);
+    let between = |near: Option<&Cost>, far: Option<&Cost>| {
+        let (near, far) = (near?, far?);
+        Some((high(far)? - low(near)?).max(0.0))
+    };
+    let at_least = |near: Option<&Cost>, far: Option<&Cost>| {
+        let (near, far) = (near?, far?);
+        Some((overlapped(far)? - overlapped(near)?).max(0.0))
+    };
+    let cost = |event: &str, near, far| EventCost {
+        event: event.to_owned(),
+        most: between(near, far),
+        least: at_least(near, far),
+        is_miss: true,
+    };
+    EventCosts {
+        source: source.to_owned(),
+        compute_bound_cpi_max: None,
+        events: vec![cost("l1d_misses", first, second), cost("ll_misses", second, last)],
+    }
+}
+
+/// Cycles per instruction by cause, from events per thousand instructions; `None` where there are
+/// no cycles per instruction.
+pub fn by_cause(cpi: &Figure, pti: &[(&str, &Figure)], costs: &EventCosts) -> Option<CpiByCause> {
+    let whole = cpi.as_number().filter(|cpi| *cpi > 0.0)?;
+    let causes: Vec<CpiCause> = costs
+        .events
+        .iter()
+        .filter_map(|cost| {
+            let (_, pti) = pti.iter().find(|(event, _)| *event == cost.event)?;
+            Some(cause(cost, pti, whole))
+        })
+        .collect();
+    let explained: f64 = causes.iter().filter_map(|cause| cause.cycles.as_number()).sum();
+    let rest = whole - explained;
+    let unexplained = if rest >= 0.0 {
+        Figure::exact(CPI, rest, Tier::Model, METHOD)
+    } else {
+        let why = format!(
+            "the bounds add up to {} of {} cycles: misses overlap",
+            three_digits(explained),
+            three_digits(whole)
+        );
+        Figure::absent(CPI, Tier::Model, METHOD, &why)
+    };
+    let (bound, sentence) = judge(whole, &causes, costs);
+    Some(CpiByCause { source: costs.source.clone(), causes, unexplained, bound, sentence })
+}
+
+/// The same of a strand that was imported.
+pub fn of_strand(strand: &StrandCounts, costs: &EventCosts) -> Option<CpiByCause> {
+    let pti: Vec<(&str, &Figure)> =
+        strand.events.iter().map(|event| (event.name.as_str(), &event.pti)).collect();
+    by_cause(&strand.cpi, &pti, costs)
+}
+
+const METHOD: &str = "events times what each costs at most";
+const CPI: &str = "cycles/instruction";
+
+fn cause(cost: &EventCost, pti: &Figure, whole: f64) -> CpiCause {
+    let scaled = |unit: &str, by: f64| {
+        let mut figure = Figure { unit: unit.to_owned(), tier: Tier::Model, ..pti.clone() };
+        METHOD.clone_into(&mut figure.method);
+        if let Some(pti) = pti.as_number() {
+            figure.value = linerate_record::Scalar::Number(pti * by);
+        }
+        (figure.low, figure.high) = (pti.low.map(|x| x * by), pti.high.map(|x| x * by));
+        figure
+    };
+    let unknown = |unit: &str| {
+        let why = "what each one costs is not known";
+        Figure::absent(unit, Tier::Model, METHOD, why)
+    };
+    CpiCause {
+        event: cost.event.clone(),
+        cycles_each: cost.most,
+        pti: pti.clone(),
+        cycles: cost.most.map_or_else(|| unknown(CPI), |each| scaled(CPI, each / 1e3)),
+        share: cost
+            .most
+            .map_or_else(|| unknown("ratio"), |each| scaled("ratio", each / 1e3 / whole)),
+    }
+}
+
+fn judge(whole: f64, causes: &[CpiCause], costs: &EventCosts) -> (Bound, String) {
+    let total = |pick: fn(&EventCost) -> Option<f64>| -> Option<f64> {
+        let of = |cost: &EventCost| {
+            let cause = causes.iter().find(|cause| cause.event == cost.event)?;
+            Some(cause.pti.as_number()? / 1e3 * pick(cost)?)
+        };
+        let known: Vec<f64> =
+            costs.events.iter().filter(|cost| cost.is_miss).filter_map(of).collect();
+        (!known.is_empty()).then(|| known.iter().sum())
+    };
+    let (most, least) = (total(|cost| cost.most), total(|cost| cost.least));
+    let shown = three_digits(whole);
+    let explained = most.map_or_else(
+        || "no miss was counted whose cost is known".to_owned(),
+        |most| {
+            format!(
+                "misses of caches take {} of {shown} cycles per instruction at most",
+                three_digits(most)
+            )
+        },
+    );
+    if let Some(limit) = costs.compute_bound_cpi_max {
+        let (bound, verdict) = match whole {
+            cpi if cpi < limit => (Bound::Compute, "compute-bound, below"),
+            cpi if cpi > limit * NEAR_LIMIT => (Bound::Memory, "memory-bound, well above"),
+            _ => (Bound::CannotTell, "too near to tell,"),
+        };
+        let limit = three_digits(limit);
+        return (
+            bound,
+            format!(
+                "by the processor's rule {verdict} {limit} cycles per instruction; {explained}"
+            ),
+        );
+    }
+    // Without misses of the nearest cache, waits for the second would be missing from the most.
+    let nearest = costs.events.iter().find(|cost| cost.is_miss);
+    let is_nearest_counted = nearest.is_some_and(|nearest| {
+        let counted = |cause: &&CpiCause| cause.event == nearest.event;
+        causes.iter().find(counted).is_some_and(|cause| cause.cycles.as_number().is_some())
+    });
+    match (most, least) {
+        (_, Some(least)) if least >= HALF * whole => (
+            Bound::Memory,
+            format!(
+                "memory-bound: misses take {} of {shown} cycles per instruction even if as many as \
+                 possible overlap",
+                three_digits(least)
+            ),
+        ),
+        (Some(most), _) if most < HALF * whole && is_nearest_counted => {
+            (Bound::Compute, format!("compute-bound: {explained}, less than half"))
+        }
+        _ => (Bound::CannotTell, format!("cannot tell what it waits for: {explained}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn t1() -> EventCosts {
+        costs_of(&Processor::named("t1").unwrap()).unwrap()
+    }
+
+    fn figure(value: f64) -> Figure {
+        Figure::exact("", value, Tier::Hw, "made up")
+    }
+
+    /// Share of the cycles in percent, of an event that takes so many cycles per instruction.
+    fn percent(event: &str, cpi: f64, cycles: f64) -> f64 {
+        let costs = t1();
+        let each = costs.events.iter().find(|cost| cost.event == event).unwrap().most.unwrap();
+        let pti = figure(cycles / each * 1e3);
+        let found = by_cause(&figure(cpi), &[(event, &pti)], &costs).unwrap();
+        assert!((found.causes[0].cycles.as_number().unwrap() - cycles).abs() < 1e-9);
+        100.0 * found.causes[0].share.as_number().unwrap()
+    }
+
+    /// Tables 10-6 (first two rows) and 10-7: each printed percentage lies between what the ends of
+    /// its printed inputs, which are rounded to two digits, give.
+    #[test]
+    fn the_ten_good_cells_of_the_document() {
+        for (cpi, dc, dc_percent, l2, l2_percent) in [
+            (9.07, 1.76, 19.45, 1.73, 19.05),
+            (12.51, 1.89, 15.11, 0.93, 7.46),
+            (8.53, 1.43, 16.71, 1.8, 21.1),
+            (3.91, 0.33, 8.43, 0.7, 17.86),
+            (2.82, 0.13, 4.63, 0.1, 3.39),
+        ] {
+            for (event, cycles, printed) in [("dc", dc, dc_percent), ("l2_dmiss", l2, l2_percent)] {
+                let low = percent(event, cpi + 0.005, cycles - 0.005);
+                let high = percent(event, cpi - 0.005, cycles + 0.005);
+                // The last digit of the percentage is rounded too.
+                let range = low - 0.005..=high + 0.005;
+                assert!(range.contains(&printed), "{event} {cpi}: {printed} outside {range:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn misses_per_thousand_are_those_of_the_text() {
+        let costs = t1();
+        let each = |event: &str| costs.events.iter().find(|cost| cost.event == event);
+        assert_eq!(each("dc").unwrap().most, Some(23.0));
+        assert!((each("l2_dmiss").unwrap().most.unwrap() - 108.0).abs() < 1e-9);
+        // The text has 82 and six misses of the first cache per thousand instructions.
+        assert_eq!((1.89 / 23.0 * 1e3_f64).round(), 82.0);
+        assert_eq!((0.13 / 23.0 * 1e3_f64).round(), 6.0);
+        assert_eq!(each("dtlb").unwrap().most, None, "what one costs is not said");
+    }
+
+    #[test]
+    fn the_rule_of_the_document() {
+        let bound = |cpi: f64| by_cause(&figure(cpi), &[], &t1()).unwrap().bound;
+        assert_eq!(bound(2.82), Bound::Compute);
+        assert_eq!(bound(4.99), Bound::Compute);
+        assert_eq!(bound(5.5), Bound::CannotTell);
+        assert_eq!(bound(12.51), Bound::Memory);
+        assert!(by_cause(&figure(0.0), &[], &t1()).is_none());
+        let absent = Figure::absent("", Tier::Hw, "", "none");
+        assert!(by_cause(&absent, &[], &t1()).is_none());
+    }
+
+    #[test]
+    fn what_no_cause_explains_is_shown_and_too_much_is_not_negative() {
+        let (dc, l2) = (figure(44.95), figure(9.44));
+        let found = by_cause(&figure(7.905), &[("dc", &dc), ("l2_dmiss", &l2)], &t1()).unwrap();
+        let rest = found.unexplained.as_number().unwrap();
+        assert!((rest - (7.905 - 44.95 * 0.023 - 9.44 * 0.108)).abs() < 1e-9);
+        let found = by_cause(&figure(1.5), &[("dc", &dc), ("l2_dmiss", &l2)], &t1()).unwrap();
+        assert_eq!(found.unexplained.as_number(), None);
+        assert!(found.unexplained.reason.unwrap().contains("overlap"));
+        let dtlb = figure(1.0);
+        let found = by_cause(&figure(1.5), &[("dtlb", &dtlb)], &t1()).unwrap();
+        assert_eq!(found.causes[0].cycles.as_number(), None, "not 0");
+        assert_eq!(found.unexplained.as_number(), Some(1.5));
+    }
+
+    /// Without a rule: a made-up machine whose misses cost 10 and 200 cycles, or 2 and 50 where
+    /// they overlap.
+    #[test]
+    fn evidence_decides_where_there_is_no_rule() {
+        let cost = |event: &str, most, least| EventCost {
+            event: event.to_owned(),
+            most: Some(most),
+            least: Some(least),
+            is_miss: true,
+        };
+        let costs = EventCosts {
+            source: "made up".to_owned(),
+            compute_bound_cpi_max: None,
+            events: vec![cost("l1d_misses", 10.0, 2.0), cost("ll_misses", 200.0, 50.0)],
+        };
+        let bound = |cpi: f64, l1: Option<f64>, ll: f64| {
+            let (l1, ll) = (l1.map(figure), figure(ll));
+            let mut pti = vec![("ll_misses", &ll)];
+            pti.extend(l1.as_ref().map(|l1| ("l1d_misses", l1)));
+            by_cause(&figure(cpi), &pti, &costs).unwrap().bound
+        };
+        assert_eq!(bound(1.0, Some(10.0), 0.5), Bound::Compute, "0.1 + 0.1 of 1");
+        assert_eq!(bound(1.0, Some(10.0), 10.0), Bound::Memory, "0.5 at least");
+        assert_eq!(bound(1.0, Some(10.0), 4.0), Bound::CannotTell, "0.22 to 0.9");
+        assert_eq!(bound(1.0, None, 0.5), Bound::CannotTell, "waits for L2 are not known");
+        assert_eq!(bound(1.0, None, 12.0), Bound::Memory);
+    }
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Questions about strands beside each other: scaling, placing, parking.
+
+use super::evidence::{plain, quote, run_of, shared_cores, strands_of};
+use super::{Asked, Reply};
+use linerate_record::answers::Evidence;
+use linerate_record::strands::{StrandCounts, StrandsReport};
+use linerate_record::units::three_digits;
+use linerate_record::{Body, Figure};
+use std::collections::BTreeMap;
+
+/// A figure that grows by less than this is taken for the same: what neighbours and the system do
+/// from one run to the next is of that order (`docs/results/rotation.md`).
+const GROWTH: f64 = 1.1;
+
+/// Instructions of a core per cycle from which its pipe counts as full: a tenth is what a strand
+/// that stalls now and then leaves.
+const FULL: f64 = 0.9;
+
+/// The share of its time that a strand polls, from which on parking or slowing it may matter.
+const POLLS: f64 = 0.05;
+
+pub(super) fn scaling(asked: &Asked<'_>) -> Reply {
+    let measure = format!("linerate explain {} --against FEWER-PORTS.json", asked.file);
+    let Some(before) = asked.against else {
+        return Reply::cannot_tell("that takes a second record, with fewer ports", &measure);
+    };
+    let now = costs(&asked.record.body);
+    let then = costs(&before.body);
+    let both: Vec<(&String, &(f64, String), f64)> = now
+        .iter()
+        .filter_map(|(name, now)| Some((name, now, then.get(name).map(|(value, _)| *value)?)))
+        .collect();
+    if both.is_empty() {
+        return Reply::cannot_tell(
+            "the two records share no stage or strand by name whose cost both have",
+            &measure,
+        );
+    }
+    let evidence = both.iter().flat_map(|(name, (now, unit), then)| {
+        [
+            plain(format!("{name}, before"), *then, unit, "the other record"),
+            plain(format!("{name}, now"), *now, unit, "the record"),
+        ]
+    });
+    let evidence: Vec<Evidence> = evidence.collect();
+    let grown: Vec<String> = both
+        .iter()
+        .filter(|(_, (now, _), then)| *then > 0.0 && *now > GROWTH * then)
+        .map(|(name, (now, _), then)| {
+            format!("{name} from {} to {}", three_digits(*then), three_digits(*now))
+        })
+        .collect();
+    if grown.is_empty() {
+        return Reply::answered(
+            "no strand pays more per packet or per instruction than with fewer ports: it is not \
+             caches, locks or the pipe that they share; look at the interfaces, the bus and the \
+             offered load",
+        )
+        .because(evidence)
+        .then("linerate budget --line RATE --from run.json");
+    }
+    Reply::answered(format!("with more ports it costs more: {}", grown.join(", ")))
+        .because(evidence)
+        .advise(&[
+            "more instructions per packet: locks, or polling of what others are late with",
+            "more misses or cycles per instruction: caches, store buffers or units that are shared",
+            "spread the strands over cores, park those that are not used",
+        ])
+        .then("linerate tune PATH.toml")
+}
+
+/// What a packet or an instruction costs, by strand and figure.
+fn costs(body: &Body) -> BTreeMap<String, (f64, String)> {
+    let mut found = BTreeMap::new();
+    let mut put = |name: String, figure: &Figure| {
+        if let Some(value) = figure.as_number() {
+            found.insert(name, (value, figure.unit.clone()));
+        }
+    };
+    if let Some(run) = run_of(body) {
+        for strand in &run.strands {
+            for stage in &strand.stages {
+                put(format!("{} ticks", stage.name), &stage.ticks_per_packet);
+                for (name, figure) in stage.events.iter().flatten() {
+                    put(format!("{} {name}", stage.name), figure);
+                }
+            }
+        }
+    }
+    for strand in strands_of(body).iter().flat_map(|report| &report.strands) {
+        let label = strand.label();
+        put(format!("{label} instructions"), &strand.instructions_per_packet);
+        put(format!("{label} cpi"), &strand.cpi);
+        for event in &strand.events {
+            put(format!("{label} {}", event.name), &event.pti);
+        }
+    }
+    found
+}
+
+pub(super) fn placement(asked: &Asked<'_>) -> Reply {
+    if run_of(&asked.record.body).is_some() {
+        return placement_of_run(asked);
+    }
+    let cores = strands_of(&asked.record.body).and_then(cores);
+    let (Some(cores), Some(most)) =
+        (cores, asked.processor.and_then(|processor| processor.instructions_per_cycle))
+    else {
+        return Reply::cannot_tell(
+            "which strands share a pipe, or what they execute in a cycle, is not known",
+            &format!("linerate explain {} --machine t1", asked.file),
+        );
+    };
+    let evidence: Vec<Evidence> = cores
+        .iter()
+        .map(|(core, (ipc, _))| {
+            plain(format!("core {core}, counted strands"), *ipc, "instructions/cycle", "tier hw")
+        })
+        .collect();
+    let full: Vec<String> = cores
+        .iter()
+        .filter(|(_, (ipc, _))| *ipc >= FULL * most)
+        .map(|(core, (_, strands))| format!("core {core} ({})", strands.join(", ")))
+        .collect();
+    if full.is_empty() {
+        return Reply::answered(
+            "not for the pipe: the strands that were counted leave room on every core; it may help \
+             where they evict each other's lines from the first caches, which a run of each alone \
+             shows",
+        )
+        .because(evidence);
+    }
+    Reply::answered(format!("now: the pipe is full on {}", full.join(", ")))
+        .because(evidence)
+        .advise(&["put strands with many cycles per instruction beside those with few"])
+}
+
+/// Instructions per cycle of each core, and its strands; `None` where nothing tells.
+fn cores(report: &StrandsReport) -> Option<BTreeMap<u32, (f64, Vec<String>)>> {
+    let per_core = report.machine.as_ref()?.strands_per_core.filter(|n| *n > 0)?;
+    let mut cores: BTreeMap<u32, (f64, Vec<String>)> = BTreeMap::new();
+    let known = |s: &StrandCounts| Some((s.cpu?, s.ipc.as_number()?, s.label()));
+    for (cpu, ipc, label) in report.strands.iter().filter_map(known) {
+        let core = cores.entry(cpu / per_core).or_default();
+        core.0 += ipc;
+        core.1.push(label);
+    }
+    (!cores.is_empty()).then_some(cores)
+}
+
+fn placement_of_run(asked: &Asked<'_>) -> Reply {
+    let Some(run) = run_of(&asked.record.body) else {
+        return Reply::cannot_tell("the record has no run", "linerate run PATH.toml");
+    };
+    let shared = shared_cores(&asked.record.warnings);
+    if run.strands.len() < 2 {
+        return Reply::does_not_arise("there is one strand");
+    }
+    if shared.is_empty() {
+        return Reply::does_not_arise("no two strands ran on one core");
+    }
+    let on_shared = run.strands.iter().filter(|strand| shared.contains(&strand.cpu));
+    let (names, evidence): (Vec<String>, Vec<_>) = on_shared
+        .map(|s| (s.name.clone(), quote(format!("strand {}", s.name), &s.ticks_per_packet)))
+        .unzip();
+    let sentence = format!("now: strands {} share a core and its caches", names.join(", "));
+    Reply::answered(sentence)
+        .because(evidence.into_iter().flatten())
+        .advise(&[
+            "strands that compute: on different cores",
+            "strands that use the same lines: on one; that conflict over them: on different ones",
+        ])
+        .then("linerate run PATH.toml --cpus LIST   # one processor per core")
+}
+
+pub(super) fn parking(asked: &Asked<'_>) -> Reply {
+    let Some(run) = run_of(&asked.record.body) else {
+        return Reply::cannot_tell(
+            "counters do not tell polling from work; measure with idle strands parked, and with \
+             them in a loop: the truth lies between",
+            "linerate run PATH.toml --record run.json",
+        );
+    };
+    let polls = run.strands.iter().filter_map(|s| Some((s, s.time?.starved)));
+    let polling: Vec<_> = polls.filter(|(_, starved)| *starved >= POLLS).collect();
+    let evidence = |strands: &[(&linerate_record::run::StrandReport, f64)]| -> Vec<Evidence> {
+        let of = |(s, starved): &(&linerate_record::run::StrandReport, f64)| {
+            plain(format!("strand {} polls", s.name), *starved, "ratio", "tier sw")
+        };
+        strands.iter().map(of).collect()
+    };
+    if polling.is_empty() {
+        return Reply::does_not_arise("no strand polls for long: all have packets to work on");
+    }
+    let shared = shared_cores(&asked.record.warnings);
+    let beside: Vec<_> = polling.iter().copied().filter(|(s, _)| shared.contains(&s.cpu)).collect();
+    if beside.is_empty() {
+        return Reply::does_not_arise(
+            "strands that poll have cores of their own, so that polling takes nothing from others",
+        )
+        .because(evidence(&polling));
+    }
+    let names: Vec<&str> = beside.iter().map(|(strand, _)| strand.name.as_str()).collect();
+    Reply::answered(format!(
+        "yes: strands {} poll on cores that they share with others",
+        names.join(", ")
+    ))
+    .because(evidence(&beside))
+    .advise(&[
+        "give them fewer strands: merge what polls into the strand that it waits for",
+        "leave the other thread of a core idle rather than let it poll",
+    ])
+    .then("linerate tune PATH.toml")
+}

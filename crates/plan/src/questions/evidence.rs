@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What answers are made of, taken from records of different kinds.
+
+use super::Asked;
+use crate::budget::{FCS_OCTETS, GAP_OCTETS, mean_octets};
+use linerate_record::answers::Evidence;
+use linerate_record::run::{RunReport, StageReport};
+use linerate_record::strands::StrandsReport;
+use linerate_record::{Body, Figure, Tier, Warning};
+
+/// The run of a record that has one.
+pub(super) fn run_of(body: &Body) -> Option<&RunReport> {
+    match body {
+        Body::Run(run) => Some(run),
+        Body::Tune(tune) => Some(&tune.tuned),
+        _ => None,
+    }
+}
+
+/// The strands of a record that was imported.
+pub(super) fn strands_of(body: &Body) -> Option<&StrandsReport> {
+    match body {
+        Body::Strands(strands) => Some(strands),
+        _ => None,
+    }
+}
+
+/// A number that a figure of the record holds.
+pub(super) fn quote(name: impl Into<String>, figure: &Figure) -> Option<Evidence> {
+    Some(Evidence {
+        name: name.into(),
+        value: figure.as_number()?,
+        unit: figure.unit.clone(),
+        source: tier(figure.tier).to_owned(),
+    })
+}
+
+/// A number that stands in the record or follows from it.
+pub(super) fn plain(name: impl Into<String>, value: f64, unit: &str, source: &str) -> Evidence {
+    Evidence { name: name.into(), value, unit: unit.to_owned(), source: source.to_owned() }
+}
+
+fn tier(tier: Tier) -> &'static str {
+    match tier {
+        Tier::Hw => "tier hw",
+        Tier::User => "tier user",
+        Tier::Sw => "tier sw",
+        Tier::Sim => "tier sim",
+        Tier::Model => "tier model",
+    }
+}
+
+/// Packets per second that the record's path handles, with where that is from.
+pub(super) fn rate(asked: &Asked<'_>) -> Option<(f64, Evidence)> {
+    if let Some(run) = run_of(&asked.record.body) {
+        let kpps = run.processed_kpps.as_number().filter(|kpps| *kpps > 0.0)?;
+        return Some((kpps * 1e3, quote("processed", &run.processed_kpps)?));
+    }
+    // Of strands in a row the slowest sets the rate.
+    let strands = strands_of(&asked.record.body)?;
+    let slowest = strands
+        .strands
+        .iter()
+        .filter(|strand| strand.kpps.as_number().is_some_and(|kpps| kpps > 0.0))
+        .min_by(|a, b| {
+            let [a, b] = [a, b].map(|s| s.kpps.as_number().unwrap_or(f64::INFINITY));
+            a.total_cmp(&b)
+        })?;
+    let kpps = slowest.kpps.as_number()?;
+    Some((kpps * 1e3, quote(format!("rate of {}", slowest.label()), &slowest.kpps)?))
+}
+
+/// Mean octets of a frame, FCS included.
+pub(super) fn frame_octets(asked: &Asked<'_>) -> Option<f64> {
+    Some(mean_octets(run_of(&asked.record.body)?)? + FCS_OCTETS)
+}
+
+/// Bits per second of the line: as given, or that of the path.
+pub(super) fn line(asked: &Asked<'_>) -> Option<f64> {
+    asked.line_bits_per_s.or_else(|| {
+        let kpps = run_of(&asked.record.body)?.line_rate_kpps?;
+        Some(kpps * 1e3 * (frame_octets(asked)? + GAP_OCTETS) * 8.0)
+    })
+}
+
+/// The processors of a run that share a core with another, by the warnings of the record.
+pub(super) fn shared_cores(warnings: &[Warning]) -> Vec<u32> {
+    let shared = warnings.iter().filter_map(|warning| match warning {
+        Warning::SharedCore { cpus } => Some(cpus.clone()),
+        _ => None,
+    });
+    shared.flatten().collect()
+}
+
+/// An event of a stage by name.
+pub(super) fn event<'a>(stage: &'a StageReport, name: &str) -> Option<&'a Figure> {
+    stage.events.as_ref()?.get(name)
+}

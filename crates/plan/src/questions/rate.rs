@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Questions about the line: with which frames its rate is held, and what the shortest take.
+
+use super::evidence::{frame_octets, line, plain, quote, rate, run_of, strands_of};
+use super::{Asked, Reply};
+use crate::budget::{FRAME_MIN, Question, budget, ns_between, shortfall};
+use crate::profile::given;
+use linerate_record::answers::Evidence;
+use linerate_record::units::{BitsPerSecond, Kpps, three_digits};
+
+const SHORTEST: f64 = FRAME_MIN as f64;
+
+/// The share of the line with the shortest frames from which on optimising one strand may do. What
+/// holds the line with 300 octets has 26 % of it with 64, too little says the document, and 84 % with
+/// 250, enough. Half lies between the two.
+const OPTIMISE_FROM: f64 = 0.5;
+
+fn no_line(asked: &Asked<'_>) -> Reply {
+    Reply::cannot_tell(
+        "the record has no line",
+        &format!("linerate explain {} --line 10Gb/s", asked.file),
+    )
+}
+
+pub(super) fn small_packets(asked: &Asked<'_>) -> Reply {
+    let Some((packets_per_s, quoted)) = rate(asked) else {
+        let next = "linerate run PATH.toml --rate max --record run.json";
+        return Reply::cannot_tell("the record has no rate of packets", next);
+    };
+    let Some(bits) = line(asked) else { return no_line(asked).because([quoted]) };
+    let octets = frame_octets(asked);
+    let found = shortfall(packets_per_s, octets.unwrap_or(SHORTEST), bits);
+    let shown = Kpps(packets_per_s / 1e3);
+    let on_line = BitsPerSecond(bits);
+    let evidence = [
+        Some(quoted),
+        Some(plain("line", bits, "bit/s", "given")),
+        octets.map(|octets| plain("mean frame", octets, "octets", "the record, FCS included")),
+        Some(plain("holds from", found.holds_from_octets, "octets", "model")),
+        Some(plain("share at 64 octets", found.share_of_line_at_shortest, "ratio", "model")),
+    ];
+    let evidence = evidence.into_iter().flatten();
+    if found.share_of_line_at_shortest >= 1.0 {
+        let sentence = format!("{shown} hold {on_line} with the shortest frames");
+        return Reply::does_not_arise(sentence).because(evidence);
+    }
+    let sentence = format!(
+        "a packet costs the same whatever its size, so that {shown} hold {on_line} from frames of \
+         {:.0} octets on and {:.0} % of it with 64",
+        found.holds_from_octets.ceil(),
+        100.0 * found.share_of_line_at_shortest,
+    );
+    let advice: &[&str] = if found.share_of_line_at_shortest >= OPTIMISE_FROM {
+        &["make the strand faster: flags of the compiler, inlining, the hot stages; the gap is \
+           less than a factor of two"]
+    } else {
+        &[
+            "for frames a little shorter, make the strand faster: flags of the compiler, inlining, \
+             the hot stages",
+            "for the shortest, replicate or split: the gap is more than a factor of two",
+        ]
+    };
+    Reply::answered(sentence).because(evidence).advise(advice).then("linerate tune PATH.toml")
+}
+
+pub(super) fn shortest_frames(asked: &Asked<'_>) -> Reply {
+    let Some(bits) = line(asked) else { return no_line(asked) };
+    if let Some(reply) = by_instructions(asked, bits) {
+        return reply;
+    }
+    by_time(asked, bits)
+}
+
+/// On a processor that issues a known number of instructions.
+fn by_instructions(asked: &Asked<'_>, bits: f64) -> Option<Reply> {
+    let processor = asked.processor?;
+    let (name, path_length) = longest_path(asked)?;
+    let question = Question {
+        processor,
+        line_bits_per_s: bits,
+        frames: &[FRAME_MIN],
+        instructions: Some(path_length),
+    };
+    let report = budget(&question);
+    let row = report.rows.first()?;
+    let (share, task) = (row.instructions_per_packet?, row.task.as_ref()?);
+    let evidence: Vec<Evidence> = vec![
+        plain(format!("{name} path length"), path_length, "instructions/packet", "the record"),
+        plain("budget of a strand", share, "instructions/packet", "tier model"),
+        plain("time between packets", row.ns_per_packet, "ns", "tier model"),
+        plain("strands", task.strands, "strands", "tier model"),
+    ];
+    let (path, share) = (path_length.round(), share.round());
+    if task.strands <= 1.0 {
+        let sentence = format!(
+            "{name} executes {path} instructions per packet and may execute {share}: instructions \
+             do not stand in the way"
+        );
+        return Some(Reply::does_not_arise(sentence).because(evidence));
+    }
+    let sentence = format!(
+        "{name} executes {path} instructions per packet and may execute {share}: {} strands side \
+         by side may spend {:.0}, in a row {share} each{}",
+        task.strands,
+        task.parallel_instructions,
+        if task.fits { "" } else { ", more strands than the processor has" },
+    );
+    let advice = &[
+        "replicate where packets do not depend on each other: path length stays, the budget grows",
+        "split in a row where they do: parts should take the same time, and handing over is added",
+    ];
+    Some(Reply::answered(sentence).because(evidence).advise(advice))
+}
+
+/// The strand with the most instructions per packet.
+fn longest_path(asked: &Asked<'_>) -> Option<(String, f64)> {
+    let report = strands_of(&asked.record.body)?;
+    let of = |strand: &linerate_record::strands::StrandCounts| {
+        Some((strand.label(), strand.instructions_per_packet.as_number()?))
+    };
+    report.strands.iter().filter_map(of).max_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+/// Anywhere: what a packet takes on all strands together, against the time there is.
+fn by_time(asked: &Asked<'_>, bits: f64) -> Reply {
+    let Some(run) = run_of(&asked.record.body) else {
+        let next = format!("linerate explain {} --machine t1 --line 1Gb/s", asked.file);
+        let why = "instructions per packet on a known processor, or times of stages, are missing";
+        return Reply::cannot_tell(why, &next);
+    };
+    let entered = run.strands.iter().filter(|strand| strand.segment == 0);
+    let entered: f64 = entered.map(given).sum();
+    // Ticks of work over all strands, per packet that entered the path.
+    let work: f64 =
+        run.strands.iter().filter_map(|s| Some(s.ticks_per_packet.as_number()? * given(s))).sum();
+    if entered <= 0.0 || work <= 0.0 {
+        let next = "linerate run PATH.toml --time 10s --record run.json";
+        return Reply::cannot_tell("no packet was timed", next);
+    }
+    let work_ns = work / entered / run.ticks_per_second * 1e9;
+    let there_is = ns_between(SHORTEST, bits);
+    let evidence: Vec<Evidence> = quote("processed", &run.processed_kpps)
+        .into_iter()
+        .chain([
+            plain("work of a packet, all strands", work_ns, "ns", "tier sw"),
+            plain("time between packets", there_is, "ns", "tier model"),
+        ])
+        .collect();
+    let strands = (work_ns / there_is).ceil();
+    let [work, there] = [work_ns, there_is].map(three_digits);
+    if strands <= 1.0 {
+        let sentence = format!("a packet takes {work} ns of {there} ns: one strand is enough");
+        return Reply::does_not_arise(sentence).because(evidence);
+    }
+    let sentence = format!(
+        "a packet takes {work} ns of work, and the next comes after {there} ns: {strands} strands \
+         at least, if spreading it adds nothing"
+    );
+    let advice = &["replicas first, stages in a row where state or order forbids replicas"];
+    Reply::answered(sentence).because(evidence).advise(advice).then("linerate tune PATH.toml")
+}
