@@ -3,6 +3,9 @@
 
 use crate::budget::BudgetArgs;
 use crate::doctor::DoctorArgs;
+use crate::explain::ExplainArgs;
+use crate::export::ExportArgs;
+use crate::import::ImportArgs;
 use crate::memory::MemoryArgs;
 use crate::regions::RegionsArgs;
 use crate::stat::StatArgs;
@@ -39,6 +42,12 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// What a packet may cost at line rate: time, cycles, instructions, by size of frame
     Budget(BudgetArgs),
+    /// Read what another profiler printed: PROFILE_DUMP of Netra DPS, perf stat, VPP
+    Import(ImportArgs),
+    /// Write a record for other programs: PROFILE_DUMP, CSV, folded stacks, Prometheus text
+    Export(ExportArgs),
+    /// Answer what people ask when line rate is missed, from the figures of a record
+    Explain(ExplainArgs),
     /// Measure checksum and copy: every variant beside its bound, warm, cold and mixed
     Kernels(KernelsArgs),
     /// Find the tiers of the memory, what a miss costs, what translation and noise add

@@ -3,7 +3,7 @@
 
 use crate::emit::{self, Answer};
 use crate::failure::Failure;
-use crate::figures;
+use crate::{figures, machine};
 use clap::Args;
 use linerate_machine::core_clock::core_cycles_per_tick;
 use linerate_machine::topology::{Cpu, Topology};
@@ -78,7 +78,8 @@ pub(crate) struct BudgetArgs {
     pub(crate) quiet: bool,
 }
 
-fn line(text: &str) -> Result<f64, String> {
+/// Bits per second of a line.
+pub(crate) fn line(text: &str) -> Result<f64, String> {
     const LIKE: &str = "like '10Gb/s'";
     linerate_path::parse::bit_rate(text).map_err(|why| match why.contains(LIKE) {
         true => why,
@@ -99,7 +100,8 @@ fn positive(text: &str) -> Result<f64, String> {
 /// GHz of a core that there may be: from what emulators reach to ten times what cooling allows.
 const CLOCK_GHZ: std::ops::RangeInclusive<f64> = 0.01..=100.0;
 
-fn clock(text: &str) -> Result<f64, String> {
+/// GHz.
+pub(crate) fn clock(text: &str) -> Result<f64, String> {
     let ghz = text.parse().ok().filter(|ghz| CLOCK_GHZ.contains(ghz));
     ghz.ok_or_else(|| format!("a clock is {} to {} GHz", CLOCK_GHZ.start(), CLOCK_GHZ.end()))
 }
@@ -137,10 +139,7 @@ pub(crate) fn budget(args: &BudgetArgs) -> Result<Answer, Failure> {
 fn processor(args: &BudgetArgs, provenance: &Provenance) -> Result<Processor, Failure> {
     let mut processor = match args.machine.as_str() {
         "this" => this(args, provenance)?,
-        name => match Processor::named(name) {
-            Some(processor) => processor,
-            None => from_file(name)?,
-        },
+        name => machine::named(name)?,
     };
     if let Some(clock) = args.clock {
         processor.clock_ghz = clock;
@@ -153,15 +152,6 @@ fn processor(args: &BudgetArgs, provenance: &Provenance) -> Result<Processor, Fa
     processor.strands_per_pipe = args.strands.unwrap_or(processor.strands_per_pipe);
     processor.instructions_per_cycle = args.ipc.or(processor.instructions_per_cycle);
     Ok(processor)
-}
-
-fn from_file(name: &str) -> Result<Processor, Failure> {
-    let names = Processor::names().collect::<Vec<_>>().join(", ");
-    let text = fs::read_to_string(name).map_err(|error| {
-        Failure::new(format!("--machine {name}: not this, {names}, nor a file to read: {error}"))
-    })?;
-    Processor::from_toml(&text)
-        .map_err(|error| Failure::new(format!("{name} is no processor: {error}")))
 }
 
 /// The cores that this process may use, and their clock as it is under load.

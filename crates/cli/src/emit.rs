@@ -4,7 +4,9 @@
 use crate::args::{Common, KernelsArgs};
 use crate::budget::BudgetArgs;
 use crate::doctor::DoctorArgs;
+use crate::explain::ExplainArgs;
 use crate::failure::Failure;
+use crate::import::ImportArgs;
 use crate::memory::MemoryArgs;
 use linerate_record::Record;
 use linerate_report::Style;
@@ -113,6 +115,18 @@ impl<'a> From<&'a BudgetArgs> for Forms<'a> {
 
 impl<'a> From<&'a DoctorArgs> for Forms<'a> {
     fn from(args: &'a DoctorArgs) -> Self {
+        Self { json: args.json, record: args.record.as_ref(), quiet: args.quiet }
+    }
+}
+
+impl<'a> From<&'a ImportArgs> for Forms<'a> {
+    fn from(args: &'a ImportArgs) -> Self {
+        Self { json: args.json, record: args.record.as_ref(), quiet: args.quiet }
+    }
+}
+
+impl<'a> From<&'a ExplainArgs> for Forms<'a> {
+    fn from(args: &'a ExplainArgs) -> Self {
         Self { json: args.json, record: args.record.as_ref(), quiet: args.quiet }
     }
 }

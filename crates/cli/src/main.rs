@@ -9,11 +9,15 @@ mod budget;
 mod calibrate;
 mod doctor;
 mod emit;
+mod explain;
+mod export;
 mod failure;
 mod figures;
 mod footprint;
+mod import;
 mod kernels;
 mod load;
+mod machine;
 mod memory;
 mod processors;
 mod profile;
@@ -65,6 +69,9 @@ fn answer(cli: &Cli) -> Result<Answer, Failure> {
         Command::Tune(args) => tune::tune(args),
         Command::Run(args) => run::run(args),
         Command::Budget(args) => budget::budget(args),
+        Command::Import(args) => import::import(args),
+        Command::Export(args) => export::export(args),
+        Command::Explain(args) => explain::explain(args),
         Command::Kernels(args) => kernels::kernels(args),
         Command::Memory(args) => memory::memory(args),
         Command::Stat(args) => stat::stat(args),

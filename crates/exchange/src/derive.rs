@@ -165,7 +165,7 @@ fn ratio(unit: &str, scale: f64, pairs: &[(f64, f64)], why_not: &str) -> Figure 
 
 const NO_PACKETS: &str = "no two readings in a row: nothing tells how many packets there were";
 const NO_INSTRUCTIONS: &str =
-    "no slice has a count of instructions: name the processor with --machine";
+    "no slice counts instructions by a code that is known: name the processor with --machine";
 
 fn kpps(slices: &[Slice], processor: &Processor) -> Figure {
     let Some(clock) = processor.clock_ghz else {

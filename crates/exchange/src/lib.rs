@@ -3,7 +3,7 @@
 //!
 //! | format | read | written |
 //! |---|---|---|
-//! | PROFILE_DUMP ver 2.0, of the Netra DPS profiler | [`profile_dump`] | [`profile_dump`] |
+//! | PROFILE_DUMP ver 2.0, of the Netra DPS profiler | [`profile_dump`] | [`profile_dump`], from [`totals`] |
 //! | `perf stat -j`, `perf stat -x` | [`perf_stat`] | |
 //! | `show runtime` of VPP | [`vpp`] | |
 //! | comma-separated values, Prometheus text | | [`table`] |
@@ -23,6 +23,7 @@ pub mod folded;
 pub mod perf_stat;
 pub mod profile_dump;
 pub mod table;
+pub mod totals;
 pub mod vpp;
 
 use std::fmt;

@@ -27,8 +27,9 @@
 //!
 //! Counters have 32 bits. Left out: what ID and PC say of the program.
 
+use crate::totals::Written;
 use crate::{CannotWrite, EventCode, INSTRUCTIONS, NothingRead, Processor, derive, numbered};
-use linerate_record::strands::{ForeignFormat, InputFault, Slice, StrandCounts, StrandsReport};
+use linerate_record::strands::{ForeignFormat, InputFault, Slice, StrandsReport};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -329,24 +330,11 @@ fn shortened(field: &str) -> String {
     short
 }
 
-/// Writes the slices of strands. Read again, they are the same; ID and PC, of which a record knows
-/// nothing, are 0.
-///
-/// # Errors
-/// A strand has no processor, or no slices.
-pub fn write(strands: &[StrandCounts]) -> Result<String, CannotWrite> {
+/// Writes the readings of strands. Read again, they are the same; ID and PC, of which a record
+/// knows nothing, are 0.
+pub fn write(strands: &[Written]) -> String {
     let mut text = String::new();
     for strand in strands {
-        let label = strand.label();
-        let cpu = strand.cpu.ok_or_else(|| {
-            CannotWrite(format!("{label}: a dump names strands by processor, and it has none"))
-        })?;
-        if strand.slices.is_empty() {
-            return Err(CannotWrite(format!(
-                "{label}: a dump is made of readings of counters, and there are none: count \
-                 packets, cycles and instructions"
-            )));
-        }
         open(&mut text);
         for (at, slice) in strand.slices.iter().enumerate() {
             // Only at the beginning of a dump is it forgotten what stands before.
@@ -354,11 +342,11 @@ pub fn write(strands: &[StrandCounts]) -> Result<String, CannotWrite> {
                 close(&mut text);
                 open(&mut text);
             }
-            put(&mut text, cpu, slice);
+            put(&mut text, strand.number, slice);
         }
         close(&mut text);
     }
-    Ok(text)
+    text
 }
 
 fn open(text: &mut String) {
@@ -459,7 +447,7 @@ pub fn slices(
 }
 
 /// A reading of which nothing but time and packets is known.
-fn reading(to_ticks: u64, user: u64) -> Slice {
+pub(crate) fn reading(to_ticks: u64, user: u64) -> Slice {
     Slice {
         line: 0,
         from_ticks: None,

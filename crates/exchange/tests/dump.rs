@@ -2,6 +2,7 @@
 //! PROFILE_DUMP: the sample of the Netra document to its digits, damage, and what is written.
 
 use linerate_exchange::profile_dump::{Totals, read, slices, write};
+use linerate_exchange::totals::Written;
 use linerate_exchange::{EventCode, Processor};
 use linerate_record::Figure;
 use linerate_record::strands::{Slice, StrandCounts, StrandsReport};
@@ -235,6 +236,10 @@ fn strand(cpu: u32, slices: Vec<Slice>) -> StrandCounts {
     linerate_exchange::derive::from_slices(cpu, slices, &t1()).0
 }
 
+fn written(number: u32, slices: Vec<Slice>) -> Written {
+    Written { name: "made up".to_owned(), number, slices }
+}
+
 fn without_lines(mut strand: StrandCounts) -> StrandCounts {
     strand.slices.iter_mut().for_each(|slice| slice.line = 0);
     strand
@@ -251,7 +256,8 @@ proptest! {
     #[test]
     fn what_is_written_is_read_back(first in readings(), second in readings()) {
         let strands = vec![strand(4, first), strand(31, second)];
-        let text = write(&strands).unwrap();
+        let written = strands.iter().map(|s| written(s.cpu.unwrap(), s.slices.clone()));
+        let text = write(&written.collect::<Vec<_>>());
         let report = read(&text, &t1()).unwrap();
         let found: Vec<_> = report.strands.into_iter().map(without_lines).collect();
         prop_assert_eq!(found, strands);
@@ -270,7 +276,7 @@ proptest! {
         let totals = Totals { packets, ticks, instructions, events };
         let (made, left_out) = slices(&totals, &t1()).unwrap();
         prop_assert_eq!(left_out, ["no"]);
-        let text = write(&[strand(0, made)]).unwrap();
+        let text = write(&[written(0, made)]);
         let found = read(&text, &Processor { instructions_per_tick: None, ..t1() }).unwrap();
         prop_assert_eq!(&found.faults, &[]);
         let found = &found.strands[0];

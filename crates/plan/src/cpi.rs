@@ -170,14 +170,14 @@ fn cause(cost: &EventCost, pti: &Figure, whole: f64) -> CpiCause {
         let why = "what each one costs is not known";
         Figure::absent(unit, Tier::Model, METHOD, why)
     };
+    // What never happened took nothing, whatever it costs.
+    let each = cost.most.or_else(|| (pti.as_number() == Some(0.0)).then_some(0.0));
     CpiCause {
         event: cost.event.clone(),
         cycles_each: cost.most,
         pti: pti.clone(),
-        cycles: cost.most.map_or_else(|| unknown(CPI), |each| scaled(CPI, each / 1e3)),
-        share: cost
-            .most
-            .map_or_else(|| unknown("ratio"), |each| scaled("ratio", each / 1e3 / whole)),
+        cycles: each.map_or_else(|| unknown(CPI), |each| scaled(CPI, each / 1e3)),
+        share: each.map_or_else(|| unknown("ratio"), |each| scaled("ratio", each / 1e3 / whole)),
     }
 }
 
@@ -318,6 +318,8 @@ mod tests {
         let found = by_cause(&figure(1.5), &[("dtlb", &dtlb)], &t1()).unwrap();
         assert_eq!(found.causes[0].cycles.as_number(), None, "not 0");
         assert_eq!(found.unexplained.as_number(), Some(1.5));
+        let found = by_cause(&figure(1.5), &[("dtlb", &figure(0.0))], &t1()).unwrap();
+        assert_eq!(found.causes[0].cycles.as_number(), Some(0.0), "none happened");
     }
 
     /// Without a rule: a made-up machine whose misses cost 10 and 200 cycles, or 2 and 50 where

@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+mod answers;
 mod budget;
 mod doctor;
 mod events;
@@ -20,10 +21,12 @@ mod regions;
 mod run;
 mod shares;
 mod stat;
+mod strands;
 pub mod svg;
 mod tune;
 mod value;
 
+pub use answers::answers;
 pub use budget::budget;
 pub use doctor::doctor;
 pub use kernels::{Sizes, kernels};
@@ -32,6 +35,7 @@ pub use memory::{Detail, Glyphs, memory};
 pub use regions::regions;
 pub use run::run;
 pub use stat::{interval_line, rpistat, stat};
+pub use strands::strands;
 pub use tune::tune;
 
 /// How to render.

@@ -9,6 +9,7 @@ mod budget;
 mod dissector;
 mod doctor;
 mod documents;
+mod exchange;
 mod interrupt;
 mod kernels;
 mod memory;

@@ -103,19 +103,23 @@ pub(super) fn placement(asked: &Asked<'_>) -> Reply {
     if run_of(&asked.record.body).is_some() {
         return placement_of_run(asked);
     }
-    let cores = strands_of(&asked.record.body).and_then(cores);
-    let (Some(cores), Some(most)) =
-        (cores, asked.processor.and_then(|processor| processor.instructions_per_cycle))
-    else {
+    let report = strands_of(&asked.record.body);
+    let per_core = report.and_then(|r| r.machine.as_ref()?.strands_per_core).filter(|n| *n > 0);
+    let most = asked.processor.and_then(|processor| {
+        Some(processor.instructions_per_cycle? * f64::from(processor.pipes_per_core))
+    });
+    let (Some(report), Some(per_core), Some(most)) = (report, per_core, most) else {
         return Reply::cannot_tell(
             "which strands share a pipe, or what they execute in a cycle, is not known",
             &format!("linerate explain {} --machine t1", asked.file),
         );
     };
+    let cores = cores(report, per_core);
     let evidence: Vec<Evidence> = cores
         .iter()
-        .map(|(core, (ipc, _))| {
-            plain(format!("core {core}, counted strands"), *ipc, "instructions/cycle", "tier hw")
+        .map(|(core, (ipc, strands))| {
+            let name = format!("core {core}, {} of {per_core} strands", strands.len());
+            plain(name, *ipc, "instructions/cycle", "tier hw")
         })
         .collect();
     let full: Vec<String> = cores
@@ -123,22 +127,28 @@ pub(super) fn placement(asked: &Asked<'_>) -> Reply {
         .filter(|(_, (ipc, _))| *ipc >= FULL * most)
         .map(|(core, (_, strands))| format!("core {core} ({})", strands.join(", ")))
         .collect();
-    if full.is_empty() {
-        return Reply::answered(
-            "not for the pipe: the strands that were counted leave room on every core; it may help \
-             where they evict each other's lines from the first caches, which a run of each alone \
-             shows",
+    if !full.is_empty() {
+        return Reply::answered(format!("now: the pipe is full on {}", full.join(", ")))
+            .because(evidence)
+            .advise(&["put strands with many cycles per instruction beside those with few"]);
+    }
+    // A strand that was not counted may be one that polls, and fill the pipe by itself.
+    if cores.values().any(|(_, strands)| strands.len() < per_core as usize) || cores.is_empty() {
+        return Reply::cannot_tell(
+            "not all strands of the cores were counted, and the others may fill the pipe",
+            "linerate import FILE --machine t1   # a dump of all strands",
         )
         .because(evidence);
     }
-    Reply::answered(format!("now: the pipe is full on {}", full.join(", ")))
-        .because(evidence)
-        .advise(&["put strands with many cycles per instruction beside those with few"])
+    Reply::answered(
+        "not for the pipe: the strands of every core leave room in it; it may help where they evict \
+         each other's lines from the first caches, which a run of each alone shows",
+    )
+    .because(evidence)
 }
 
-/// Instructions per cycle of each core, and its strands; `None` where nothing tells.
-fn cores(report: &StrandsReport) -> Option<BTreeMap<u32, (f64, Vec<String>)>> {
-    let per_core = report.machine.as_ref()?.strands_per_core.filter(|n| *n > 0)?;
+/// Instructions per cycle of each core's strands that were counted, and their names.
+fn cores(report: &StrandsReport, per_core: u32) -> BTreeMap<u32, (f64, Vec<String>)> {
     let mut cores: BTreeMap<u32, (f64, Vec<String>)> = BTreeMap::new();
     let known = |s: &StrandCounts| Some((s.cpu?, s.ipc.as_number()?, s.label()));
     for (cpu, ipc, label) in report.strands.iter().filter_map(known) {
@@ -146,7 +156,7 @@ fn cores(report: &StrandsReport) -> Option<BTreeMap<u32, (f64, Vec<String>)>> {
         core.0 += ipc;
         core.1.push(label);
     }
-    (!cores.is_empty()).then_some(cores)
+    cores
 }
 
 fn placement_of_run(asked: &Asked<'_>) -> Reply {

@@ -11,8 +11,8 @@ use linerate_record::units::{BitsPerSecond, Kpps, three_digits};
 const SHORTEST: f64 = FRAME_MIN as f64;
 
 /// The share of the line with the shortest frames from which on optimising one strand may do. What
-/// holds the line with 300 octets has 26 % of it with 64, too little says the document, and 84 % with
-/// 250, enough. Half lies between the two.
+/// holds the line with 300 octets has 26 % of it with 64, too little says the document, and 84 %
+/// with 250, enough. Half lies between the two.
 const OPTIMISE_FROM: f64 = 0.5;
 
 fn no_line(asked: &Asked<'_>) -> Reply {
@@ -45,8 +45,8 @@ pub(super) fn small_packets(asked: &Asked<'_>) -> Reply {
         return Reply::does_not_arise(sentence).because(evidence);
     }
     let sentence = format!(
-        "a packet costs the same whatever its size, so that {shown} hold {on_line} from frames of \
-         {:.0} octets on and {:.0} % of it with 64",
+        "if a packet costs the same whatever its size, {shown} hold {on_line} from frames of {:.0} \
+         octets on, and {:.0} % of it with 64",
         found.holds_from_octets.ceil(),
         100.0 * found.share_of_line_at_shortest,
     );

@@ -192,8 +192,13 @@ fn placing_threads_matters_where_the_pipe_is_full() {
     let t1 = Processor::named("t1").expect("it is there");
     let record = configuration_2();
     let found = answer(&Asked { processor: Some(&t1), ..asked(&record) }, "placement");
-    // 0.117 + 0.256 + 0.355 of 1.
-    assert!((value(&found, "core 0") - 0.728).abs() < 0.001, "{found:?}");
+    // 0.117 + 0.256 + 0.355 of 1, and the strand that polls beside them was not counted.
+    assert!((value(&found, "core 0, 3 of 4") - 0.728).abs() < 0.001, "{found:?}");
+    assert_eq!(found.verdict, AnswerVerdict::CannotTell);
+    let Body::Strands(mut report) = record.body else { panic!("strands") };
+    report.strands.push(strand(2, "ATIF_RX", 100.0, 12.0, 1.0));
+    let all = imported(report.strands);
+    let found = answer(&Asked { processor: Some(&t1), ..asked(&all) }, "placement");
     assert!(found.sentence.starts_with("not for the pipe"), "{found:?}");
     let full =
         imported((0..4).map(|cpu| strand(cpu, &format!("s{cpu}"), 500.0, 4.0, 1.0)).collect());

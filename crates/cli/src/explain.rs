@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `linerate explain`: what people ask when packet software misses line rate, answered from a
+//! record.
+
+use crate::emit::{self, Answer};
+use crate::failure::Failure;
+use crate::{export, figures, machine};
+use clap::Args;
+use linerate_plan::cpi::EventCosts;
+use linerate_plan::processor::Processor;
+use linerate_plan::questions::{Asked, QUESTIONS, ask};
+use linerate_record::answers::AnswerVerdict;
+use linerate_record::{Body, Provenance, Record};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+const AFTER: &str = "\
+Answers quote the figures of the record. Where it lacks one, the answer is `cannot tell`, with the
+command that measures what is missing. Examples:
+
+  linerate run edge.toml --record run.json
+  linerate explain run.json
+  linerate explain run.json --ask line-rate-64 --line 10Gb/s
+  linerate explain two-ports.json --ask scaling --against one-port.json
+
+Exit status 2: the question that was asked cannot be answered from the record.";
+
+#[derive(Debug, Args)]
+#[command(after_help = AFTER)]
+pub(crate) struct ExplainArgs {
+    /// The record: of run, tune or import
+    #[arg(value_name = "RECORD.json", required_unless_present = "list")]
+    file: Option<PathBuf>,
+    /// Only this question; --list has their names
+    #[arg(long, value_name = "QUESTION")]
+    ask: Option<String>,
+    /// List the questions, and what it takes to answer them
+    #[arg(long)]
+    list: bool,
+    /// A record of the same application with fewer ports or strands
+    #[arg(long, value_name = "RECORD.json")]
+    against: Option<PathBuf>,
+    /// The line, e.g. 10Gb/s (default: that of the path)
+    #[arg(long, value_name = "RATE", value_parser = crate::budget::line)]
+    line: Option<f64>,
+    /// The processor of the record: t1, t2, or a TOML file (default: the one that it names)
+    #[arg(long, value_name = "NAME")]
+    machine: Option<String>,
+    /// Print the answers as a record in JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write that record to this file as well
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+    /// No warnings
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+/// Answers questions about a record.
+pub(crate) fn explain(args: &ExplainArgs) -> Result<Answer, Failure> {
+    let Some(file) = args.file.as_ref().filter(|_| !args.list) else {
+        return emit::print(&list());
+    };
+    emit::check_writable(args.record.iter())?;
+    let record = export::read(file)?;
+    let against = args.against.as_ref().map(|file| export::read(file)).transpose()?;
+    let processor = processor(args, &record)?;
+    let provenance = figures::provenance();
+    let costs = costs(args, &record, &provenance);
+    let name = file.display().to_string();
+    let asked = Asked {
+        record: &record,
+        file: &name,
+        against: against.as_ref(),
+        processor: processor.as_ref(),
+        line_bits_per_s: args.line,
+        costs: costs.as_ref(),
+    };
+    let report = ask(&asked, args.ask.as_deref())
+        .map_err(|error| Failure::new(format!("--ask: {error}")))?;
+    let is_told = report.answers.iter().any(|one| one.verdict != AnswerVerdict::CannotTell);
+    let text = linerate_report::answers(&report, &emit::style(emit::WHOLE));
+    let body = Body::Answers(Box::new(report));
+    let answers = Record { provenance, figures: BTreeMap::new(), warnings: Vec::new(), body };
+    let done = emit::emit(args, &answers, &text)?;
+    match args.ask {
+        Some(_) if !is_told => Ok(Answer::Status(crate::args::STATUS_OF_FAILURE)),
+        _ => Ok(done),
+    }
+}
+
+fn list() -> String {
+    let lines = QUESTIONS.map(|question| {
+        format!("{:<14}{}\n{:14}takes {}\n", question.id, question.text, "", question.needs)
+    });
+    lines.concat()
+}
+
+/// As named, or the one with the name that the record has.
+fn processor(args: &ExplainArgs, record: &Record) -> Result<Option<Processor>, Failure> {
+    if let Some(name) = &args.machine {
+        return machine::named(name).map(Some);
+    }
+    let Body::Strands(report) = &record.body else { return Ok(None) };
+    let Some(name) = report.machine.as_ref().map(|machine| &machine.name) else { return Ok(None) };
+    let mut built_in = Processor::names().filter_map(Processor::named);
+    Ok(built_in.find(|processor| processor.name == *name))
+}
+
+/// What misses cost on this machine, if the record is from one like it.
+fn costs(args: &ExplainArgs, record: &Record, here: &Provenance) -> Option<EventCosts> {
+    if record.provenance.cpu.is_none() || record.provenance.cpu != here.cpu {
+        return None;
+    }
+    match machine::costs_here() {
+        Ok(costs) => costs,
+        Err(why) => {
+            if !args.quiet {
+                emit::say(&format!("warning:    {why}\n"));
+            }
+            None
+        }
+    }
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `linerate export`: a record as other programs read it.
+
+use crate::emit::{self, Answer};
+use crate::failure::Failure;
+use crate::machine;
+use clap::{Args, ValueEnum};
+use linerate_exchange::{folded, profile_dump, table, totals};
+use linerate_record::{Body, Record};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const AFTER: &str = "\
+A dump has the codes of --machine; events without one are left out and named. Its ticks are those of
+work, for events are of work alone: import it with the clock that is printed. Examples:
+
+  linerate export run.json --format csv > run.csv
+  linerate export run.json --format folded | flamegraph.pl > run.svg
+  linerate export run.json --format prometheus > /var/lib/node_exporter/linerate.prom
+  linerate export run.json --format profile-dump > run.dump";
+
+#[derive(Debug, Args)]
+#[command(after_help = AFTER)]
+pub(crate) struct ExportArgs {
+    /// The record
+    #[arg(value_name = "RECORD.json")]
+    file: PathBuf,
+    /// What to write
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    format: Format,
+    /// Whose event codes a dump has: t1, t2, or a TOML file
+    #[arg(long, value_name = "NAME", default_value = "t1")]
+    machine: String,
+    /// No warnings
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// How to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// PROFILE_DUMP ver 2.0, as the Netra DPS profiler prints it
+    ProfileDump,
+    /// Comma-separated values, a figure a line
+    Csv,
+    /// Folded stacks, for flame graphs
+    Folded,
+    /// Prometheus text
+    Prometheus,
+}
+
+/// Prints a record in another form.
+pub(crate) fn export(args: &ExportArgs) -> Result<Answer, Failure> {
+    let record = read(&args.file)?;
+    let cannot = |error: linerate_exchange::CannotWrite| {
+        Failure::new(format!("{}: {error}", args.file.display()))
+    };
+    let text = match args.format {
+        Format::ProfileDump => return dump(args, &record),
+        Format::Csv => table::csv(&table::rows(&record).map_err(cannot)?),
+        Format::Prometheus => {
+            let rows = table::rows(&record).map_err(cannot)?;
+            table::prometheus(&rows).map_err(cannot)?
+        }
+        Format::Folded => folded::stacks(&record).map_err(cannot)?,
+    };
+    emit::print(&text)
+}
+
+/// Reads a record.
+pub(crate) fn read(file: &Path) -> Result<Record, Failure> {
+    let fail = |why: String| Failure::new(format!("{}: {why}", file.display()));
+    let json = fs::read_to_string(file).map_err(|error| fail(error.to_string()))?;
+    Record::from_json(&json).map_err(|error| fail(error.to_string()))
+}
+
+fn dump(args: &ExportArgs, record: &Record) -> Result<Answer, Failure> {
+    let processor = machine::named(&args.machine)?;
+    // An import has the names of its processor, other records have portable ones.
+    let is_portable = !matches!(record.body, Body::Strands(_));
+    let codes = machine::codes(&processor, is_portable);
+    let exchanged = linerate_exchange::Processor { codes, ..Default::default() };
+    let readings = totals::readings(record, &exchanged)
+        .map_err(|error| Failure::new(format!("{}: {error}", args.file.display())))?;
+    if !args.quiet {
+        if !readings.left_out.is_empty() {
+            let names: Vec<&str> = readings.left_out.iter().map(String::as_str).collect();
+            emit::say(&format!(
+                "warning:    {} has no code for {}: left out\n",
+                processor.name,
+                names.join(", ")
+            ));
+        }
+        for strand in &readings.strands {
+            emit::say(&format!("CPUID {:x} is {}\n", strand.number, strand.name));
+        }
+        if let Some(ghz) = clock(record) {
+            emit::say(&format!("ticks are at {ghz} GHz: import with --clock {ghz}\n"));
+        }
+    }
+    emit::print(&profile_dump::write(&readings.strands))
+}
+
+/// GHz of the ticks of a record, where they are ticks.
+fn clock(record: &Record) -> Option<f64> {
+    match &record.body {
+        Body::Run(run) => Some(run.ticks_per_second / 1e9),
+        Body::Tune(tune) => Some(tune.tuned.ticks_per_second / 1e9),
+        Body::Regions(_) => record.provenance.ticks_per_second.map(|rate| rate / 1e9),
+        Body::Strands(report) => report.machine.as_ref().map(|machine| machine.clock_ghz),
+        _ => None,
+    }
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `linerate import`: what another profiler printed, as a record.
+
+use crate::emit::{self, Answer};
+use crate::failure::Failure;
+use crate::{figures, machine};
+use clap::{Args, ValueEnum};
+use linerate_exchange::{NothingRead, detect, perf_stat, profile_dump, vpp};
+use linerate_plan::cpi::{EventCosts, costs_of, of_strand};
+use linerate_plan::processor::Processor;
+use linerate_record::strands::{ForeignFormat, Machine, StrandsReport};
+use linerate_record::{Body, Record};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+const AFTER: &str = "\
+A dump is read with the clock, the codes and the latencies of t1, the processor whose codes its
+document gives, unless --machine names another: t2, or a TOML file like those in
+crates/plan/data/processors. Damaged lines are left out and named. Examples:
+
+  linerate import console.log --machine t1 --record strands.json
+  perf stat -j -e cycles,instructions -- ./program 2>&1 | linerate import - --machine this
+  vppctl show runtime | linerate import - --clock 2.4
+
+Exit status 2: nothing could be read.";
+
+#[derive(Debug, Args)]
+#[command(after_help = AFTER)]
+pub(crate) struct ImportArgs {
+    /// What was printed; - reads it from stdin
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Whose output it is (default: by what is in it)
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "auto")]
+    format: Format,
+    /// The processor it was measured on: t1, t2, this, or a TOML file
+    #[arg(long, value_name = "NAME")]
+    machine: Option<String>,
+    /// GHz of the tick counter (default: the machine's clock)
+    #[arg(long, value_name = "GHZ", value_parser = crate::budget::clock)]
+    clock: Option<f64>,
+    /// Print the record as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write the record to this file as well
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+    /// No warnings
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+/// Whose output an input is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// By what is in it
+    Auto,
+    /// PROFILE_DUMP ver 2.0 of the Netra DPS profiler
+    ProfileDump,
+    /// perf stat -j, or perf stat -x,
+    PerfStat,
+    /// show runtime of VPP
+    Vpp,
+}
+
+/// Reads what another program measured, and prints what follows from it.
+pub(crate) fn import(args: &ImportArgs) -> Result<Answer, Failure> {
+    emit::check_writable(args.record.iter())?;
+    let text = read(&args.file)?;
+    let name = args.file.display();
+    let format = format(args, &text)?;
+    let known = Known::of(args, format)?;
+    let read = |read: Result<StrandsReport, NothingRead>| {
+        read.map_err(|error| Failure::new(format!("{name}: {error}")))
+    };
+    let mut report = read(match format {
+        ForeignFormat::ProfileDump => profile_dump::read(&text, &known.exchanged(args)),
+        ForeignFormat::PerfStat => perf_stat::read(&text),
+        ForeignFormat::Vpp => vpp::read(&text),
+    })?;
+    report.machine = known.machine(args);
+    if let Some(costs) = &known.costs {
+        for strand in &mut report.strands {
+            strand.cpi_by_cause = of_strand(strand, costs);
+        }
+    }
+    if args.json && !args.quiet {
+        warn(&report);
+    }
+    let text = linerate_report::strands(&report, &emit::style(emit::WHOLE));
+    let record = Record {
+        provenance: figures::provenance(),
+        figures: BTreeMap::new(),
+        warnings: Vec::new(),
+        body: Body::Strands(Box::new(report)),
+    };
+    emit::emit(args, &record, &text)
+}
+
+/// Octets that are no UTF-8, such as noise on a console, are replaced: they damage their line only.
+fn read(file: &Path) -> Result<String, Failure> {
+    let octets = if file == Path::new("-") {
+        let mut octets = Vec::new();
+        io::Read::read_to_end(&mut io::stdin().lock(), &mut octets).map(|_| octets)
+    } else {
+        fs::read(file)
+    };
+    let octets =
+        octets.map_err(|error| Failure::new(format!("cannot read {}: {error}", file.display())))?;
+    Ok(String::from_utf8_lossy(&octets).into_owned())
+}
+
+fn format(args: &ImportArgs, text: &str) -> Result<ForeignFormat, Failure> {
+    match args.format {
+        Format::ProfileDump => Ok(ForeignFormat::ProfileDump),
+        Format::PerfStat => Ok(ForeignFormat::PerfStat),
+        Format::Vpp => Ok(ForeignFormat::Vpp),
+        Format::Auto => detect::format(text).ok_or_else(|| {
+            Failure::new(format!(
+                "{}: neither PROFILE_DUMP, `perf stat -j`, `perf stat -x,` nor VPP's `show \
+                 runtime`; name it with --format if it is damaged",
+                args.file.display()
+            ))
+        }),
+    }
+}
+
+/// What is known of where the input was measured.
+struct Known {
+    processor: Option<Processor>,
+    /// Whether nobody named it.
+    is_assumed: bool,
+    costs: Option<EventCosts>,
+}
+
+/// The processor of dumps, unless another is named.
+const OF_DUMPS: &str = "t1";
+
+impl Known {
+    fn of(args: &ImportArgs, format: ForeignFormat) -> Result<Self, Failure> {
+        let is_dump = format == ForeignFormat::ProfileDump;
+        let (name, is_assumed) = match (&args.machine, is_dump) {
+            (Some(name), _) => (Some(name.as_str()), false),
+            (None, true) => (Some(OF_DUMPS), true),
+            (None, false) => (None, false),
+        };
+        if name == Some("this") {
+            let costs = machine::costs_here().map_err(Failure::new)?;
+            if costs.is_none() && !args.quiet {
+                emit::say("warning:    what a miss costs here was not measured: linerate memory\n");
+            }
+            return Ok(Self { processor: None, is_assumed: false, costs });
+        }
+        let processor = name.map(machine::named).transpose()?;
+        let costs = processor.as_ref().and_then(costs_of);
+        Ok(Self { processor, is_assumed, costs })
+    }
+
+    fn clock_ghz(&self, args: &ImportArgs) -> Option<f64> {
+        args.clock.or_else(|| self.processor.as_ref().map(|processor| processor.clock_ghz))
+    }
+
+    fn exchanged(&self, args: &ImportArgs) -> linerate_exchange::Processor {
+        let processor = self.processor.as_ref();
+        linerate_exchange::Processor {
+            clock_ghz: self.clock_ghz(args),
+            // Ticks of another clock than the core's bound no instructions.
+            instructions_per_tick: processor
+                .filter(|_| args.clock.is_none())
+                .and_then(|processor| processor.instructions_per_cycle),
+            codes: processor.map_or_else(Vec::new, |p| machine::codes(p, false)),
+        }
+    }
+
+    fn machine(&self, args: &ImportArgs) -> Option<Machine> {
+        let clock_ghz = self.clock_ghz(args)?;
+        let clock = if args.clock.is_some() { "; the clock as given" } else { "" };
+        let Some(processor) = &self.processor else {
+            return Some(Machine {
+                name: "a machine of no known name".to_owned(),
+                source: "the clock as given".to_owned(),
+                clock_ghz,
+                strands_per_core: None,
+            });
+        };
+        let assumed = if self.is_assumed { "; assumed, for no --machine was given" } else { "" };
+        Some(Machine {
+            name: processor.name.clone(),
+            source: format!("{}{clock}{assumed}", processor.source),
+            clock_ghz,
+            strands_per_core: Some(processor.pipes_per_core * processor.strands_per_pipe),
+        })
+    }
+}
+
+/// Says where the input is damaged; the table has it for those who do not read JSON.
+fn warn(report: &StrandsReport) {
+    if let Some(fault) = report.faults.first() {
+        let more = match report.faults.len() - 1 {
+            0 => String::new(),
+            n => format!(" (and {n} more)"),
+        };
+        emit::say(&format!("warning:    {fault}{more}\n"));
+    }
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The processor that a record or an input is of, and what misses cost on it.
+
+use crate::failure::Failure;
+use crate::profile::Profile;
+use linerate_exchange::EventCode;
+use linerate_plan::cpi::{EventCosts, costs_from};
+use linerate_plan::processor::Processor;
+use std::fs;
+
+/// The processor of that word, or of the file of that name.
+pub(crate) fn named(name: &str) -> Result<Processor, Failure> {
+    match Processor::named(name) {
+        Some(processor) => Ok(processor),
+        None => from_file(name),
+    }
+}
+
+fn from_file(name: &str) -> Result<Processor, Failure> {
+    let names = Processor::names().collect::<Vec<_>>().join(", ");
+    let text = fs::read_to_string(name).map_err(|error| {
+        Failure::new(format!("--machine {name}: not this, {names}, nor a file to read: {error}"))
+    })?;
+    Processor::from_toml(&text)
+        .map_err(|error| Failure::new(format!("{name} is no processor: {error}")))
+}
+
+/// The events of a processor by code: as its file names them, or by the portable names of those
+/// that have one.
+pub(crate) fn codes(processor: &Processor, is_portable: bool) -> Vec<EventCode> {
+    let events = processor.events.iter();
+    let code = events.map(|event| EventCode {
+        code: event.code,
+        name: match &event.portable {
+            Some(portable) if is_portable => portable.clone(),
+            _ => event.name.clone(),
+        },
+        native: event.native.clone(),
+    });
+    code.collect()
+}
+
+/// What misses cost on this machine, by its profile; `None` where it has none.
+///
+/// # Errors
+/// It has one that cannot be read.
+pub(crate) fn costs_here() -> Result<Option<EventCosts>, String> {
+    let profile = Profile::load()?;
+    Ok(profile.map(|profile| {
+        let source = format!("the profile of this machine, measured {} ago", profile.age());
+        costs_from(&profile.report, &source)
+    }))
+}

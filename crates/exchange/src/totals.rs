@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a dump can hold of a record of this project: per strand packets, ticks, and events.
+//!
+//! A dump has one tick counter, and its events are of all of a strand's time. Here events are of
+//! work alone, so its ticks are those of work too: packets times service time. The rate that
+//! follows is what the strand would get through if it never waited.
+//!
+//! | record | strand | packets | ticks |
+//! |---|---|---|---|
+//! | run, tune | strand | packets it was given | service time times packets |
+//! | regions | region of a thread | units of work, or visits without any | ticks in it |
+//! | stat | all | the unit of work | cycles |
+//!
+//! Where no instructions were counted, time and packets are all that is left.
+
+use crate::profile_dump::{Totals, reading, slices};
+use crate::{CYCLES, CannotWrite, INSTRUCTIONS, Processor};
+use linerate_record::regions::RegionReport;
+use linerate_record::run::{RunReport, StageReport, StrandReport};
+use linerate_record::stat::StatReport;
+use linerate_record::strands::{Slice, StrandCounts};
+use linerate_record::{Body, Record};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A strand to be written, and its number in the dump.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Written {
+    /// What the record calls it.
+    pub name: String,
+    /// CPUID.
+    pub number: u32,
+    /// Its readings.
+    pub slices: Vec<Slice>,
+}
+
+/// What is written, and what could not be.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Readings {
+    /// The strands.
+    pub strands: Vec<Written>,
+    /// Events for which the processor has no code.
+    pub left_out: BTreeSet<String>,
+}
+
+/// The readings that a dump of the record has.
+///
+/// # Errors
+/// The record has no packets with their time, by strand.
+pub fn readings(record: &Record, processor: &Processor) -> Result<Readings, CannotWrite> {
+    let strands = match &record.body {
+        Body::Strands(report) => return of_import(&report.strands),
+        Body::Run(run) => of_run(run),
+        Body::Tune(tune) => of_run(&tune.tuned),
+        Body::Regions(report) => report.regions.iter().zip(0..).filter_map(of_region).collect(),
+        Body::Stat(stat) => vec![("all".to_owned(), 0, of_stat(stat)?)],
+        _ => {
+            return Err(CannotWrite(
+                "the record has no strands with packets: a dump is made of a record of run, tune, \
+                 regions, of stat with --per, or of an import"
+                    .to_owned(),
+            ));
+        }
+    };
+    let mut found = Readings::default();
+    for (name, number, (totals, is_counted)) in strands {
+        let slices = if is_counted {
+            let (slices, left_out) = slices(&totals, processor)?;
+            found.left_out.extend(left_out);
+            slices
+        } else {
+            // An update without a start tells time and packets, and nothing of the counters.
+            let end = Slice { is_first: false, ..reading(totals.ticks, totals.packets) };
+            vec![reading(0, 0), end]
+        };
+        found.strands.push(Written { name, number, slices });
+    }
+    if found.strands.is_empty() {
+        return Err(CannotWrite("no strand of the record has packets with their time".to_owned()));
+    }
+    Ok(found)
+}
+
+fn of_import(strands: &[StrandCounts]) -> Result<Readings, CannotWrite> {
+    let written = strands.iter().map(|strand| {
+        let name = strand.label();
+        match strand.cpu {
+            Some(number) if !strand.slices.is_empty() => {
+                Ok(Written { name, number, slices: strand.slices.clone() })
+            }
+            _ => Err(CannotWrite(format!(
+                "{name}: a dump is made of readings of counters on a numbered processor, and the \
+                 import has none"
+            ))),
+        }
+    });
+    let strands = written.collect::<Result<_, _>>()?;
+    Ok(Readings { strands, left_out: BTreeSet::new() })
+}
+
+/// Totals, and whether their instructions were counted.
+type Counted = (Totals, bool);
+
+fn counted(packets: u64, ticks: f64, mut events: BTreeMap<String, f64>) -> Option<Counted> {
+    let instructions = events.remove(INSTRUCTIONS);
+    let whole = |number: f64| number.round() as u64;
+    let totals = Totals {
+        packets,
+        ticks: whole(ticks),
+        instructions: instructions.map_or(0, whole),
+        events: events.into_iter().map(|(name, count)| (name, whole(count))).collect(),
+    };
+    (packets > 0 && totals.ticks > 0).then_some((totals, instructions.is_some()))
+}
+
+fn of_run(run: &RunReport) -> Vec<(String, u32, Counted)> {
+    let of = |strand: &StrandReport| {
+        let packets = strand.stages.first()?.packets;
+        let ticks = strand.ticks_per_packet.as_number()? * packets as f64;
+        let counted = counted(packets, ticks, events_of(&strand.stages))?;
+        Some((strand.name.clone(), strand.cpu, counted))
+    };
+    let mut strands: Vec<_> = run.strands.iter().filter_map(of).collect();
+    // Strands that took turns on a processor are several all the same.
+    let cpus: BTreeSet<u32> = strands.iter().map(|(_, cpu, _)| *cpu).collect();
+    if cpus.len() < strands.len() {
+        strands.iter_mut().zip(0..).for_each(|((_, number, _), at)| *number = at);
+    }
+    strands
+}
+
+/// Events over all stages; those that some stage with packets lacks are left out.
+fn events_of(stages: &[StageReport]) -> BTreeMap<String, f64> {
+    let mut stages = stages.iter().filter(|stage| stage.packets > 0);
+    let of = |stage: &StageReport| -> BTreeMap<String, f64> {
+        let events = stage.events.iter().flatten().filter(|(name, _)| *name != "cpi");
+        let whole = |figure: &linerate_record::Figure| {
+            Some(figure.as_number()?.max(0.0) * stage.packets as f64)
+        };
+        events.filter_map(|(name, figure)| Some((name.clone(), whole(figure)?))).collect()
+    };
+    let mut all = stages.next().map_or_else(BTreeMap::new, of);
+    for stage in stages {
+        let more = of(stage);
+        all.retain(|name, _| more.contains_key(name));
+        all.iter_mut().for_each(|(name, count)| *count += more[name]);
+    }
+    all
+}
+
+fn of_region((region, number): (&RegionReport, u32)) -> Option<(String, u32, Counted)> {
+    let packets = if region.units > 0 { region.units } else { region.visits };
+    let events = region.events.iter();
+    let events = events.filter_map(|event| Some((event.name.clone(), event.count.as_number()?)));
+    let counted = counted(packets, region.ticks.as_number()?, events.collect())?;
+    Some((format!("{} of thread {}", region.name, region.tid), number, counted))
+}
+
+fn of_stat(stat: &StatReport) -> Result<Counted, CannotWrite> {
+    let lacks = |what: &str| CannotWrite(format!("a dump needs {what}"));
+    let unit = stat.unit_of_work.as_ref().and_then(|unit| unit.count.as_number());
+    let packets = unit.ok_or_else(|| lacks("packets: count with --per, as in --per 1000000"))?;
+    let counts = stat.events.iter();
+    let mut events: BTreeMap<String, f64> =
+        counts.filter_map(|event| Some((event.name.clone(), event.count.as_number()?))).collect();
+    let cycles = events.remove(CYCLES).ok_or_else(|| lacks("cycles, and none were counted"))?;
+    if !events.contains_key(INSTRUCTIONS) {
+        return Err(lacks("instructions, and none were counted"));
+    }
+    counted(packets.round() as u64, cycles, events)
+        .ok_or_else(|| lacks("a packet and a cycle, and there was none"))
+}

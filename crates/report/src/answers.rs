@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The report of answers: question, answer, the figures behind it, what to do.
+
+use crate::Style;
+use crate::layout::{Paint, labelled, painted, stacked};
+use crate::value::{clean, significant};
+use linerate_record::answers::{Answer, AnswerVerdict, AnswersReport};
+
+/// Questions about a record, answered.
+pub fn answers(report: &AnswersReport, style: &Style) -> String {
+    stacked(&report.answers.iter().map(|one| answer(one, style)).collect::<Vec<_>>())
+}
+
+fn answer(answer: &Answer, style: &Style) -> String {
+    let line = |label: &str, text: &str| labelled(label, Paint::Head, &clean(text), style);
+    let question = clean(&format!("{} ({})", answer.question, answer.id));
+    let mut text = painted(Paint::Head, &question, style) + "\n";
+    text += &match answer.verdict {
+        AnswerVerdict::Answered => labelled("answer", Paint::Good, &clean(&answer.sentence), style),
+        AnswerVerdict::DoesNotArise => line("no", &answer.sentence),
+        AnswerVerdict::CannotTell => labelled("-", Paint::Warning, &clean(&answer.sentence), style),
+    };
+    if !answer.evidence.is_empty() {
+        let quoted = answer.evidence.iter().map(|evidence| {
+            let value = significant(evidence.value);
+            format!("{} {value} {} ({})", evidence.name, evidence.unit, evidence.source)
+        });
+        text += &line("because", &quoted.collect::<Vec<_>>().join("; "));
+    }
+    for advice in &answer.advice {
+        text += &line("do", advice);
+    }
+    if let Some(next) = &answer.next {
+        text += &line("next", next);
+    }
+    text
+}
