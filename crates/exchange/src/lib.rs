@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What other profilers print, as records; and records as other programs read them.
 //!
-//! | format | read | written |
-//! |---|---|---|
-//! | PROFILE_DUMP ver 2.0, of the Netra DPS profiler | [`profile_dump`] | [`profile_dump`], from [`totals`] |
-//! | `perf stat -j`, `perf stat -x` | [`perf_stat`] | |
-//! | `show runtime` of VPP | [`vpp`] | |
-//! | comma-separated values, Prometheus text | | [`table`] |
-//! | folded stacks, for flame graphs | | [`folded`] |
+//! - PROFILE_DUMP ver 2.0 of the Netra DPS profiler is read and written by [`profile_dump`]; what a
+//!   dump can hold of our own records is [`totals`].
+//! - `perf stat -j` and `perf stat -x` are read by [`perf_stat`], `show runtime` of VPP by [`vpp`].
+//! - Comma-separated values and Prometheus text are written by [`table`], folded stacks, for flame
+//!   graphs, by [`folded`].
+//! - [`detect`] tells by a text whose output it is.
 //!
 //! Reading keeps what is sound and names the line of everything that is not: a damaged line costs
 //! itself, not the file. Nothing is filled in. What follows from the counts is worked out in

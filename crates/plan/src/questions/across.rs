@@ -141,8 +141,8 @@ pub(super) fn placement(asked: &Asked<'_>) -> Reply {
         .because(evidence);
     }
     Reply::answered(
-        "not for the pipe: the strands of every core leave room in it; it may help where they evict \
-         each other's lines from the first caches, which a run of each alone shows",
+        "not for the pipe: the strands of every core leave room in it; it may help where they \
+         evict each other's lines from the first caches, which a run of each alone shows",
     )
     .because(evidence)
 }
