@@ -164,8 +164,12 @@ fn causes(report: &StrandsReport, style: &Style) -> String {
         grid.row(vec![label.clone(), "unexplained".to_owned(), blank(), blank(), rest, share]);
     }
     let verdicts: String =
-        found.iter().map(|(label, found, _)| line(label, &found.sentence, style)).collect();
+        found.iter().map(|(label, found, _)| verdict(label, found, style)).collect();
     line("causes", &title, style) + &grid.render(style) + &verdicts
+}
+
+fn verdict(label: &str, found: &CpiByCause, style: &Style) -> String {
+    line("verdict", &format!("{label}: {}", found.sentence), style)
 }
 
 /// Faults that are shown; a dump that is damaged throughout would drown the rest.

@@ -10,6 +10,9 @@ use linerate_record::units::{BitsPerSecond, Kpps, three_digits};
 
 const SHORTEST: f64 = FRAME_MIN as f64;
 
+/// The longest frame without tags that every Ethernet takes, FCS included (IEEE 802.3).
+const LONGEST: f64 = 1518.0;
+
 /// The share of the line with the shortest frames from which on optimising one strand may do. What
 /// holds the line with 300 octets has 26 % of it with 64, too little says the document, and 84 %
 /// with 250, enough. Half lies between the two.
@@ -20,6 +23,13 @@ fn no_line(asked: &Asked<'_>) -> Reply {
         "the record has no line",
         &format!("linerate explain {} --line 10Gb/s", asked.file),
     )
+}
+
+fn line_source(asked: &Asked<'_>) -> &'static str {
+    match asked.line_bits_per_s {
+        Some(_) => "given",
+        None => "line rate and mean frame of the record",
+    }
 }
 
 pub(super) fn small_packets(asked: &Asked<'_>) -> Reply {
@@ -34,7 +44,7 @@ pub(super) fn small_packets(asked: &Asked<'_>) -> Reply {
     let on_line = BitsPerSecond(bits);
     let evidence = [
         Some(quoted),
-        Some(plain("line", bits, "bit/s", "given")),
+        Some(plain("line", bits, "bit/s", line_source(asked))),
         octets.map(|octets| plain("mean frame", octets, "octets", "the record, FCS included")),
         Some(plain("holds from", found.holds_from_octets, "octets", "model")),
         Some(plain("share at 64 octets", found.share_of_line_at_shortest, "ratio", "model")),
@@ -44,11 +54,15 @@ pub(super) fn small_packets(asked: &Asked<'_>) -> Reply {
         let sentence = format!("{shown} hold {on_line} with the shortest frames");
         return Reply::does_not_arise(sentence).because(evidence);
     }
+    let from = if found.holds_from_octets > LONGEST {
+        format!("with no frame of up to {LONGEST} octets")
+    } else {
+        format!("from frames of {:.0} octets on", found.holds_from_octets.ceil())
+    };
+    let percent = three_digits(100.0 * found.share_of_line_at_shortest);
     let sentence = format!(
-        "if a packet costs the same whatever its size, {shown} hold {on_line} from frames of {:.0} \
-         octets on, and {:.0} % of it with 64",
-        found.holds_from_octets.ceil(),
-        100.0 * found.share_of_line_at_shortest,
+        "if a packet costs the same whatever its size, {shown} hold {on_line} {from}, and {percent} \
+         % of it with 64 octets"
     );
     let advice: &[&str] = if found.share_of_line_at_shortest >= OPTIMISE_FROM {
         &["make the strand faster: flags of the compiler, inlining, the hot stages; the gap is \
