@@ -61,8 +61,8 @@ pub(super) fn small_packets(asked: &Asked<'_>) -> Reply {
     };
     let percent = three_digits(100.0 * found.share_of_line_at_shortest);
     let sentence = format!(
-        "if a packet costs the same whatever its size, {shown} hold {on_line} {from}, and {percent} \
-         % of it with 64 octets"
+        "if a packet costs the same whatever its size, {shown} hold {on_line} {from}, and \
+         {percent} % of it with 64 octets"
     );
     let advice: &[&str] = if found.share_of_line_at_shortest >= OPTIMISE_FROM {
         &["make the strand faster: flags of the compiler, inlining, the hot stages; the gap is \
