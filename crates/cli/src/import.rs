@@ -20,7 +20,8 @@ document gives, unless --machine names another: t2, or a TOML file like those in
 crates/plan/data/processors. Damaged lines are left out and named. Examples:
 
   linerate import console.log --machine t1 --record strands.json
-  perf stat -j -e cycles,instructions -- ./program 2>&1 | linerate import - --machine this
+  perf stat -j -o perf.json -e cycles,instructions,cache-misses,L1-dcache-load-misses ./program
+  linerate import perf.json --machine this
   vppctl show runtime | linerate import - --clock 2.4
 
 Exit status 2: nothing could be read.";

@@ -56,8 +56,8 @@ struct Row {
     share: Option<f64>,
 }
 
-/// Reads what perf printed; lines that are not its own, such as those of the command, are faults
-/// only where they look like an event.
+/// Reads what perf printed. Every other line is a fault, those of the command too: `perf stat -o`
+/// keeps the two apart.
 ///
 /// # Errors
 /// No line of it could be used.

@@ -16,9 +16,9 @@
 //! has one, and otherwise by evidence:
 //!
 //! ```text
-//! misses at least, as if all overlapped, take half of the cycles  -> memory
-//! misses at most take less than half, and the nearest are counted -> compute
-//! otherwise                                                       -> cannot tell
+//! misses at least, as if all overlapped, take half of the cycles -> memory
+//! misses at most take less than half, and all are counted        -> compute
+//! otherwise                                                      -> cannot tell
 //! ```
 //!
 //! Left out: waits that no event stands for, such as reads of a device; they are in the rest.
@@ -83,38 +83,45 @@ pub fn costs_of(processor: &Processor) -> Option<EventCosts> {
     })
 }
 
-/// What misses cost by the profile of a machine: one of the first cache what the second takes
-/// longer than the first, one of the last what memory takes longer than the second, so that a load
-/// that misses both costs the latency of memory. At most by the upper ends of latencies that are
-/// waited for, at least by the times of loads of which as many as possible overlap.
+/// What misses cost by the profile of a machine.
+///
+/// ```text
+/// a miss of the first cache, at most    last cache - first       wherever between it was found
+///                            at least   second cache - first     as many overlapping as can
+/// a miss of the last cache, at most     memory - last cache      the rest is in the miss above
+///                           at least    the same, overlapping
+/// ```
+///
+/// *At most* is from the upper end of the farther latency to the lower end of the nearer one.
 pub fn costs_from(memory: &MemoryReport, source: &str) -> EventCosts {
     let ghz = memory.timer.core_ghz.as_number();
-    let at_hand = |tier: &str| {
-        memory.costs.iter().find(|cost| cost.tier == tier && cost.tlb == TlbState::Hit)
+    let tier = |at: usize| {
+        let tier = &memory.tiers.get(at)?.name;
+        memory.costs.iter().find(|cost| cost.tier == *tier && cost.tlb == TlbState::Hit)
     };
-    let last = memory.tiers.last().map_or("memory", |tier| &tier.name);
-    let [first, second, last] = ["L1", "L2", last].map(at_hand);
-    let high = |cost: &Cost| cost.cycles.high.or_else(|| cost.cycles.as_number());
-    let low = |cost: &Cost| cost.cycles.low.or_else(|| cost.cycles.as_number());
+    let count = memory.tiers.len();
+    let behind = |from_end: usize| tier(count.checked_sub(from_end)?);
+    let (first, second, last, beyond) = (tier(0), tier(1), behind(2), behind(1));
+    let high = |cost: &Cost| Some(cost.cycles.high.unwrap_or(cost.cycles.as_number()?));
+    let low = |cost: &Cost| Some(cost.cycles.low.unwrap_or(cost.cycles.as_number()?));
     let overlapped = |cost: &Cost| Some(cost.overlapped_ns.as_number()? * ghz?);
-    let between = |near: Option<&Cost>, far: Option<&Cost>| {
-        let (near, far) = (near?, far?);
-        Some((high(far)? - low(near)?).max(0.0))
+    let most = |near: Option<&Cost>, far: Option<&Cost>| Some((high(far?)? - low(near?)?).max(0.0));
+    let least = |near: Option<&Cost>, far: Option<&Cost>| {
+        Some((overlapped(far?)? - overlapped(near?)?).max(0.0))
     };
-    let at_least = |near: Option<&Cost>, far: Option<&Cost>| {
-        let (near, far) = (near?, far?);
-        Some((overlapped(far)? - overlapped(near)?).max(0.0))
-    };
-    let cost = |event: &str, near, far| EventCost {
+    let cost = |event: &str, most, least| EventCost {
         event: event.to_owned(),
-        most: between(near, far),
-        least: at_least(near, far),
+        most,
+        least,
         is_miss: true,
     };
     EventCosts {
         source: source.to_owned(),
         compute_bound_cpi_max: None,
-        events: vec![cost("l1d_misses", first, second), cost("ll_misses", second, last)],
+        events: vec![
+            cost("l1d_misses", most(first, last), least(first, second)),
+            cost("ll_misses", most(last, beyond), least(last, beyond)),
+        ],
     }
 }
 
@@ -216,12 +223,12 @@ fn judge(whole: f64, causes: &[CpiCause], costs: &EventCosts) -> (Bound, String)
             ),
         );
     }
-    // Without misses of the nearest cache, waits for the second would be missing from the most.
-    let nearest = costs.events.iter().find(|cost| cost.is_miss);
-    let is_nearest_counted = nearest.is_some_and(|nearest| {
-        let counted = |cause: &&CpiCause| cause.event == nearest.event;
-        causes.iter().find(counted).is_some_and(|cause| cause.cycles.as_number().is_some())
-    });
+    // A miss that was not counted is missing from the most.
+    let is_counted = |cost: &EventCost| {
+        let counted = causes.iter().find(|cause| cause.event == cost.event);
+        counted.is_some_and(|cause| cause.cycles.as_number().is_some())
+    };
+    let are_all_counted = costs.events.iter().filter(|cost| cost.is_miss).all(is_counted);
     match (most, least) {
         (_, Some(least)) if least >= HALF * whole => (
             Bound::Memory,
@@ -231,7 +238,7 @@ fn judge(whole: f64, causes: &[CpiCause], costs: &EventCosts) -> (Bound, String)
                 three_digits(least)
             ),
         ),
-        (Some(most), _) if most < HALF * whole && is_nearest_counted => {
+        (Some(most), _) if most < HALF * whole && are_all_counted => {
             (Bound::Compute, format!("compute-bound: {explained}, less than half"))
         }
         _ => (Bound::CannotTell, format!("cannot tell what it waits for: {explained}")),
@@ -245,6 +252,8 @@ mod tests {
     fn t1() -> EventCosts {
         costs_of(&Processor::named("t1").unwrap()).unwrap()
     }
+
+    const NOT_COUNTED: f64 = -1.0;
 
     fn figure(value: f64) -> Figure {
         Figure::exact("", value, Tier::Hw, "made up")
@@ -322,6 +331,39 @@ mod tests {
         assert_eq!(found.causes[0].cycles.as_number(), Some(0.0), "none happened");
     }
 
+    /// Tiers at 4, 16, 48 and 400 cycles, a tenth of that where loads overlap; 4 GHz.
+    #[test]
+    fn the_profile_of_a_machine_bounds_what_misses_cost() {
+        let mut memory = crate::footprint::tests::memory();
+        memory.timer.core_ghz = figure(4.0);
+        memory.costs = ["L1", "L2", "L3", "memory"]
+            .iter()
+            .zip([1.0, 4.0, 12.0, 100.0])
+            .map(|(tier, ns)| Cost {
+                tier: (*tier).to_owned(),
+                tlb: TlbState::Hit,
+                ns: figure(ns),
+                cycles: figure(4.0 * ns),
+                overlapped_ns: figure(ns / 10.0),
+            })
+            .collect();
+        let costs = costs_from(&memory, "made up");
+        let near = |event: usize, most: f64, least: f64| {
+            let cost = &costs.events[event];
+            let off = |found: Option<f64>, wanted: f64| (found.unwrap() - wanted).abs();
+            assert!(off(cost.most, most) < 1e-9 && off(cost.least, least) < 1e-9, "{cost:?}");
+        };
+        near(0, 48.0 - 4.0, 1.6 - 0.4);
+        near(1, 400.0 - 48.0, 40.0 - 4.8);
+        // Intervals widen the bound above.
+        memory.costs[3].cycles.high = Some(440.0);
+        memory.costs[2].cycles.low = Some(40.0);
+        assert_eq!(costs_from(&memory, "").events[1].most, Some(400.0));
+        memory.costs.clear();
+        let unknown = costs_from(&memory, "");
+        assert!(unknown.events.iter().all(|cost| cost.most.is_none() && cost.least.is_none()));
+    }
+
     /// Without a rule: a made-up machine whose misses cost 10 and 200 cycles, or 2 and 50 where
     /// they overlap.
     #[test]
@@ -341,6 +383,7 @@ mod tests {
             let (l1, ll) = (l1.map(figure), figure(ll));
             let mut pti = vec![("ll_misses", &ll)];
             pti.extend(l1.as_ref().map(|l1| ("l1d_misses", l1)));
+            pti.retain(|(_, pti)| pti.as_number() != Some(NOT_COUNTED));
             by_cause(&figure(cpi), &pti, &costs).unwrap().bound
         };
         assert_eq!(bound(1.0, Some(10.0), 0.5), Bound::Compute, "0.1 + 0.1 of 1");
@@ -348,5 +391,10 @@ mod tests {
         assert_eq!(bound(1.0, Some(10.0), 4.0), Bound::CannotTell, "0.22 to 0.9");
         assert_eq!(bound(1.0, None, 0.5), Bound::CannotTell, "waits for L2 are not known");
         assert_eq!(bound(1.0, None, 12.0), Bound::Memory);
+        assert_eq!(
+            bound(1.0, Some(10.0), NOT_COUNTED),
+            Bound::CannotTell,
+            "nor are those of memory"
+        );
     }
 }

@@ -161,7 +161,7 @@ fn wait(cost: &StageCost, ticks: f64, home: &Home, ticks_per_second: f64) -> Str
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use linerate_record::memory::{
         Conditions, Cost, Effort, Noise, PageKind, Pages, PagesVerdict, Timer, TlbState, Unresolved,
@@ -209,7 +209,7 @@ mod tests {
     }
 
     /// 32 KiB, 1 MiB, 8 MiB and memory, at 1, 4, 12 and 100 ns; 15 ns from L3 with a walk.
-    fn memory() -> MemoryReport {
+    pub(crate) fn memory() -> MemoryReport {
         let ns = || absent("ns");
         let timer = Timer {
             source: "tsc".to_owned(),

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Records as other programs read them, and a dump of them read again.
+
+use linerate_exchange::totals::readings;
+use linerate_exchange::{EventCode, Processor, folded, profile_dump, table};
+use linerate_record::budget::BudgetReport;
+use linerate_record::regions::{RegionEvent, RegionReport, RegionsReport};
+use linerate_record::{Body, Figure, Provenance, Record, Scalar, Tier};
+use std::collections::BTreeMap;
+
+fn record(body: Body) -> Record {
+    let (figures, warnings) = (BTreeMap::new(), Vec::new());
+    Record { provenance: Provenance::default(), figures, warnings, body }
+}
+
+fn figure(value: f64) -> Figure {
+    Figure::exact("x", value, Tier::User, "made up")
+}
+
+fn region(name: &str, units: u64, events: &[(&str, f64)]) -> RegionReport {
+    let event =
+        |&(name, count): &(&str, f64)| RegionEvent { name: name.to_owned(), count: figure(count) };
+    RegionReport {
+        name: name.to_owned(),
+        tid: 7,
+        visits: 10,
+        units,
+        ticks: figure(3e9),
+        own_ticks: figure(1e9),
+        events: events.iter().map(event).collect(),
+        verdict: String::new(),
+    }
+}
+
+fn regions() -> Record {
+    let events = [("instructions", 6e9), ("l1d_misses", 3e6), ("branches", 1e6)];
+    record(Body::Regions(Box::new(RegionsReport {
+        tier: Tier::User,
+        reading: "user read".to_owned(),
+        own_ticks: figure(26.0),
+        regions: vec![region("burst", 1_000_000, &events), region("burst/parse; fast", 0, &[])],
+    })))
+}
+
+fn processor() -> Processor {
+    let code = |code, name: &str| EventCode { code, name: name.into(), native: name.into() };
+    Processor {
+        clock_ghz: Some(2.0),
+        instructions_per_tick: None,
+        codes: vec![code(0x100, "instructions"), code(8, "l1d_misses")],
+    }
+}
+
+/// Six thousand million instructions take two counters of 32 bits.
+#[test]
+fn regions_come_back_from_a_dump() {
+    let written = readings(&regions(), &processor()).unwrap();
+    assert_eq!(written.left_out.iter().collect::<Vec<_>>(), ["branches"]);
+    let names: Vec<&str> = written.strands.iter().map(|strand| strand.name.as_str()).collect();
+    assert_eq!(names, ["burst of thread 7", "burst/parse; fast of thread 7"]);
+    let text = profile_dump::write(&written.strands);
+    let read = profile_dump::read(&text, &processor()).unwrap();
+    assert_eq!(read.faults, []);
+    let [burst, parse] = read.strands.as_slice() else { panic!("two regions") };
+    assert_eq!((burst.packets, burst.ticks), (Some(1_000_000), Some(3_000_000_000)));
+    let near = |figure: &Figure, wanted: f64| {
+        let off = (figure.as_number().unwrap() / wanted - 1.0).abs();
+        assert!(off < 1e-6, "{figure:?} against {wanted}");
+    };
+    near(&burst.instructions_per_packet, 6000.0);
+    near(&burst.cpi, 0.5);
+    near(&burst.event("l1d_misses").unwrap().pti, 0.5);
+    near(&burst.kpps, 1e6 / 3e9 * 2e6);
+    // Without units of work, visits; without instructions, time alone.
+    assert_eq!((parse.packets, parse.ticks), (Some(10), Some(3_000_000_000)));
+    assert_eq!(parse.cpi.as_number(), None);
+}
+
+#[test]
+fn what_a_format_cannot_hold_is_refused() {
+    let budget = record(Body::Budget(Box::new(BudgetReport {
+        processor: String::new(),
+        source: String::new(),
+        clock_ghz: 1.0,
+        cores: 1,
+        pipes_per_core: 1,
+        strands_per_pipe: 1,
+        instructions_per_cycle: None,
+        line_bits_per_s: 1e9,
+        rows: Vec::new(),
+        shortfall: None,
+    })));
+    let error = readings(&budget, &processor()).unwrap_err().to_string();
+    assert!(error.contains("run, tune"), "{error}");
+    assert!(folded::stacks(&budget).is_err() && table::rows(&budget).is_err());
+    let error = readings(&regions(), &Processor::default()).unwrap_err().to_string();
+    assert!(error.contains("--machine"), "{error}");
+}
+
+#[test]
+fn stacks_have_one_frame_per_region() {
+    let text = folded::stacks(&regions()).unwrap();
+    assert_eq!(text, "thread 7;burst 1000000000\nthread 7;burst;parse_ fast 1000000000\n");
+}
+
+/// Fields of a line of RFC 4180, as slowly as it can be done.
+fn fields(line: &str) -> Vec<String> {
+    let (mut fields, mut quoted) = (vec![String::new()], false);
+    for c in line.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            ',' if !quoted => fields.push(String::new()),
+            c => fields.last_mut().unwrap().push(c),
+        }
+    }
+    fields
+}
+
+#[test]
+fn values_are_separated_by_commas_and_nothing_else() {
+    let mut rows = table::rows(&regions()).unwrap();
+    rows[0].stage = "a, b".to_owned();
+    rows[1].figure = Figure::absent("x", Tier::Sw, "", "no counter, none at all");
+    rows[2].figure.value = Scalar::Number(1.0 / 3.0);
+    let text = table::csv(&rows);
+    let lines: Vec<Vec<String>> = text.trim_end().split("\r\n").map(fields).collect();
+    assert_eq!(lines.len(), rows.len() + 1);
+    assert!(lines.iter().all(|line| line.len() == lines[0].len()), "{text}");
+    assert_eq!(lines[1][1], "a, b");
+    assert_eq!((lines[2][3].as_str(), lines[2][9].as_str()), ("", "no counter, none at all"));
+    assert_eq!(lines[3][3].parse(), Ok(1.0 / 3.0));
+}
+
+#[test]
+fn gauges_stand_once_with_their_labels_escaped() {
+    let mut rows = table::rows(&regions()).unwrap();
+    rows[0].stage = "a \"quoted\" \\ name".to_owned();
+    rows[1].figure = Figure::absent("x", Tier::Sw, "", "none");
+    let text = table::prometheus(&rows).unwrap();
+    let mut types: Vec<&str> = text.lines().filter(|line| line.starts_with('#')).collect();
+    let all = types.len();
+    types.dedup();
+    assert_eq!(types.len(), all, "{text}");
+    assert!(text.contains(r#"stage="a \"quoted\" \\ name""#), "{text}");
+    assert!(text.contains("linerate_stage_l1d_misses{strand=\"7\",stage=\"burst\""), "{text}");
+    assert_eq!(text.lines().count(), all + rows.len() - 1, "the absent one has no sample");
+    rows.iter_mut().for_each(|row| row.figure = Figure::absent("x", Tier::Sw, "", "none"));
+    assert!(table::prometheus(&rows).is_err());
+}
