@@ -28,7 +28,7 @@ Exit status 2: the question that was asked cannot be answered from the record.";
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct ExplainArgs {
-    /// The record: of run, tune or import
+    /// The record: of run, tune or import; - reads it from stdin
     #[arg(value_name = "RECORD.json", required_unless_present = "list")]
     file: Option<PathBuf>,
     /// Only this question; --list has their names

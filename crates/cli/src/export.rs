@@ -22,7 +22,7 @@ work, for events are of work alone: import it with the clock that is printed. Ex
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct ExportArgs {
-    /// The record
+    /// The record; - reads it from stdin
     #[arg(value_name = "RECORD.json")]
     file: PathBuf,
     /// What to write
@@ -67,10 +67,15 @@ pub(crate) fn export(args: &ExportArgs) -> Result<Answer, Failure> {
     emit::print(&text)
 }
 
-/// Reads a record.
+/// Reads a record; `-` is stdin.
 pub(crate) fn read(file: &Path) -> Result<Record, Failure> {
     let fail = |why: String| Failure::new(format!("{}: {why}", file.display()));
-    let json = fs::read_to_string(file).map_err(|error| fail(error.to_string()))?;
+    let json = if file == Path::new("-") {
+        std::io::read_to_string(std::io::stdin().lock())
+    } else {
+        fs::read_to_string(file)
+    };
+    let json = json.map_err(|error| fail(error.to_string()))?;
     Record::from_json(&json).map_err(|error| fail(error.to_string()))
 }
 

@@ -253,10 +253,10 @@ pub(crate) fn from_sums(name: Option<String>, cpu: Option<u32>, sums: &[Sum]) ->
     const NONE: &str = "the input counts no packets";
     let absent = |unit: &str| Figure::absent(unit, Tier::Hw, "input", NONE);
     let of = |name: &str| sums.iter().find(|sum| sum.name == name);
-    let over = |unit: &str, scale: f64, above: Option<&Sum>, below: Option<&Sum>| {
-        quotient(unit, scale, above, below)
-    };
-    let (cycles, instructions) = (of(CYCLES), of(INSTRUCTIONS));
+    let missing = |name: &str| Err(format!("the input has no {name}"));
+    let [cycles, instructions] = [CYCLES, INSTRUCTIONS].map(|name| {
+        of(name).map_or_else(|| (Tier::Hw, missing(name)), |sum| (sum.tier, sum.count.clone()))
+    });
     let events = sums.iter().map(|sum| StrandEvent {
         name: sum.name.clone(),
         native: sum.native.clone(),
@@ -265,7 +265,7 @@ pub(crate) fn from_sums(name: Option<String>, cpu: Option<u32>, sums: &[Sum]) ->
             Err(why) => Figure::absent(unit::EVENTS, sum.tier, &sum.method, why),
         },
         per_packet: absent(unit::PER_PACKET),
-        pti: over(unit::PTI, 1e3, Some(sum), instructions),
+        pti: quotient(unit::PTI, 1e3, &(sum.tier, sum.count.clone()), &instructions),
     });
     StrandCounts {
         name,
@@ -275,8 +275,8 @@ pub(crate) fn from_sums(name: Option<String>, cpu: Option<u32>, sums: &[Sum]) ->
         kpps: absent(unit::KPPS),
         ticks_per_packet: absent(unit::TICKS_PER_PACKET),
         instructions_per_packet: absent(unit::INSTRUCTIONS_PER_PACKET),
-        cpi: over(unit::CPI, 1.0, cycles, instructions),
-        ipc: over(unit::IPC, 1.0, instructions, cycles),
+        cpi: quotient(unit::CPI, 1.0, &cycles, &instructions),
+        ipc: quotient(unit::IPC, 1.0, &instructions, &cycles),
         events: events.collect(),
         nodes: Vec::new(),
         slices: Vec::new(),
@@ -284,22 +284,18 @@ pub(crate) fn from_sums(name: Option<String>, cpu: Option<u32>, sums: &[Sum]) ->
     }
 }
 
-fn quotient(unit: &str, scale: f64, above: Option<&Sum>, below: Option<&Sum>) -> Figure {
+/// What a count rests on, and the count or why there is none.
+type Told = (Tier, Result<f64, String>);
+
+fn quotient(unit: &str, scale: f64, above: &Told, below: &Told) -> Figure {
     const METHOD: &str = "counts of the input";
-    let why = |sum: Option<&Sum>, name: &str| match sum.map(|sum| &sum.count) {
-        None => Some(format!("the input has no {name}")),
-        Some(Err(why)) => Some(why.clone()),
-        Some(Ok(_)) => None,
-    };
-    let tier = above.or(below).map_or(Tier::Hw, |sum| sum.tier);
-    let reason = why(above, CYCLES).or_else(|| why(below, INSTRUCTIONS));
-    match (above.map(|sum| &sum.count), below.map(|sum| &sum.count)) {
-        (Some(Ok(above)), Some(Ok(below))) if *below > 0.0 => {
+    // The weaker evidence of the two is that of the quotient.
+    let tier = above.0.max(below.0);
+    match (&above.1, &below.1) {
+        (Ok(above), Ok(below)) if *below > 0.0 => {
             Figure::exact(unit, scale * above / below, tier, METHOD)
         }
-        _ => {
-            let reason = reason.unwrap_or_else(|| "the count it is divided by is 0".to_owned());
-            Figure::absent(unit, tier, METHOD, &reason)
-        }
+        (Err(why), _) | (_, Err(why)) => Figure::absent(unit, tier, METHOD, why),
+        (Ok(_), Ok(_)) => Figure::absent(unit, tier, METHOD, "the count it is divided by is 0"),
     }
 }

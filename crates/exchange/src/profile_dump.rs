@@ -156,7 +156,10 @@ impl Reader {
         self.place = match rest.strip_prefix(",ver,") {
             Some(VERSION) => Place::Inside,
             Some(version) => {
-                self.fault(line, format!("version `{version}` is not {VERSION}: not read"));
+                self.fault(
+                    line,
+                    format!("version `{}` is not {VERSION}: not read", shortened(version)),
+                );
                 Place::Refused
             }
             None => {
@@ -212,7 +215,8 @@ impl Reader {
             }
             // Whose reading is missing is not known, so it may be anybody's.
             (None, read) => {
-                let sentence = read.err().unwrap_or_else(|| format!("no CPUID: `{}`", fields[0]));
+                let sentence =
+                    read.err().unwrap_or_else(|| format!("no CPUID: `{}`", shortened(fields[0])));
                 self.fault(line, format!("{sentence}; the line is left out"));
                 self.forget_all();
             }
@@ -321,10 +325,11 @@ fn read_record(fields: &[&str]) -> Result<Entry, String> {
     Ok(Entry::Update { ticks, counts: counters, overflow, user })
 }
 
-/// So much of a field as an error can show.
+/// So much of a field as an error can show, without what could drive a terminal.
 fn shortened(field: &str) -> String {
-    let mut short: String = field.chars().take(20).collect();
-    if short.len() < field.len() {
+    let shown = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    let mut short: String = field.chars().take(20).map(shown).collect();
+    if field.chars().nth(20).is_some() {
         short.push_str("...");
     }
     short

@@ -133,6 +133,14 @@ fn damage_costs_its_slice_and_is_named_by_line() {
 }
 
 #[test]
+fn what_an_error_quotes_is_short_and_drives_no_terminal() {
+    let long = format!("4,\u{1b}[2J{},2,1,1,1,1,1,0,1", "x".repeat(1000));
+    let report = read(&with_line(9, &long), &t1()).unwrap();
+    let sentence = &report.faults[0].sentence;
+    assert!(sentence.len() < 120 && !sentence.contains('\u{1b}'), "{sentence}");
+}
+
+#[test]
 fn overflowed_counts_are_refused_and_their_time_is_kept() {
     let line = "4,6043,2,305b5db43b0,512598,1,3a2ef375,29d8db7,1,311d3e00";
     let report = read(&with_line(9, line), &t1()).unwrap();
