@@ -5,6 +5,7 @@ use linerate_exchange::totals::readings;
 use linerate_exchange::{EventCode, Processor, folded, profile_dump, table};
 use linerate_record::budget::BudgetReport;
 use linerate_record::regions::{RegionEvent, RegionReport, RegionsReport};
+use linerate_record::run::{Latency, Ledger, RunReport, StageReport, StrandReport, WindowCount};
 use linerate_record::{Body, Figure, Provenance, Record, Scalar, Tier};
 use std::collections::BTreeMap;
 
@@ -74,6 +75,95 @@ fn regions_come_back_from_a_dump() {
     // Without units of work, visits; without instructions, time alone.
     assert_eq!((parse.packets, parse.ticks), (Some(10), Some(3_000_000_000)));
     assert_eq!(parse.cpi.as_number(), None);
+}
+
+fn stage(name: &str, packets: u64, events: &[(&str, f64)]) -> StageReport {
+    let event = |&(name, per_packet): &(&str, f64)| (name.to_owned(), figure(per_packet));
+    StageReport {
+        name: name.to_owned(),
+        packets,
+        kpps: None,
+        ticks_per_packet: figure(50.0),
+        cycles_per_packet: figure(60.0),
+        busy: Some(0.25),
+        starved: None,
+        blocked: None,
+        empty_polls: 0,
+        drops: BTreeMap::new(),
+        ledger: Ledger::default(),
+        counts: BTreeMap::new(),
+        kernels: None,
+        events: Some(events.iter().map(event).collect()),
+    }
+}
+
+/// A strand on processor 0 with a stage that drops half of what it is given.
+fn strand(replica: u32) -> StrandReport {
+    let first = [("instructions", 200.0), ("l1d_misses", 3.0), ("ll_misses", 1.0), ("cpi", 0.5)];
+    let second = [("instructions", 100.0), ("l1d_misses", 1.0), ("cpi", 0.6)];
+    StrandReport {
+        name: format!("0.{replica}"),
+        cpu: 0,
+        segment: 0,
+        replica,
+        stages: vec![stage("source", 1_000_000, &first), stage("sink", 500_000, &second)],
+        time: None,
+        run_delay_ns: None,
+        lost_ns: 0,
+        ticks_per_packet: figure(75.0),
+        empty_polls: 0,
+        burst_sizes: Vec::new(),
+        windows: WindowCount::default(),
+        involuntary_switches: 0,
+        cpu_ns: 0,
+    }
+}
+
+fn run(strands: u32) -> Record {
+    let none = || Figure::absent("ns", Tier::Sw, "", "none");
+    record(Body::Run(Box::new(RunReport {
+        path: "made up".to_owned(),
+        mapping: String::new(),
+        kernels: None,
+        counted: None,
+        seconds: 2.0,
+        ticks_per_second: 2e9,
+        throughput_kpps: figure(1.0),
+        processed_kpps: figure(1.0),
+        line_rate_kpps: None,
+        strands: (0..strands).map(strand).collect(),
+        rings: Vec::new(),
+        latency: Latency { p50: none(), p99: none(), p999: none() },
+        rejected: BTreeMap::new(),
+        interrupted: false,
+    })))
+}
+
+/// 200 instructions of each packet and 100 of every second one are 250; an event that the second
+/// stage lacks is known of neither.
+#[test]
+fn strands_of_a_run_come_back_from_a_dump() {
+    let written = readings(&run(1), &processor()).unwrap();
+    assert!(written.left_out.is_empty(), "{:?}", written.left_out);
+    let text = profile_dump::write(&written.strands);
+    let read = profile_dump::read(&text, &processor()).unwrap();
+    let [strand] = read.strands.as_slice() else { panic!("one strand") };
+    assert_eq!((strand.packets, strand.ticks), (Some(1_000_000), Some(75_000_000)));
+    let number = |figure: &Figure| figure.as_number().unwrap();
+    assert_eq!(number(&strand.instructions_per_packet), 250.0);
+    assert_eq!(number(&strand.cpi), 0.3);
+    assert_eq!(number(&strand.event("l1d_misses").unwrap().per_packet), 3.5);
+    assert!(strand.event("ll_misses").is_none());
+    // Two that shared the processor are two in the dump.
+    let written = readings(&run(2), &processor()).unwrap();
+    let read = profile_dump::read(&profile_dump::write(&written.strands), &processor()).unwrap();
+    assert_eq!(read.strands.len(), 2);
+}
+
+#[test]
+fn stacks_of_a_run_are_shares_of_its_time() {
+    let text = folded::stacks(&run(1)).unwrap();
+    assert_eq!(text, "strand 0.0;source 1000000000\nstrand 0.0;sink 1000000000\n");
 }
 
 #[test]
