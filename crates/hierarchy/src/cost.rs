@@ -146,7 +146,7 @@ impl Inputs<'_> {
             *miss = self.miss(level, &sizes, random);
         }
         // What the page-local chase misses in this tier, if all of it is beyond the level.
-        let first = self.tlb.first().filter(|first| from >= self.octets(first.onset.value));
+        let first = self.tlb.first().filter(|first| from >= self.octets(first.reach()));
         let missed = misses[1].1.or(misses[0].1);
         let missed = missed.or(first.map(|first| first.cost).filter(|cost| is_known(*cost)));
         let share = 1.0 / self.lines_per_page();
@@ -228,8 +228,8 @@ impl Inputs<'_> {
     fn solved(&self, level: usize, pages: f64, difference: f64) -> Option<f64> {
         let missed = |entries: f64| (1.0 - entries / pages).max(0.0);
         let first = self.tlb.first()?;
-        let beyond_first = missed(first.onset.value);
-        let beyond_second = self.tlb.get(1).map_or(0.0, |second| missed(second.onset.value));
+        let beyond_first = missed(first.reach());
+        let beyond_second = self.tlb.get(1).map_or(0.0, |second| missed(second.reach()));
         let (rest, share) = match level {
             0 if beyond_second == 0.0 => (difference, beyond_first),
             1 => (difference - (beyond_first - beyond_second) * first.cost.value, beyond_second),

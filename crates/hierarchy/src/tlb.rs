@@ -18,8 +18,8 @@
 //!
 //! Other threads of the core take entries, and a system that joins pages gives some back, so that
 //! the least of few passes shows neither. The edge is that of the buffer, exactly, only where
-//! `tlb/sharp.rs` finds nothing that contradicts it. Otherwise the number of entries is left out,
-//! and the interval of the onset is widened to hold the half point, which is moved less.
+//! `tlb/sharp.rs` tells it from theirs. Otherwise the number of entries is left out, and the
+//! interval of the onset is widened to hold the half point, which is moved less.
 //!
 //! Left out: levels with less than an octave between them, which look like one; what is behind a
 //! slow climb (page tables that leave the caches, replacement at random).
@@ -51,8 +51,8 @@ pub struct Sample {
 /// A level of the buffer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Level {
-    /// Pages it holds: only where the time makes a step that is sharp, in passes that agree. `None`
-    /// beside `is_step` where they do not: then the interval of `onset` has the size.
+    /// Pages it holds: only where the time makes a step that others cannot have made. `None` beside
+    /// `is_step` where they can: then the interval of `onset` has the size.
     pub entries: Option<Estimate>,
     /// Pages from which on the time rises. Where onset and half contradict each other, or passes
     /// do, the interval holds all of them.
@@ -68,11 +68,27 @@ pub struct Level {
     pub is_step: bool,
 }
 
+impl Level {
+    /// Pages up to which nothing is missed, as well as is known: the entries, or where a step tells
+    /// none its half, which others move less than its onset.
+    pub fn reach(&self) -> f64 {
+        match (self.entries, self.is_step) {
+            (Some(entries), _) => entries.value,
+            (None, true) => self.half.value,
+            (None, false) => self.onset.value,
+        }
+    }
+}
+
 /// More levels than this are noise.
 const MOST_LEVELS: usize = 3;
 /// A step has risen by half at this many times the pages of its onset. Sets of four ways and more
 /// do with LRU, at 1 + 1/8; random replacement over the whole buffer at 2 ln 2 = 1.386.
 const STEEP: f64 = 1.33;
+
+fn is_steep(half: Estimate, onset: Estimate) -> bool {
+    half.value <= STEEP * onset.value
+}
 
 /// The levels that `samples` show, nearest first; at most three. Samples of the same number of
 /// pages are taken together; those without a time are left out.
@@ -243,11 +259,15 @@ impl Curve {
         if rise.after.is_some() {
             let ranked = |rank| self.fit(&self.as_ranked(rise, rank), around.clone(), None);
             let (usual, slow) = (ranked(sharp::USUAL), ranked(sharp::SLOW));
-            if level.is_step && self.is_sharp(&level, usual.as_ref()) {
-                level.entries = Some(level.onset);
-            } else {
-                let fits = [Some(found), usual, slow];
-                level.onset = sharp::widened(level.onset, fits.iter().flatten());
+            match self.last_hits(&measured, &level) {
+                Some((entries, true)) if is_steep(level.half, entries) => {
+                    (level.onset, level.entries, level.is_step) = (entries, Some(entries), true);
+                }
+                hits => {
+                    let fits = [Some(found), usual, slow];
+                    let last = hits.map(|(edge, _)| edge.value);
+                    level.onset = sharp::widened(level.onset, fits.iter().flatten(), last);
+                }
             }
         }
         Some(level)
@@ -277,7 +297,7 @@ impl Curve {
         if !is_known(cost) {
             cost.value = f64::NAN;
         }
-        let is_step = has_end && half.value <= STEEP * onset.value;
+        let is_step = has_end && is_steep(half, onset);
         Level { entries: None, onset, half, cost, is_step }
     }
 
@@ -438,7 +458,7 @@ pub fn refine(samples: &[Sample], levels: &[Level]) -> Vec<u64> {
     let measured: BTreeSet<u64> = samples.iter().map(|sample| sample.pages).collect();
     let mut wanted = BTreeSet::new();
     for level in levels {
-        if level.half.value <= STEEP * level.onset.value {
+        if is_steep(level.half, level.onset) {
             wanted.extend(around_edge(level.onset, &measured));
         } else {
             for at in [level.onset.value, level.half.value] {
@@ -465,6 +485,21 @@ fn around_edge(onset: Estimate, measured: &BTreeSet<u64>) -> Vec<u64> {
     let near = low.saturating_sub(BESIDE).max(1)..=high + BESIDE;
     near.filter(|pages| !measured.contains(pages)).collect()
 }
+
+/// Numbers of pages, rising, in which the last entry of `level` shows: all of those that may be its
+/// edge, and some beside them; about 30 of them where these are too many.
+pub fn beside_edge(level: &Level) -> Vec<u64> {
+    let page = |pages: f64| pages.clamp(1.0, MOST_PAGES) as u64;
+    let low = page(level.onset.low).saturating_sub(BESIDE).max(1);
+    let high = page(level.onset.high.max(level.onset.value)) + BESIDE;
+    let every = (high - low).div_ceil(MOST_BESIDE).max(1);
+    // Others take more often than they give: the last entry is near the high end.
+    let last = high.saturating_sub(2 * BESIDE + 1).max(low);
+    (low..last).step_by(every as usize).chain(last..=high).collect()
+}
+
+/// No more than about so many are measured at a time.
+const MOST_BESIDE: u64 = 24;
 
 /// No buffer holds more; also keeps page numbers within what is a whole number as `f64`.
 const MOST_PAGES: f64 = 1e9;

@@ -131,13 +131,13 @@ pub fn measure(request: &Request, watch: &Watch<'_>) -> Result<MemoryReport, Mem
     let replicates = if request.effort == Effort::Quick { FEW } else { MANY };
     let levels = Levels::find(&curves[0], &surroundings, request.seed, replicates);
     bench.windows.progress("pages");
-    let translation = translation::measure(&bench, used, budget.until(Part::Translation));
+    let mut translation = translation::measure(&bench, used, budget.until(Part::Translation));
     let arena = match arena {
         Some(arena) => Ok(arena),
         None => Arena::new(surroundings.arena_bytes, used, watch.stop),
     };
     let parts = match arena {
-        Ok(arena) => Parts::measure(&bench, arena, &levels, &translation, &stopwatch, &budget),
+        Ok(arena) => Parts::measure(&bench, arena, &levels, &mut translation, &stopwatch, &budget),
         Err(error) => Parts::none(&error.to_string()),
     };
     bench.windows.progress("noise");
@@ -230,10 +230,11 @@ impl Parts {
         bench: &Bench<'_>,
         mut arena: Arena,
         levels: &Levels,
-        translation: &Translation,
+        translation: &mut Translation,
         stopwatch: &Stopwatch,
         budget: &Budget,
     ) -> Self {
+        let room = bench.limit.bytes.saturating_sub(arena.bytes() as u64);
         let (tiers, arena) = (&levels.tiers[..], &mut arena);
         let mut parts = Self::none("not counted in a quick measurement");
         if budget.has(Part::Single) {
@@ -244,7 +245,9 @@ impl Parts {
         let (line, seed) = (*line, *seed);
         let deadline = budget.until(Part::Parallel);
         let request = parallel::Request { line, passes: PARALLEL_PASSES, seed, deadline };
+        translation.look_again(bench, room);
         parts.parallel = parallel::measure(windows, arena, tiers, &request);
+        translation.look_again(bench, room);
         let others = bench.cpus.iter().filter(|other| **other != bench.cpu);
         let cpus: Vec<u32> = std::iter::once(&bench.cpu).chain(others).copied().collect();
         let request =
@@ -252,10 +255,12 @@ impl Parts {
         if budget.has(Part::Bandwidth) {
             let request = request(Part::Bandwidth);
             parts.bandwidth = bandwidth::measure(windows, arena, tiers, &request);
+            translation.look_again(bench, room);
         }
         if budget.has(Part::Loaded) {
             let request = request(Part::Loaded);
             parts.loaded = bandwidth::loaded(windows, arena, tiers, &request);
+            translation.look_again(bench, room);
         }
         if budget.has(Part::Events) {
             bench.windows.progress("events");

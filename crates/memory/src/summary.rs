@@ -2,7 +2,7 @@
 //! The figures that people quote, out of a report.
 
 use linerate_record::Figure;
-use linerate_record::memory::{MemoryReport, Operation};
+use linerate_record::memory::{MemoryReport, Operation, PageKind};
 use std::collections::BTreeMap;
 
 /// The figures of `report` by name: the tiers and the levels of the translation buffer by theirs
@@ -17,7 +17,10 @@ pub fn figures(report: &MemoryReport) -> BTreeMap<String, Figure> {
         put(format!("{name}_latency_ns"), &tier.latency_ns);
         put(format!("{name}_latency_cycles"), &tier.latency_cycles);
     }
-    for level in report.tlb.iter().filter(|level| level.pages == report.pages.used) {
+    let has_used = report.tlb.iter().any(|level| level.pages == report.pages.used);
+    // Huge pages in pieces meet the levels of small ones.
+    let pages = if has_used { report.pages.used } else { PageKind::Base };
+    for level in report.tlb.iter().filter(|level| level.pages == pages) {
         let name = word(&level.name);
         put(format!("{name}_entries"), &level.entries);
         put(format!("{name}_cost_ns"), &level.cost_ns);

@@ -14,7 +14,11 @@
 //! ```text
 //! measure a few sizes per octave on small and huge pages, in passes, each on other pages, upwards
 //! and downwards in turn; after two, ask where the levels lie and measure what sharpens them
+//! beside the first step, measure each number of pages until it is told what others may have taken
 //! ```
+//!
+//! Who takes entries does so for tenths of a second, or seconds. So where that step is not told, it
+//! is looked at again for a moment between the parts of the measurement that follow.
 //!
 //! Left out: finding the levels (`hierarchy::tlb`), and buffers for instructions.
 
@@ -29,7 +33,7 @@ use linerate_record::memory::{Effort, PageKind, Pages, PagesVerdict, TlbLevel};
 use linerate_record::stats::Estimate;
 use linerate_record::{Figure, Tier};
 use pages::Offer;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use strided::Strided;
 
 /// What was found.
@@ -43,6 +47,8 @@ pub struct Translation {
     pub levels: Vec<tlb::Level>,
     /// Octets that an entry of these translates.
     pub page_bytes: u64,
+    /// What was measured of small pages.
+    small: Vec<tlb::Sample>,
 }
 
 /// How much to measure.
@@ -56,8 +62,8 @@ struct Scale {
     passes: usize,
     /// Times that sizes are added.
     refinements: usize,
-    /// Times that the pages beside the first step are measured: the fastest passes show its true
-    /// edge, since other threads of the core, and of the system, take entries for a while.
+    /// Times that the pages beside the first step are measured at most, until it is told: other
+    /// threads of the core, and of the system, take entries for a while.
     at_edge: usize,
 }
 
@@ -69,21 +75,21 @@ impl Scale {
                 most_bytes: 48 << 20,
                 passes: 3,
                 refinements: 3,
-                at_edge: 3,
+                at_edge: 10,
             },
             Effort::Default => Self {
                 most_pages: 8192,
                 most_bytes: 256 << 20,
                 passes: 6,
                 refinements: 6,
-                at_edge: 8,
+                at_edge: 20,
             },
             Effort::Full => Self {
                 most_pages: 32_768,
                 most_bytes: 2 << 30,
                 passes: 20,
                 refinements: 10,
-                at_edge: 20,
+                at_edge: 40,
             },
         }
     }
@@ -127,11 +133,66 @@ pub fn measure(bench: &Bench<'_>, used: PageKind, deadline: Instant) -> Translat
             (levels, octets)
         }
         (PageKind::Huge, ..) if !huge.is_empty() => {
-            (tlb::levels(&huge, CONFIDENCE, seed), bench.page)
+            (in_pieces(tlb::levels(&huge, CONFIDENCE, seed), &small_levels), bench.page)
         }
         _ => (small_levels, bench.page),
     };
-    Translation { tlb, pages, levels, page_bytes: page_bytes as u64 }
+    Translation { tlb, pages, levels, page_bytes: page_bytes as u64, small }
+}
+
+/// The levels that pieces of huge pages meet: the first is that which small pages meet, whose edge
+/// was looked for longer.
+fn in_pieces(mut levels: Vec<tlb::Level>, small: &[tlb::Level]) -> Vec<tlb::Level> {
+    if let (Some(first), Some(small)) = (levels.first_mut(), small.first()) {
+        first.entries = small.entries;
+    }
+    levels
+}
+
+/// The time for looking again, where the first level is not told.
+const AGAIN: Duration = Duration::from_millis(40);
+
+/// More pages have no edge that is looked for again.
+const MOST_AGAIN: f64 = 2048.0;
+
+impl Translation {
+    /// Looks for the edge of the first level once more, if it is not told, in `room` octets of
+    /// memory: who took entries may rest by now. Takes 40 ms or so.
+    pub fn look_again(&mut self, bench: &Bench<'_>, room: u64) {
+        let known = tlb::levels(&self.small, CONFIDENCE, bench.seed);
+        let first = known.first().filter(|first| first.entries.is_none() && first.is_step);
+        let Some(most) = first.map(|first| 2.0 * first.onset.high).filter(|m| *m <= MOST_AGAIN)
+        else {
+            return;
+        };
+        let most = (most as usize).min(fitting(room, bench.page, bench.line));
+        let (kind, small) = (PageKind::Base, std::mem::take(&mut self.small));
+        self.small = match Strided::again(bench, kind, bench.page, most, small) {
+            Ok(mut again) => {
+                let deadline = Instant::now() + AGAIN;
+                let mut random = Rng::with_seed(bench.seed);
+                again.look_at_edge(bench, &Scale::of(bench.effort), deadline, &mut random);
+                again.into_samples()
+            }
+            Err(samples) => samples,
+        };
+        self.tell(bench);
+    }
+
+    /// Takes over what small pages tell now.
+    fn tell(&mut self, bench: &Bench<'_>) {
+        let small = tlb::levels(&self.small, CONFIDENCE, bench.seed);
+        let others = self.tlb.iter().filter(|level| level.pages != PageKind::Base).cloned();
+        let others: Vec<TlbLevel> = others.collect();
+        self.tlb = records(bench, PageKind::Base, &small);
+        self.tlb.extend(others);
+        if self.page_bytes == bench.page as u64 {
+            self.levels = match self.pages.used {
+                PageKind::Base => small,
+                PageKind::Huge => in_pieces(std::mem::take(&mut self.levels), &small),
+            };
+        }
+    }
 }
 
 /// When lines a small page apart are to be done.
@@ -227,7 +288,7 @@ fn record(bench: &Bench<'_>, pages: PageKind, number: usize, level: &tlb::Level)
     let method = "a line per page less as many lines packed";
     let figure = |unit, estimate| Figure::number(unit, estimate, Tier::Sw, method);
     let absent = |unit, reason| Figure::absent(unit, Tier::Sw, method, reason);
-    let contradict = "passes are few, or contradict each other: it is between the ends of onset";
+    let contradict = "others may have taken entries all the time: it is between the ends of onset";
     let (is_noise, noisy) = (level.cost.value.is_nan(), "its interval is wider than its value");
     let climbs = "the time climbs slowly, without a step: see onset and half";
     let in_cycles = |ghz: f64| {

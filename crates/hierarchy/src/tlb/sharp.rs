@@ -1,18 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether the edge of a step is that of the buffer, or of what others left of it.
+//! Where a step is that of the buffer, and not of what others left of it.
 //!
-//! What others take in a window is another number in each. So a step is that of the buffer if
+//! Others, as a thread of the same core that the system does not show, take entries for a while:
+//! then few passes fit, and the fewer the more pages there are. While they rest, all passes fit up
+//! to the last entry, and none beyond. So the hits are counted, passes at a number of pages in
+//! which translations cost next to nothing. With `E` entries, of the passes over
 //!
 //! ```text
-//! its edge is known to a page or two,
-//! the usual passes have the half where the fastest have it,
-//! from the edge to the half, passes agree on all numbers of pages but few, enough of them,
-//! and the half is where a buffer with that edge has it
+//! E - 3, ..., E       about as many hit: those while others rest, and all entries are there
+//! E + 1               none does
 //! ```
 //!
-//! The last: of `E` entries in `s` sets, which number is a power of two that divides `E`, the share
-//! of misses is `r (n - E) (E + s) / (s n)` (see `tlb/edge.rs`), where `r` is 1 with LRU and less
-//! with what approximates it. It is a half at
+//! If others ended it at `n`, they would sometimes take one less. Hits decline from `n - 3` to `n`
+//! by some factor per page; so of the passes over `n + 1`, as many as that foretells should hit.
+//! Where it foretells 5, none is seen once in e^5 = 148 times by chance; so is one of 7 (Poisson).
+//! A few passes may hit nevertheless, for a system that joins pages gives entries back.
+//!
+//! Two more things must not contradict `E`. Buffers of more than 16 entries, of all processors whose
+//! number we know, have a multiple of four, and smaller ones an even number. And the half of the
+//! rise is where such a buffer has it: of `E` entries in `s` sets, which number is a power of two
+//! that divides `E`, the share of misses is `r (n - E) (E + s) / (s n)` (see `tlb/edge.rs`), where
+//! `r` is 1 with LRU and less with what approximates it. It is a half at
 //!
 //! ```text
 //! n = E / (1 - s / (2 r (E + s)))
@@ -21,20 +29,24 @@
 //! 96 entries of which up to 18 are taken look like 78, but the half is at 97: of 78 in one set or
 //! two it is at 80 at most.
 
-use super::{Curve, Fit, Level, Point};
+use super::{Curve, Drawn, Fit, Level, Point};
 use crate::resample::least;
 use linerate_record::stats::{Estimate, quantile};
 
-/// Fewer passes agree by chance.
-const LEAST_PASSES: usize = 3;
-/// Passes agree where the usual one is so much of the rise above the fastest, at most.
-const AGREE: f64 = 0.15;
-/// One in so many points may be disturbed in most of its passes: what takes entries is seen at all.
-const MAY_DIFFER: usize = 6;
-/// The edge is known where the interval is so wide, in pages, or as a share of it.
-const WIDTH: (f64, f64) = (2.0, 0.02);
-/// Edges that are tried in a wide interval; one in so many has all sets that matter.
-const MOST_EDGES: f64 = 64.0;
+/// Hits that must be foretold beyond an edge for none to say something; two more for each seen.
+const FORETOLD: f64 = 5.0;
+/// The share of those foretold that may be there: pages that the system joined.
+const JOINED: f64 = 0.2;
+/// The decline of hits is looked at over so many pages.
+const REACH: f64 = 3.0;
+/// The edge is no further beyond the onset and the half than this.
+const AROUND: f64 = 3.0;
+/// A pass hits where it has risen by less than this share of what is usual one page on.
+const HIT: f64 = 0.5;
+/// That must be so many standard errors of a point, or hits cannot be told.
+const LEAST_ERRORS: f64 = 2.0;
+/// By so much may the half be off, in pages, or as a share of the entries.
+const NEAR: (f64, f64) = (2.0, 0.02);
 /// The least share of the accesses to an overfull set that miss, with what approximates LRU.
 const LEAST_MISSED: f64 = 0.75;
 
@@ -46,6 +58,17 @@ impl Point {
         let time = sorted.get(rank(sorted.len())).copied();
         time.unwrap_or(f64::NAN) - least(&self.packed).unwrap_or(f64::NAN)
     }
+
+    /// The passes that have risen by `share` at most.
+    fn hits(&self, drawn: &Drawn, share: f64) -> f64 {
+        let packed = least(&self.packed).unwrap_or(f64::NAN);
+        let hit = |time: &&f64| drawn.share(**time - packed) <= share;
+        self.spread.iter().filter(hit).count() as f64
+    }
+
+    fn passes(&self) -> f64 {
+        self.spread.len() as f64
+    }
 }
 
 /// The rank of the usual pass: the lower of the middle ones, since what disturbs adds more often
@@ -55,30 +78,68 @@ pub(super) const USUAL: fn(usize) -> usize = |n| n.saturating_sub(1) / 2;
 pub(super) const SLOW: fn(usize) -> usize = |n| (3 * n.saturating_sub(1)).div_ceil(4);
 
 impl Curve {
-    /// Whether `level`, a step, is that of the buffer, where the usual passes make `usual` of it.
-    pub(super) fn is_sharp(&self, level: &Level, usual: Option<&Fit>) -> bool {
-        let (onset, half) = (level.onset, level.half);
-        let near = WIDTH.0.max(WIDTH.1 * onset.value);
-        let usual_is_near = usual.is_some_and(|usual| (usual.half - half.value).abs() <= near);
-        let is_narrow = onset.high - onset.low <= near;
-        let edges =
-            (0..=near.min(MOST_EDGES) as u32).map(|pages| onset.low.ceil() + f64::from(pages));
-        let halves = edges.take_while(|edge| *edge <= onset.high).map(most_half);
-        let is_there = halves.fold(0.0, f64::max) + near >= half.low;
-        is_narrow && usual_is_near && is_there && self.agree(level)
+    /// Of `level`, whose rise is as `drawn`: the number of pages after which most hits are gone,
+    /// and whether others cannot be why.
+    pub(super) fn last_hits(&self, drawn: &Drawn, level: &Level) -> Option<(Estimate, bool)> {
+        let high = level.onset.high.max(level.half.high) + AROUND;
+        let places = 1..self.points.partition_point(|point| point.pages <= high);
+        let edges = places.filter_map(|place| Some((place, self.hits_about(drawn, place)?)));
+        let (place, hits) = edges.max_by(|a, b| a.1.gone().total_cmp(&b.1.gone()))?;
+        let value = self.points[place].pages;
+        let is_it = hits.end() && is_possible(value) && is_half_near(value, level.half);
+        Some((Estimate { value, low: value, high: value, n: hits.passes, ..level.onset }, is_it))
     }
 
-    /// Whether passes agree beside the edge of `level`, and from there to its half.
-    fn agree(&self, level: &Level) -> bool {
-        let (from, to) = (level.onset.low, level.half.high.max(level.onset.high + 1.0));
-        let beside = self.points.iter().filter(|point| (from..=to).contains(&point.pages));
-        let agree = |point: &&Point| {
-            point.spread.len() >= LEAST_PASSES
-                && point.ranked(USUAL) - point.difference <= AGREE * level.cost.value
-        };
-        let count = beside.clone().count();
-        count >= 2 && beside.filter(|point| !agree(point)).count() <= count / MAY_DIFFER
+    /// Of the point at `place`, which is not the first, and those about it. `None` where hits cannot
+    /// be told there, or no point is after it.
+    fn hits_about(&self, drawn: &Drawn, place: usize) -> Option<Hits> {
+        let (edge, next) = (&self.points[place], self.points.get(place + 1)?);
+        let share = HIT * drawn.share(next.ranked(USUAL)).min(1.0);
+        let can_tell = share * drawn.cost >= LEAST_ERRORS * edge.error;
+        let rate = |point: &Point| point.hits(drawn, share) / point.passes();
+        let near = |point: &Point| point.pages >= edge.pages - REACH;
+        let before = self.points[..place].iter().find(|point| near(point));
+        let before = before.unwrap_or(&self.points[place - 1]);
+        let decline = (rate(edge) / rate(before)).min(1.0);
+        let rate_next = rate(edge) * decline.powf(1.0 / (edge.pages - before.pages));
+        let foretold = rate_next * next.passes().min(edge.passes());
+        let seen = next.hits(drawn, share);
+        let is_close = near(before) && next.pages == edge.pages + 1.0;
+        let is_told = can_tell && foretold.is_finite();
+        is_told.then_some(Hits { foretold, seen, is_close, passes: edge.spread.len() as u64 })
     }
+}
+
+/// Hits at the point after one that may be at the last entry.
+struct Hits {
+    foretold: f64,
+    seen: f64,
+    /// Whether it is the next page, and the points before are near enough to foretell.
+    is_close: bool,
+    /// At the last entry.
+    passes: u64,
+}
+
+impl Hits {
+    fn gone(&self) -> f64 {
+        self.foretold - self.seen
+    }
+
+    /// Whether so few were seen that it was the last.
+    fn end(&self) -> bool {
+        let are_gone = self.gone() >= FORETOLD + self.seen && self.seen <= JOINED * self.foretold;
+        self.is_close && are_gone
+    }
+}
+
+/// Whether there are buffers of so many entries.
+fn is_possible(entries: f64) -> bool {
+    entries % if entries > 16.0 { 4.0 } else { 2.0 } == 0.0
+}
+
+/// Whether `half` of the rise is where a buffer of `entries` has it.
+fn is_half_near(entries: f64, half: Estimate) -> bool {
+    most_half(entries) + NEAR.0.max(NEAR.1 * entries) >= half.low
 }
 
 /// The most pages at which the misses of a buffer of `entries` are a half.
@@ -90,10 +151,14 @@ fn most_half(entries: f64) -> f64 {
     entries / (1.0 - sets / (2.0 * LEAST_MISSED * (entries + sets)))
 }
 
-/// `onset`, so wide that it holds the edges and halves of `fits`.
-pub(super) fn widened<'a>(onset: Estimate, fits: impl Iterator<Item = &'a Fit>) -> Estimate {
+/// `onset`, so wide that it holds the edges and halves of `fits`, and the last `hits`.
+pub(super) fn widened<'a>(
+    onset: Estimate,
+    fits: impl Iterator<Item = &'a Fit>,
+    hits: Option<f64>,
+) -> Estimate {
     let ends = fits.flat_map(|fit| [fit.edge.low, fit.edge.high, fit.between.0, fit.between.1]);
-    let ends: Vec<f64> = ends.collect();
+    let ends: Vec<f64> = ends.chain(hits).collect();
     let low = quantile(&ends, 0.0).map_or(onset.low, |low| low.min(onset.low));
     let high = quantile(&ends, 1.0).map_or(onset.high, |high| high.max(onset.high));
     Estimate { low, high, ..onset }

@@ -17,11 +17,13 @@ const WINDOW_NS: f64 = 5e4;
 /// Windows that must be no faster than the fastest.
 const WINDOWS: u32 = 2;
 
-/// Pages on either side of a step that tell where it is.
-const BESIDE: u64 = 3;
+/// Beside an edge, more and shorter ones: others take entries for less than that at times. Some
+/// 200 times around 100 pages, beside which what a system call takes does not count.
+const EDGE_WINDOW_NS: f64 = 2e4;
+const EDGE_WINDOWS: u32 = 4;
 
-/// About so many numbers of pages are measured between the ends of its interval.
-const MOST_BESIDE: usize = 24;
+/// Passes beside an edge until it is looked for: as many as tell it on a quiet machine.
+const EDGE_PASSES: usize = 6;
 
 /// Memory of one kind of page, and what was measured there.
 pub(super) struct Strided {
@@ -63,6 +65,20 @@ impl Strided {
         self.samples
     }
 
+    /// As [`new`](Self::new), for what was measured of such memory before.
+    pub(super) fn again(
+        bench: &Bench<'_>,
+        kind: PageKind,
+        stride: usize,
+        most: usize,
+        samples: Vec<Sample>,
+    ) -> Result<Self, Vec<Sample>> {
+        match Self::new(bench, kind, stride, most) {
+            Some(new) => Ok(Self { samples, ..new }),
+            None => Err(samples),
+        }
+    }
+
     /// Numbers of pages that were measured, and `others`, rising.
     pub(super) fn sizes_and(&self, others: &[u64]) -> Vec<u64> {
         let measured = self.samples.iter().map(|sample| sample.pages);
@@ -93,23 +109,38 @@ impl Strided {
         self.look_at_edge(bench, scale, deadline, random);
     }
 
-    /// Measures the pages beside the first step, each number of them, again and again.
-    fn look_at_edge(
+    /// Measures the pages beside the first step, each number of them, until it is told.
+    pub(super) fn look_at_edge(
         &mut self,
         bench: &Bench<'_>,
         scale: &Scale,
         deadline: Instant,
         random: &mut Rng,
     ) {
+        let most = (self.spread.bytes() / self.stride) as u64;
         for _ in 0..scale.at_edge {
             let levels = tlb::levels(&self.samples, CONFIDENCE, bench.seed);
-            let Some(first) = levels.first().filter(|_| !is_over(bench, deadline)) else { return };
-            let (low, high) = (first.onset.low as u64, first.onset.high as u64);
-            let most = (self.spread.bytes() / self.stride) as u64;
-            let pages = low.saturating_sub(BESIDE).max(1)..=(high + BESIDE).min(most);
-            let every = (high - low) as usize / MOST_BESIDE + 1;
-            let pages: Vec<u64> = pages.step_by(every).collect();
-            (0..FIRST_PASSES).for_each(|_| self.pass(bench, &pages, deadline, random));
+            let first = levels.first().filter(|first| first.entries.is_none());
+            let Some(first) = first.filter(|_| !is_over(bench, deadline)) else { return };
+            let mut pages = tlb::beside_edge(first);
+            pages.retain(|&pages| pages <= most);
+            let is_new = |pages: &u64| !self.samples.iter().any(|known| known.pages == *pages);
+            let new: Vec<u64> = pages.iter().copied().filter(is_new).collect();
+            self.pass(bench, &new, deadline, random);
+            (0..EDGE_PASSES).for_each(|_| self.edge_pass(bench, &pages, deadline, random));
+        }
+    }
+
+    /// Measures the spread chains alone: the packed ones do not move.
+    fn edge_pass(&mut self, bench: &Bench<'_>, sizes: &[u64], deadline: Instant, random: &mut Rng) {
+        let (seed, order) = (random.u64(..), self.turn(sizes));
+        let Self { spread, stride, samples, .. } = self;
+        let mut spread = Chain::new(spread, anywhere(spread, *stride, bench, random), seed);
+        let plan = Plan { window_ns: EDGE_WINDOW_NS, wanted: EDGE_WINDOWS, deadline };
+        for pages in order {
+            if let Some(time) = load_ns(bench, &mut spread, pages as usize, &plan) {
+                sample_of(samples, pages).spread.push(time);
+            }
         }
     }
 
@@ -122,56 +153,61 @@ impl Strided {
         deadline: Instant,
         random: &mut Rng,
     ) {
-        let Self { spread, packed, stride, samples, is_upwards } = self;
-        let start = random.usize(..spread.bytes() / *stride) * *stride;
-        let layout = Layout { start, ..Layout::one_per_page(*stride, bench.line) };
-        let seed = random.u64(..);
-        let mut spread = Chain::new(spread, layout, seed);
+        let (seed, order) = (random.u64(..), self.turn(sizes));
+        let Self { spread, packed, stride, samples, .. } = self;
+        let mut spread = Chain::new(spread, anywhere(spread, *stride, bench, random), seed);
         // Page by page: packed lines need no more translation than they have to.
         let layout = Layout::dense(Order::PageLocal, bench.line);
         let mut packed = Chain::new(packed, layout, seed);
-        let mut order = sizes.to_vec();
-        if !*is_upwards {
-            order.reverse();
-        }
-        *is_upwards = !*is_upwards;
+        let plan = Plan { window_ns: WINDOW_NS, wanted: WINDOWS, deadline };
         for pages in order {
             let times = (
-                load_ns(bench, &mut spread, pages as usize, deadline),
-                load_ns(bench, &mut packed, pages as usize, deadline),
+                load_ns(bench, &mut spread, pages as usize, &plan),
+                load_ns(bench, &mut packed, pages as usize, &plan),
             );
             if let (Some(spread), Some(packed)) = times {
-                add(samples, pages, spread, packed);
+                let sample = sample_of(samples, pages);
+                sample.spread.push(spread);
+                sample.packed.push(packed);
             }
         }
     }
+
+    /// `sizes`, which rise, upwards and downwards in turn.
+    fn turn(&mut self, sizes: &[u64]) -> Vec<u64> {
+        let mut order = sizes.to_vec();
+        if !self.is_upwards {
+            order.reverse();
+        }
+        self.is_upwards = !self.is_upwards;
+        order
+    }
+}
+
+/// A line per stretch, from any of them on.
+fn anywhere(arena: &Arena, stride: usize, bench: &Bench<'_>, random: &mut Rng) -> Layout {
+    let start = random.usize(..arena.bytes() / stride) * stride;
+    Layout { start, ..Layout::one_per_page(stride, bench.line) }
 }
 
 /// ns per load of a chain of so many items, by its fastest window.
-fn load_ns(
-    bench: &Bench<'_>,
-    chain: &mut Chain<'_>,
-    items: usize,
-    deadline: Instant,
-) -> Option<f64> {
-    if is_over(bench, deadline) {
+fn load_ns(bench: &Bench<'_>, chain: &mut Chain<'_>, items: usize, plan: &Plan) -> Option<f64> {
+    if is_over(bench, plan.deadline) {
         return None;
     }
     chain.resize(items);
     let mut cursor = Cursor::default();
     chain.run(&mut cursor, items as u64);
-    let plan = Plan { window_ns: WINDOW_NS, wanted: WINDOWS, deadline };
-    Some(bench.windows.best_of(&plan, |loads| chain.run(&mut cursor, loads))?.ns)
+    Some(bench.windows.best_of(plan, |loads| chain.run(&mut cursor, loads))?.ns)
 }
 
-/// Adds a pass to the sample of so many pages, which is made if there is none.
-fn add(samples: &mut Vec<Sample>, pages: u64, spread: f64, packed: f64) {
+/// The sample of so many pages, which is made if there is none.
+fn sample_of(samples: &mut Vec<Sample>, pages: u64) -> &mut Sample {
     let place = samples.partition_point(|sample| sample.pages < pages);
     if samples.get(place).is_none_or(|sample| sample.pages != pages) {
         samples.insert(place, Sample { pages, spread: Vec::new(), packed: Vec::new() });
     }
-    samples[place].spread.push(spread);
-    samples[place].packed.push(packed);
+    &mut samples[place]
 }
 
 #[cfg(test)]
@@ -182,7 +218,9 @@ mod tests {
     fn passes_gather_at_their_number_of_pages() {
         let mut samples = Vec::new();
         for (pages, time) in [(8, 1.0), (64, 2.0), (16, 3.0), (64, 4.0), (8, 5.0)] {
-            add(&mut samples, pages, time, time / 2.0);
+            let sample = sample_of(&mut samples, pages);
+            sample.spread.push(time);
+            sample.packed.push(time / 2.0);
         }
         let sample = |pages, times: &[f64]| Sample {
             pages,
