@@ -112,7 +112,7 @@ pub fn measure(
     let share = request.deadline.saturating_duration_since(Instant::now()) / halfway;
     let piece = Piece::new(arena.words());
     let samples = rounds(windows, piece, &jobs, Instant::now() + share, &mut |go_on| go_on);
-    record(&mut records, tiers, &jobs, 1, &Ok(vec![samples]));
+    record(&mut records, tiers, &jobs, (1, windows.more_time()), &Ok(vec![samples]));
     if threads > 1 {
         windows.progress("bandwidth of all threads");
         let sharers = sharers(request.cpus, tiers.len());
@@ -129,14 +129,16 @@ pub fn measure(
             |mut member, piece| {
                 let watch = Watch { stop, progress: &|_, _| {} };
                 let windows = Windows::new(&watch, Duration::ZERO);
-                rounds(&windows, piece, &jobs, deadline, &mut |go_on| member.ready(go_on))
+                let samples =
+                    rounds(&windows, piece, &jobs, deadline, &mut |go_on| member.ready(go_on));
+                (samples, windows.counts())
             },
         );
-        let samples = samples.map(|(own, mut others)| {
-            others.push(own);
-            others
+        let samples = samples.map(|(own, others)| {
+            others.iter().for_each(|(_, counts)| windows.add(*counts));
+            others.into_iter().map(|(samples, _)| samples).chain([own]).collect()
         });
-        record(&mut records, tiers, &jobs, threads as u32, &samples);
+        record(&mut records, tiers, &jobs, (threads as u32, windows.more_time()), &samples);
     }
     records
 }
@@ -305,12 +307,12 @@ fn together(window: &[Sample]) -> Option<f64> {
     (is_common && window.iter().all(|s| s.kept)).then_some(1.0 / rate)
 }
 
-/// Figures of all jobs, by tier.
+/// Figures of all jobs, by tier; `more` says how there would be more time.
 fn record(
     records: &mut Vec<Bandwidth>,
     tiers: &[MemoryTier],
     jobs: &[Job],
-    threads: u32,
+    (threads, more): (u32, &str),
     samples: &Result<Vec<Vec<Vec<Sample>>>, String>,
 ) {
     let gb_per_s = |k: usize| {
@@ -321,10 +323,10 @@ fn record(
             (Ok(_), Ok(samples)) => {
                 let of_job: Vec<&[Sample]> = samples.iter().map(|s| s[k].as_slice()).collect();
                 match passes(&of_job) {
-                    passes if passes.is_empty() => absent(
+                    passes if passes.is_empty() => absent(&format!(
                         "no window in which every thread had its processor: the time was too \
-                         short, or the machine too busy; use --full",
-                    ),
+                         short, or the machine too busy; {more}"
+                    )),
                     passes => Figure::number(UNIT, inverse(least(&passes)), Tier::Sw, method),
                 }
             }

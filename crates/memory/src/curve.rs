@@ -29,7 +29,7 @@ use fastrand::Rng;
 use linerate_hierarchy::tiers::{Options, Sample, detect, refine};
 use linerate_machine::core_clock;
 use linerate_record::memory::{Curve, CurvePoint, Order, PageKind};
-use linerate_record::stats::Estimate;
+use linerate_record::stats::{Estimate, median};
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -226,7 +226,7 @@ impl Point {
         let latency = least(&self.ns);
         let fastest = self.ns.iter().position(|ns| *ns == latency.value);
         let cycles = match fastest.and_then(|pass| self.ghz.get(pass)) {
-            Some(ghz) => Figure::number("cycles", scaled(latency, *ghz), Tier::Sw, METHOD),
+            Some(ghz) => of_passes("cycles", scaled(latency, *ghz), METHOD),
             None => {
                 let reason = "nothing tells the core clock on this processor";
                 Figure::absent("cycles", Tier::Sw, METHOD, reason)
@@ -237,7 +237,7 @@ impl Point {
             lines: self.bytes / line as u64,
             loads: self.loads,
             seconds: self.total_ns / 1e9,
-            latency_ns: Figure::number("ns", latency, Tier::Sw, METHOD),
+            latency_ns: of_passes("ns", latency, METHOD),
             cycles,
             passes_ns: self.ns,
             passes_ghz: self.ghz,
@@ -270,6 +270,33 @@ pub(crate) fn least(passes: &[f64]) -> Estimate {
         n: sorted.len() as u64,
     }
 }
+
+/// The median of `passes` (one at least), and the least and the most of them: the median of all that
+/// might be measured is beyond each with probability 2^-n.
+pub(crate) fn middle(passes: &[f64]) -> Estimate {
+    let n = passes.len();
+    let least = passes.iter().copied().fold(f64::INFINITY, f64::min);
+    Estimate {
+        value: median(passes).unwrap_or(least),
+        low: least,
+        high: passes.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        confidence: 1.0 - 0.5_f64.powi(n as i32 - 1),
+        n: n as u64,
+    }
+}
+
+/// A figure without an interval where passes are so few that they tell none.
+pub(crate) fn of_passes(unit: &str, estimate: Estimate, method: &str) -> Figure {
+    match estimate.n {
+        ..LEAST_PASSES => {
+            Figure { n: estimate.n, ..Figure::exact(unit, estimate.value, Tier::Sw, method) }
+        }
+        _ => Figure::number(unit, estimate, Tier::Sw, method),
+    }
+}
+
+/// Two passes are the ends of an interval of 50 %.
+const LEAST_PASSES: u64 = 3;
 
 /// Sizes from [`LEAST_BYTES`] to `most`, in whole KiB: `per_octave` of them per doubling up to
 /// [`COSTLY_BYTES`], half as many from there on, twice as many within [`FIRST_LEVELS`].

@@ -11,7 +11,7 @@
 use crate::measure::Bench;
 use linerate_hierarchy::noise::{Gap, Loss, loss};
 use linerate_linux::{monotonic_ns, run_delay_ns, thread_cpu_time_ns};
-use linerate_machine::{Root, platform};
+use linerate_machine::{Root, groups, platform};
 use linerate_record::memory::Noise;
 use linerate_record::stats::Estimate;
 use linerate_record::{Figure, Tier};
@@ -119,7 +119,35 @@ pub fn measure(bench: &Bench<'_>, since: &Account, deadline: Instant) -> Noise {
         Ok(share) => Figure::number("ratio", share, Tier::Sw, method),
         Err(reason) => Figure::absent("ratio", Tier::Sw, method, &reason),
     };
-    record(&seen, loss(&seen.gaps, seen.seconds, CONFIDENCE, bench.seed), stolen, others)
+    let account = Accounted { stolen, others, quota_cpus: quota_cpus(&since.root) };
+    let loss = loss(&seen.gaps, seen.seconds, CONFIDENCE, bench.seed);
+    record(&seen, loss, account, bench.windows.more_time())
+}
+
+/// What the kernel knows of the time.
+struct Accounted {
+    stolen: Figure,
+    others: Figure,
+    quota_cpus: Option<f64>,
+}
+
+/// How many processors' time the control groups allow this process: the least of them. `None`
+/// where none sets a limit. Version 2 has the microseconds of a period and its length in cpu.max,
+/// `max` for no limit; version 1 in two files, -1 for none.
+fn quota_cpus(root: &Root) -> Option<f64> {
+    let quota = |folder: String| {
+        let number = |name: &str| root.number::<i64>(&format!("{folder}/{name}"));
+        let (quota, period) = match root.text(&format!("{folder}/cpu.max")) {
+            Some(text) => {
+                let mut fields = text.split_ascii_whitespace().map(str::parse::<i64>);
+                (fields.next()?.ok()?, fields.next()?.ok()?)
+            }
+            None => (number("cpu.cfs_quota_us")?, number("cpu.cfs_period_us")?),
+        };
+        (quota > 0 && period > 0).then(|| quota as f64 / period as f64)
+    };
+    let folders = groups::folders(root, "cpu").unwrap_or_default();
+    folders.into_iter().filter_map(quota).min_by(f64::total_cmp)
 }
 
 fn share_of_time(ns: f64, wall_ns: f64, method: &str) -> Figure {
@@ -179,10 +207,13 @@ fn usual_distance(mut ticks: impl FnMut() -> u64) -> u64 {
     distances[distances.len() / 2]
 }
 
-fn record(seen: &Seen, loss: Option<Loss>, stolen: Figure, others: Figure) -> Noise {
+/// `more` says how there would be more time.
+fn record(seen: &Seen, loss: Option<Loss>, account: Accounted, more: &str) -> Noise {
+    let Accounted { stolen, others, quota_cpus } = account;
     let method = "a thread that reads the clock, and the gaps between its reads";
     let absent = |unit| {
-        Figure::absent(unit, Tier::Sw, method, "no time was left to watch the clock; use --full")
+        let reason = format!("no time was left to watch the clock; {more}");
+        Figure::absent(unit, Tier::Sw, method, &reason)
     };
     let number = |unit, estimate| Figure::number(unit, estimate, Tier::Sw, method);
     match loss {
@@ -197,6 +228,7 @@ fn record(seen: &Seen, loss: Option<Loss>, stolen: Figure, others: Figure) -> No
             gaps: loss.bins,
             stolen,
             others,
+            quota_cpus,
         },
         None => Noise {
             seconds: seen.seconds,
@@ -206,6 +238,7 @@ fn record(seen: &Seen, loss: Option<Loss>, stolen: Figure, others: Figure) -> No
             gaps: Vec::new(),
             stolen,
             others,
+            quota_cpus,
         },
     }
 }
@@ -261,6 +294,34 @@ mod tests {
         assert!(before.stolen().unwrap_err().contains("does not tell"));
     }
 
+    #[test]
+    fn the_least_of_the_quotas_of_all_groups() {
+        let quota = |files: &[(&str, &str)]| {
+            let root = tempfile::tempdir().unwrap();
+            for (path, text) in files {
+                let path = root.path().join(path);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            }
+            quota_cpus(&Root::new(root.path()))
+        };
+        let second = ("proc/self/cgroup", "0::/a/b\n");
+        let outer = ("sys/fs/cgroup/a/cpu.max", "150000 100000\n");
+        let inner = |text| ("sys/fs/cgroup/a/b/cpu.max", text);
+        assert_eq!(quota(&[second, outer, inner("max 100000\n")]), Some(1.5));
+        assert_eq!(quota(&[second, outer, inner("50000 100000\n")]), Some(0.5));
+        assert_eq!(quota(&[second, inner("max 100000\n")]), None);
+        for damaged in ["", "x y\n", "1\n", "5 0\n", "-5 7\n"] {
+            assert_eq!(quota(&[second, inner(damaged)]), None, "{damaged:?}");
+        }
+        let first = ("proc/self/cgroup", "3:cpu,cpuacct:/c\n");
+        let period = ("sys/fs/cgroup/cpu/c/cpu.cfs_period_us", "100000\n");
+        let limit = |text| ("sys/fs/cgroup/cpu/c/cpu.cfs_quota_us", text);
+        assert_eq!(quota(&[first, period, limit("200000\n")]), Some(2.0));
+        assert_eq!(quota(&[first, period, limit("-1\n")]), None);
+        assert_eq!(quota(&[]), None);
+    }
+
     /// A clock made up: it advances by 20 per read, and by 5,000 more at every 1,000th read.
     #[test]
     fn gaps_are_those_of_the_clock() {
@@ -288,7 +349,9 @@ mod tests {
         };
         let seen = look(Duration::from_secs(1), &AtomicBool::new(true), 1.0, clock);
         assert!(seen.gaps.is_empty() && seen.seconds == 0.0);
-        let noise = record(&seen, None, share_of_time(0.0, 0.0, ""), share_of_time(1.0, 2.0, ""));
+        let (stolen, others) = (share_of_time(0.0, 0.0, ""), share_of_time(1.0, 2.0, ""));
+        let account = Accounted { stolen, others, quota_cpus: None };
+        let noise = record(&seen, None, account, "more");
         for figure in [&noise.lost, &noise.gaps_per_s, &noise.longest_us, &noise.stolen] {
             assert!(figure.as_number().is_none() && figure.reason.is_some(), "{figure:?}");
         }

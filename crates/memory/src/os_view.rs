@@ -260,7 +260,7 @@ fn sized(level: &Level, bytes: u64, below: u64, found: &Interval) -> (OsVerdict,
         let sentence = format!(
             "a step was found at {is}, more than {CONTRADICTION} times the {of} stated: it may be \
              that of another level, whose own was missed, or the statement is made up; measure \
-             again, or with --full"
+             again"
         );
         (OsVerdict::CannotTell, sentence)
     }

@@ -13,7 +13,7 @@
 
 use crate::arena::Arena;
 use crate::chase::{Chain, Cursor, Layout};
-use crate::curve::least;
+use crate::curve::{middle, of_passes};
 use crate::window::{Plan, Windows};
 use linerate_hierarchy::parallel::{Overlap, Point, overlap};
 use linerate_record::memory::{ChainsPoint, MemoryTier, Order, Parallelism};
@@ -99,7 +99,13 @@ pub fn measure(
             points(windows, arena, &walked, &Request { deadline, ..*request })
         });
         let points = points.unwrap_or_default();
-        measured.push(record(&tier.name, bytes, &points, alone_ns, request.seed));
+        measured.push(record(
+            &tier.name,
+            bytes,
+            &points,
+            alone_ns,
+            (request.seed, windows.more_time()),
+        ));
     }
     measured
 }
@@ -276,13 +282,14 @@ fn places(chain: &Chain<'_>) -> Vec<Cursor> {
     (0..PLACES).map(place).collect()
 }
 
-/// `alone_ns` is the time of a load of one chain, for tiers where no such time counts.
+/// `alone_ns` is the time of a load of one chain, for tiers where no such time counts; `more` says
+/// how there would be more time.
 fn record(
     tier: &str,
     bytes: Option<usize>,
     points: &[Point],
     alone_ns: Option<f64>,
-    seed: u64,
+    (seed, more): (u64, &str),
 ) -> Measured {
     let alone = alone_ns.filter(|_| points.first().is_some_and(|point| point.chains > 1));
     let alone = alone.map(|ns| Point { chains: 1, passes: vec![ns] });
@@ -290,14 +297,14 @@ fn record(
     let overlap = overlap(&all, CONFIDENCE, seed);
     let outstanding = overlap.map(|Overlap { outstanding, .. }| outstanding);
     let method = "time of a load of one chain over that of a load of many";
-    let absent = |reason| Figure::absent("loads", Tier::Sw, method, reason);
+    let absent = |reason: &str| Figure::absent("loads", Tier::Sw, method, reason);
     let figure = match (outstanding, bytes) {
         (Some(outstanding), _) => Figure::number("loads", outstanding, Tier::Sw, method),
         (None, None) => absent("no size lies in this tier and clearly not in the one before"),
         (None, Some(_)) if all.len() > 1 && all[0].chains == 1 => {
             absent("a load took longer with more chains than with one: disturbed; run it again")
         }
-        (None, Some(_)) => absent("no time was left, or none undisturbed; use --full"),
+        (None, Some(_)) => absent(&format!("no time was left, or none undisturbed; {more}")),
     };
     let record = Parallelism {
         tier: tier.to_owned(),
@@ -309,8 +316,8 @@ fn record(
 }
 
 fn chains_point(point: &Point) -> ChainsPoint {
-    let method = "chains side by side: fastest window of each pass, least of all passes";
-    let ns_per_load = Figure::number("ns/load", least(&point.passes), Tier::Sw, method);
+    let method = "chains side by side: fastest window of each pass, median of all passes";
+    let ns_per_load = of_passes("ns/load", middle(&point.passes), method);
     ChainsPoint { chains: point.chains, ns_per_load }
 }
 
@@ -486,7 +493,7 @@ pub(crate) mod tests {
     fn the_latency_of_the_tier_stands_in_for_one_chain() {
         let points: Vec<Point> =
             [2, 4, 8].map(|chains| Point { chains, passes: vec![12.0 / chains as f64] }).into();
-        let record = |alone_ns| record("L3", Some(1 << 20), &points, alone_ns, 1);
+        let record = |alone_ns| record("L3", Some(1 << 20), &points, alone_ns, (1, ""));
         let found = record(Some(12.0));
         assert_eq!(found.outstanding.map(|outstanding| outstanding.value), Some(8.0));
         assert_eq!(found.record.points.len(), 3, "what was not measured is no point");

@@ -186,9 +186,13 @@ impl Stopwatch {
         let chains: Vec<(u32, f64)> = chains.collect();
         let singles: Vec<f64> = samples.singles.iter().map(|ticks| ticks * unit).collect();
         let bins = single::histogram(&singles, bias.value, step, MOST_BINS);
+        // Known to the step of the timer, and to what is taken off for it.
+        let off = (bias.high - bias.value).max(bias.value - bias.low).max(0.0);
         let modes = single::modes(&bins).into_iter().map(|mode| Mode {
             name: name_of(mode.at, tier, tiers, step).map(str::to_owned),
             ns: mode.at,
+            low_ns: Some((mode.at - step / 2.0 - off).max(0.0)),
+            high_ns: Some(mode.at + step / 2.0 + off),
             share: mode.share,
         });
         let modes = modes.collect();

@@ -288,7 +288,8 @@ fn record(bench: &Bench<'_>, pages: PageKind, number: usize, level: &tlb::Level)
     let method = "a line per page less as many lines packed";
     let figure = |unit, estimate| Figure::number(unit, estimate, Tier::Sw, method);
     let absent = |unit, reason| Figure::absent(unit, Tier::Sw, method, reason);
-    let contradict = "others may have taken entries all the time: it is between the ends of onset";
+    let contradict =
+        "others may have taken entries all the time: at least as many as the low end of onset";
     let (is_noise, noisy) = (level.cost.value.is_nan(), "its interval is wider than its value");
     let climbs = "the time climbs slowly, without a step: see onset and half";
     let in_cycles = |ghz: f64| {

@@ -128,6 +128,17 @@ impl<'a> Windows<'a> {
         self.watch.stop.load(Ordering::Relaxed)
     }
 
+    /// What to do for more time: words that end a sentence.
+    pub(crate) fn more_time(&self) -> &'static str {
+        if self.total >= MOST_TIME { "measure again when nothing else runs" } else { "use --full" }
+    }
+
+    /// Counts windows of another thread: those that were kept and that were dropped.
+    pub(crate) fn add(&self, (kept, dropped): (u64, u64)) {
+        self.kept.set(self.kept.get() + kept);
+        self.dropped.set(self.dropped.get() + dropped);
+    }
+
     /// Windows that were kept and that were dropped until now.
     pub fn counts(&self) -> (u64, u64) {
         (self.kept.get(), self.dropped.get())
@@ -203,6 +214,9 @@ impl<'a> Windows<'a> {
         stretch().min(stretch()).max(SHORTEST_PIECE_NS)
     }
 }
+
+/// What is to take so long cannot be told to take longer: `--full`.
+const MOST_TIME: Duration = Duration::from_secs(60);
 
 /// Times the wanted windows after which the fastest counts, however it came about.
 const MOST_KEPT: u32 = 4;

@@ -236,6 +236,7 @@ pub(crate) mod tests {
             gaps: Vec::new(),
             stolen: absent("ratio"),
             others: absent("ratio"),
+            quota_cpus: None,
         };
         let walk = Cost {
             tier: "L3".to_owned(),

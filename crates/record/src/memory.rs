@@ -89,9 +89,9 @@ pub struct Conditions {
     pub load_before: Option<f64>,
     /// As `load_before`, when everything was measured.
     pub load_after: Option<f64>,
-    /// Stretches of time measured, each 2 ms or less.
+    /// Stretches of time measured, each 2 ms or less, by all threads.
     pub windows: u64,
-    /// Of these, how many were dropped because the thread was preempted in them.
+    /// Of these, how many were dropped because their thread was preempted in them.
     pub windows_dropped: u64,
     /// Whether it was interrupted; what was measured until then stands.
     pub interrupted: bool,
@@ -345,6 +345,10 @@ pub struct Mode {
     /// ns.
     #[serde(serialize_with = "crate::finite")]
     pub ns: f64,
+    /// What that is known to: the timer's step about it, from ... `null` in earlier records.
+    pub low_ns: Option<f64>,
+    /// ... to.
+    pub high_ns: Option<f64>,
     /// The share of the loads, 0 to 1.
     #[serde(serialize_with = "crate::finite")]
     pub share: f64,
@@ -441,6 +445,9 @@ pub struct Noise {
     pub stolen: Figure,
     /// The share that other programs of this system had, 0 to 1.
     pub others: Figure,
+    /// How many processors' time the control groups of this process allow it at most; `null` where
+    /// they set no limit. What is used up faster is taken away until the next period, as gaps show.
+    pub quota_cpus: Option<f64>,
 }
 
 /// What the system says, beside what was found.

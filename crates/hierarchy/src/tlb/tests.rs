@@ -313,6 +313,28 @@ fn a_busy_machine_with_96_entries() {
     assert!(wanted.iter().any(|pages| (92..108).contains(pages)), "{wanted:?}");
 }
 
+/// What was recorded of small pages alone, while a thread that the system does not show took
+/// entries: at times, and nearly always.
+#[test]
+fn entries_of_a_core_that_is_shared() {
+    let samples = |text: &str| {
+        let times = |column: &str| column.split_whitespace().map(|t| t.parse().unwrap()).collect();
+        let sample = |line: &str| {
+            let columns: Vec<&str> = line.split('|').collect();
+            let pages = columns[0].trim().parse().unwrap();
+            Sample { pages, spread: times(columns[1]), packed: times(columns[2]) }
+        };
+        text.lines().filter(|line| !line.starts_with('#')).map(sample).collect::<Vec<_>>()
+    };
+    let at_times = samples(include_str!("../../tests/data/tlb-others-rest.txt"));
+    let found = levels(&at_times, 0.95, 13);
+    assert_eq!(found[0].entries.map(|e| e.value), Some(96.0), "{:?}", found[0]);
+    let nearly_always = samples(include_str!("../../tests/data/tlb-others-take.txt"));
+    let found = levels(&nearly_always, 0.95, 13);
+    assert_eq!(found[0].entries, None);
+    assert!(found[0].onset.low <= 96.0 && 94.0 <= found[0].onset.high, "{:?}", found[0]);
+}
+
 #[test]
 fn huge_pages_in_small_pieces_are_seen_as_such() {
     let (small, huge) = recorded();

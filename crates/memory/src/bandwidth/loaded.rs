@@ -99,7 +99,7 @@ pub fn loaded(
     let mut chain = Chain::new(arena, Layout::dense(Order::PageLocal, request.line), request.seed);
     let goes_on = || !windows.is_stopped() && Instant::now() < request.deadline;
     if !chain.grow(half / request.line, goes_on) {
-        return vec![unknown("no time was left; use --full")];
+        return vec![unknown(&format!("no time was left; {}", windows.more_time()))];
     }
     // SAFETY: the second half of the arena, which is borrowed alone by a chain of the first half.
     let mut rest = unsafe { Piece::at(start, half) };
@@ -120,7 +120,10 @@ pub fn loaded(
         |member, piece| read_as_told(&orders, member.number, piece),
     );
     match samples {
-        Ok((samples, _)) => loads.iter().zip(&samples).map(|(l, s)| record(l, s)).collect(),
+        Ok((samples, _)) => {
+            let more = windows.more_time();
+            loads.iter().zip(&samples).map(|(load, seen)| record(load, seen, more)).collect()
+        }
         Err(reason) => vec![unknown(&reason)],
     }
 }
@@ -242,23 +245,23 @@ const LATENCY: &str = "chase of half of the memory measured in: median of the wi
 
 const RATE: &str = "counted by the readers in the windows of the chase: their median";
 
-fn record(load: &Load, samples: &[Sample]) -> LoadedLatency {
+/// `more` says how there would be more time.
+fn record(load: &Load, samples: &[Sample], more: &str) -> LoadedLatency {
     let seen = samples.len();
     let samples = as_meant(load, samples);
     let figure = |unit, method, part: fn(&Sample) -> f64| {
         let values: Vec<f64> = samples.iter().map(part).collect();
         let absent = match seen {
-            0 => {
+            0 => format!(
                 "no window in which the chase had its processor: the time was too short, or the \
-                 machine too busy; use --full"
-            }
-            _ => {
-                "no window in which the readers had their processors: the machine is too busy; \
-                 measure again when it is not"
-            }
+                 machine too busy; {more}"
+            ),
+            _ => "no window in which the readers had their processors: the machine is too busy; \
+                  measure again when it is not"
+                .to_owned(),
         };
         match values.is_empty() {
-            true => Figure::absent(unit, Tier::Sw, method, absent),
+            true => Figure::absent(unit, Tier::Sw, method, &absent),
             false => Figure::number(unit, median_interval(&values, CONFIDENCE), Tier::Sw, method),
         }
     };
@@ -303,7 +306,8 @@ mod tests {
     fn windows_with_less_load_than_meant_do_not_count() {
         let away = (0..30).map(|k| sample(100.0, f64::from(k) / 2.0));
         let there = (0..11).map(|k| sample(200.0 + f64::from(k), 20.0));
-        let point = record(&Load { threads: 1, duty: 50 }, &away.chain(there).collect::<Vec<_>>());
+        let point =
+            record(&Load { threads: 1, duty: 50 }, &away.chain(there).collect::<Vec<_>>(), "");
         assert_eq!(point.latency_ns.as_number(), Some(205.0));
         assert_eq!(point.gb_per_s.as_number(), Some(20.0));
         assert_eq!((point.threads, point.duty), (1, 0.5));
@@ -313,7 +317,7 @@ mod tests {
     #[test]
     fn a_load_that_never_was_is_absent() {
         let samples: Vec<Sample> = (1..=9).map(|k| sample(f64::from(k), 0.0)).collect();
-        let point = record(&Load { threads: 1, duty: 100 }, &samples);
+        let point = record(&Load { threads: 1, duty: 100 }, &samples, "");
         assert_eq!((point.latency_ns.as_number(), point.gb_per_s.as_number()), (None, None));
         assert!(point.gb_per_s.reason.is_some_and(|reason| reason.contains("readers")));
     }
@@ -321,8 +325,8 @@ mod tests {
     #[test]
     fn without_readers_all_windows_count() {
         let samples: Vec<Sample> = (1..=9).map(|k| sample(f64::from(k), 0.0)).collect();
-        assert_eq!(record(&Load { threads: 0, duty: 0 }, &samples).latency_ns.n, 9);
-        let none = record(&Load { threads: 0, duty: 0 }, &[]);
+        assert_eq!(record(&Load { threads: 0, duty: 0 }, &samples, "").latency_ns.n, 9);
+        let none = record(&Load { threads: 0, duty: 0 }, &[], "");
         assert!(none.latency_ns.reason.is_some() && none.gb_per_s.reason.is_some());
     }
 }

@@ -137,12 +137,11 @@ fn said(unresolved: &tiers::Unresolved) -> Unresolved {
         ),
         Cause::TooClose => (
             "too_close",
-            "two steps are so near each other that they may be one; --full makes them clearer",
+            "two steps are so near each other that they may be one; more passes make them clearer",
         ),
         Cause::TooNoisy => (
             "too_noisy",
-            "passes differ by more than a step would; measure again on a quieter machine, or with \
-             --full",
+            "passes differ by more than a step would; measure again when nothing else runs",
         ),
     };
     Unresolved {

@@ -109,7 +109,7 @@ fn sentence(verdict: PagesVerdict, offer: &Offer, effect: &HugePages) -> String 
             .to_owned(),
         PagesVerdict::Unknown => {
             "cannot tell whether huge pages work: the time shows no first level of the buffer; \
-             measure again on a quieter machine, or with --full"
+             measure again when nothing else runs"
                 .to_owned()
         }
     }

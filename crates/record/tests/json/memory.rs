@@ -137,7 +137,13 @@ fn histograms() -> Vec<Histogram> {
             Bin { from_ns: -10.0, to_ns: Some(0.0), count: 8 },
             Bin { from_ns: 0.0, to_ns: None, count: 1 },
         ],
-        modes: vec![Mode { name: Some("L1".to_owned()), ns: 2.5, share: 8.0 / 9.0 }],
+        modes: vec![Mode {
+            name: Some("L1".to_owned()),
+            ns: 2.5,
+            low_ns: None,
+            high_ns: None,
+            share: 8.0 / 9.0,
+        }],
         slope_ns: absent("ns"),
     }]
 }
@@ -215,6 +221,7 @@ fn memory_report() -> MemoryReport {
             gaps: vec![Bin { from_ns: 1000.0, to_ns: None, count: 1236 }],
             stolen: absent("ratio"),
             others: absent("ratio"),
+            quota_cpus: None,
         },
         os_view: os_view(),
         events: events(),

@@ -37,11 +37,12 @@ fn one(page: &Page, histogram: &Histogram) -> String {
         + &bars(page, &LOADS, &histogram.bins, Some(histogram.samples))
 }
 
-/// A mode is known to the `step` of the timer, half of it on either side.
+/// Where a record does not tell what a mode is known to, the `step` of its timer does.
 fn mode(mode: &Mode, step: f64) -> String {
     let name = mode.name.as_ref().map_or(String::new(), |name| format!(" ({name})"));
-    let (low, high) = (mode.ns - step / 2.0, mode.ns + step / 2.0);
-    let at = Estimate { value: mode.ns, low: low.max(0.0), high, confidence: 1.0, n: 1 };
+    let low = mode.low_ns.unwrap_or_else(|| (mode.ns - step / 2.0).max(0.0));
+    let high = mode.high_ns.unwrap_or(mode.ns + step / 2.0);
+    let at = Estimate { value: mode.ns, low, high, confidence: 1.0, n: 1 };
     let at = told(&Figure::number("ns", at, Tier::Sw, "bins"), "ns", three_digits);
     format!("{at}{name} {} %", percent(mode.share))
 }

@@ -18,9 +18,16 @@ pub(super) fn block(page: &Page, all: bool) -> String {
         Some(us) => Nanos(us * 1e3).to_string(),
         None => told(&noise.longest_us, "us", three_digits),
     };
+    let quota = match noise.quota_cpus {
+        Some(cpus) => {
+            let cpus = significant(cpus);
+            format!(", which its control groups allow the time of {cpus} processors at most")
+        }
+        None => String::new(),
+    };
     let text = format!(
         "{} of the time was taken away, in {} per second, the longest {longest}; stolen by the \
-         host {}, used by other programs {}; over {} s, {}",
+         host {}, used by other programs {}{quota}; over {} s, {}",
         share(&noise.lost),
         told(&noise.gaps_per_s, "gaps", significant),
         share(&noise.stolen),

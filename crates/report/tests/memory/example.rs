@@ -159,6 +159,12 @@ fn costs() -> Vec<Cost> {
     each.collect()
 }
 
+/// By a timer of 10 ns.
+fn mode(name: &str, ns: f64, share: f64) -> Mode {
+    let (low_ns, high_ns) = (Some(ns - 5.0), Some(ns + 5.0));
+    Mode { name: Some(name.to_owned()), ns, low_ns, high_ns, share }
+}
+
 /// 1000 loads of 8 MiB by a timer that ticks every 10 ns.
 fn clusters() -> Histogram {
     let counts =
@@ -176,10 +182,7 @@ fn clusters() -> Histogram {
         samples: 1000,
         bias_ns: about("ns", 22.7, 1.0),
         bins: (0..=20).map(bin).collect(),
-        modes: vec![
-            Mode { name: Some("L3".to_owned()), ns: 11.6, share: 0.641 },
-            Mode { name: Some("memory".to_owned()), ns: 99.1, share: 0.348 },
-        ],
+        modes: vec![mode("L3", 11.6, 0.641), mode("memory", 99.1, 0.348)],
         slope_ns: about("ns", 41.2, 4.0),
     }
 }
@@ -272,6 +275,7 @@ fn noise() -> Noise {
         ],
         stolen: exact("ratio", 0.002),
         others: absent("ratio", "/proc/stat cannot be read"),
+        quota_cpus: Some(1.5),
     }
 }
 
@@ -349,6 +353,7 @@ pub(crate) fn bare() -> MemoryReport {
         gaps: Vec::new(),
         stolen: absent("ratio", why),
         others: absent("ratio", why),
+        quota_cpus: None,
     };
     let pages = Pages {
         huge_bytes: None,
