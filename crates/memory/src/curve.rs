@@ -271,8 +271,8 @@ pub(crate) fn least(passes: &[f64]) -> Estimate {
     }
 }
 
-/// The median of `passes` (one at least), and the least and the most of them: the median of all that
-/// might be measured is beyond each with probability 2^-n.
+/// The median of `passes` (one at least), and the least and the most of them: the median of all
+/// that might be measured is beyond each with probability 2^-n.
 pub(crate) fn middle(passes: &[f64]) -> Estimate {
     let n = passes.len();
     let least = passes.iter().copied().fold(f64::INFINITY, f64::min);

@@ -16,10 +16,10 @@
 //! Where it foretells 5, none is seen once in e^5 = 148 times by chance; so is one of 7 (Poisson).
 //! A few passes may hit nevertheless, for a system that joins pages gives entries back.
 //!
-//! Two more things must not contradict `E`. Buffers of more than 16 entries, of all processors whose
-//! number we know, have a multiple of four, and smaller ones an even number. And the half of the
-//! rise is where such a buffer has it: of `E` entries in `s` sets, which number is a power of two
-//! that divides `E`, the share of misses is `r (n - E) (E + s) / (s n)` (see `tlb/edge.rs`), where
+//! Two more things must not contradict `E`. Buffers of more than 16 entries, of all processors
+//! whose number we know, have a multiple of four, and smaller ones an even number. And the half of
+//! the rise is where such a buffer has it: of `E` entries in `s` sets, which number is a power of
+//! two that divides `E`, the share of misses is `r (n - E) (E + s) / (s n)` (see `tlb/edge.rs`), where
 //! `r` is 1 with LRU and less with what approximates it. It is a half at
 //!
 //! ```text
@@ -90,8 +90,8 @@ impl Curve {
         Some((Estimate { value, low: value, high: value, n: hits.passes, ..level.onset }, is_it))
     }
 
-    /// Of the point at `place`, which is not the first, and those about it. `None` where hits cannot
-    /// be told there, or no point is after it.
+    /// Of the point at `place`, which is not the first, and those about it. `None` where hits
+    /// cannot be told there, or no point is after it.
     fn hits_about(&self, drawn: &Drawn, place: usize) -> Option<Hits> {
         let (edge, next) = (&self.points[place], self.points.get(place + 1)?);
         let share = HIT * drawn.share(next.ranked(USUAL)).min(1.0);

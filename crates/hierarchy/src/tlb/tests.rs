@@ -430,8 +430,7 @@ fn entries_are_exact_where_others_rest_at_times() {
     assert!(holds == 10 && given >= 6, "{holds} of 10, {given} given");
 }
 
-/// They never rest, and always have some: nothing tells the buffer from a smaller one. `experiments`
-/// checks that no number is given but 96.
+/// They never rest, and always have some: nothing tells the buffer from a smaller one.
 #[test]
 fn entries_that_are_always_taken_are_not_told() {
     let at_random = |random: &mut Rng| 96 - random.u64(1..40);
