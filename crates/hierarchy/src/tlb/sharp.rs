@@ -19,8 +19,8 @@
 //! Two more things must not contradict `E`. Buffers of more than 16 entries, of all processors
 //! whose number we know, have a multiple of four, and smaller ones an even number. And the half of
 //! the rise is where such a buffer has it: of `E` entries in `s` sets, which number is a power of
-//! two that divides `E`, the share of misses is `r (n - E) (E + s) / (s n)` (see `tlb/edge.rs`), where
-//! `r` is 1 with LRU and less with what approximates it. It is a half at
+//! two that divides `E`, the share of misses is `r (n - E) (E + s) / (s n)` (see `tlb/edge.rs`),
+//! where `r` is 1 with LRU and less with what approximates it. It is a half at
 //!
 //! ```text
 //! n = E / (1 - s / (2 r (E + s)))
