@@ -215,7 +215,7 @@ fn measure_by_small_pages(
     let Some(mut small) = Strided::new(bench, PageKind::Base, bench.page, most) else {
         return (Vec::new(), Vec::new(), None);
     };
-    let offered = bench.huge.map(|_| PageKind::Huge);
+    let offered = bench.huge.filter(|octets| *octets as u64 <= room / 2).map(|_| PageKind::Huge);
     let mut huge = offered.and_then(|kind| Strided::new(bench, kind, bench.page, most));
     let sizes = tlb::start(most as u64);
     let mut deadline = ends.usual;
@@ -302,6 +302,9 @@ fn record(bench: &Bench<'_>, pages: PageKind, number: usize, level: &tlb::Level)
         entries: match level.entries {
             Some(entries) => figure("pages", entries),
             None if level.is_step => absent("pages", contradict),
+            None if level.cost.high == f64::INFINITY => {
+                absent("pages", "the end of its rise was not seen: see onset")
+            }
             None => absent("pages", climbs),
         },
         onset: figure("pages", level.onset),
@@ -323,10 +326,12 @@ fn note(level: &tlb::Level) -> Option<String> {
         (true, true) => {
             Some("the end of its rise was not seen: the cost is a lower bound".to_owned())
         }
-        (false, is_open) => {
-            let end = if is_open { ", and its end was not seen" } else { "" };
+        (false, true) => {
+            Some(format!("rises from {:.0} pages on, and its end was not seen", level.onset.value))
+        }
+        (false, false) => {
             let (onset, half) = (level.onset.value, level.half.value);
-            Some(format!("climbs slowly from {onset:.0} pages on, by half at {half:.0}{end}"))
+            Some(format!("climbs slowly from {onset:.0} pages on, by half at {half:.0}"))
         }
     }
 }

@@ -22,13 +22,16 @@ pub(super) struct Offer {
     /// The mode that transparent huge pages are switched to: `always`, `madvise`, `never`.
     mode: Option<String>,
     granted: Option<f64>,
+    /// Whether the memory to measure in has room for a huge page.
+    has_room: bool,
 }
 
 impl Offer {
     pub(super) fn of(bench: &Bench<'_>, used: PageKind, granted: Option<f64>) -> Self {
         let setting = Root::new(Path::new("/")).text("sys/kernel/mm/transparent_hugepage/enabled");
         let mode = setting.as_deref().and_then(chosen).map(str::to_owned);
-        Self { base: bench.page, huge: bench.huge, used, mode, granted }
+        let has_room = bench.huge.is_none_or(|octets| octets as u64 <= bench.limit.bytes / 2);
+        Self { base: bench.page, huge: bench.huge, used, mode, granted, has_room }
     }
 }
 
@@ -49,6 +52,9 @@ pub(super) fn judge(offer: &Offer, effect: &HugePages) -> Pages {
         Some(granted) => Figure::exact("ratio", granted, Tier::Sw, method),
         None if offer.huge.is_none() => {
             Figure::absent("ratio", Tier::Sw, method, "this kernel has no transparent huge pages")
+        }
+        None if !offer.has_room => {
+            Figure::absent("ratio", Tier::Sw, method, "there was no room for a huge page")
         }
         None => Figure::absent("ratio", Tier::Sw, method, "the kernel does not tell"),
     };
@@ -107,6 +113,10 @@ fn sentence(verdict: PagesVerdict, offer: &Offer, effect: &HugePages) -> String 
         PagesVerdict::NotOffered => "transparent huge pages are switched off; `echo madvise > \
              /sys/kernel/mm/transparent_hugepage/enabled` as root lets programs ask for them"
             .to_owned(),
+        PagesVerdict::Unknown if !offer.has_room => {
+            "cannot tell whether huge pages work: there was no room for one; allow more memory"
+                .to_owned()
+        }
         PagesVerdict::Unknown => {
             "cannot tell whether huge pages work: the time shows no first level of the buffer; \
              measure again when nothing else runs"
@@ -130,7 +140,8 @@ mod tests {
 
     fn offer(mode: &str, granted: Option<f64>) -> Offer {
         let (base, huge) = (4096, Some(2 << 20));
-        Offer { base, huge, used: PageKind::Huge, mode: Some(mode.to_owned()), granted }
+        let mode = Some(mode.to_owned());
+        Offer { base, huge, used: PageKind::Huge, mode, granted, has_room: true }
     }
 
     fn effect(verdict: PagesVerdict) -> HugePages {
@@ -177,6 +188,8 @@ mod tests {
         assert!(splintered.contains("on its host"), "{splintered}");
         let denied = say(&offer("madvise", Some(0.07)), PagesVerdict::Work);
         assert!(denied.contains("7 % of them given") && denied.contains("compact_memory"));
+        let small = Offer { has_room: false, ..offer("always", None) };
+        assert!(say(&small, PagesVerdict::Unknown).ends_with("allow more memory"));
         let off = say(&offer("never", Some(0.0)), PagesVerdict::Work);
         assert!(off.contains("echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"));
     }
