@@ -14,6 +14,7 @@ mod kernels;
 mod lab;
 mod memory;
 mod native;
+mod netra;
 mod regions;
 mod schema;
 mod tutorials;
@@ -32,6 +33,8 @@ usage: cargo xtask COMMAND
   evidence memory [N]
                 repeat `linerate memory` N times alone and N times beside busy processes, and write
                 docs/results/memory.md and its plot
+  evidence netra
+                fit the simulator of strands to the Netra document, and write docs/results/netra
   lab GUEST [COMMAND]
                 check the counters in guest-arm64 or guest-armhf, or run a command there
   tutorials     run the commands of docs/tutorials and write what they print
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
         ["evidence", "regions"] => report(regions::write()),
         ["evidence", "memory"] => report(memory::write(None)),
         ["evidence", "memory", repeats] => report(memory::write(Some(repeats))),
+        ["evidence", "netra"] => report(netra::write()),
         ["lab", guest] => report(lab::run(guest, None)),
         ["lab", guest, command] => report(lab::run(guest, Some(command))),
         ["tutorials"] => report(tutorials::write()),

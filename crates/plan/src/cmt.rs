@@ -26,6 +26,8 @@
 //! and between uses of a unit, are drawn uniformly between nothing and twice their mean from a
 //! generator that each strand has for itself, started from the seed.
 //!
+//! [`Application`] reads what strands do from a file, [`rank`] compares all placements of it.
+//!
 //! # Left out
 //!
 //! What is in the caches: misses are a property of the work, also when neighbours change. More than
@@ -39,6 +41,7 @@ mod engine;
 mod link;
 mod outcome;
 mod pipe;
+mod placement;
 mod share;
 mod system;
 mod thread;
@@ -50,6 +53,7 @@ pub use application::{
 pub use chip::{Chip, NoChip, Scope, Unit};
 pub use engine::simulate;
 pub use outcome::{Outcome, Run, SourceOutcome, Stalls, StrandOutcome, TaskOutcome};
+pub use placement::{CannotRank, Kind, Placement, Ranking, rank};
 pub use system::{
     Fault, Input, Misses, Poll, Queue, Runs, Source, Strand, System, Task, UnitUse, WhenFull, Work,
 };

@@ -10,12 +10,14 @@
 mod bars;
 mod budget;
 mod canvas;
+mod compared;
 mod frame;
 mod kernels;
 mod lines;
 mod memory;
 
 pub use budget::budget;
+pub use compared::{Compared, Title, compared, counted};
 pub use kernels::kernels;
 pub use memory::memory;
 

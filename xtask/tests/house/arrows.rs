@@ -50,7 +50,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "report",
         ],
     ),
-    ("xtask", &["record"]),
+    ("xtask", &["record", "plan", "report"]),
     ("probe", &["record", "linux", "machine", "counters", "memory"]),
     ("lab/known", &["linux", "counters", "regions"]),
 ];

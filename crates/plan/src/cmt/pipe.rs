@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A pipe: of the strands that are ready, the one that issued longest ago issues.
 //!
-//! What decides about a cycle is kept in a few words. Of the strands that are not ready, those that
-//! will be within [`SLOTS`] cycles stand in a calendar, a bit per strand and cycle, that moves on by
-//! one cycle at a time; the others sleep until a cycle of their own.
+//! What decides about a cycle is kept in a few words. Of the strands that are not ready, those
+//! that will be within [`SLOTS`] cycles stand in a calendar, a bit per strand and cycle, that moves
+//! on by one cycle at a time; the others sleep until a cycle of their own.
 //!
 //! ```text
 //! each cycle:

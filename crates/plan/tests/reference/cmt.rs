@@ -4,8 +4,9 @@
 
 use crate::sim::Dice;
 use linerate_plan::cmt::{
-    Chip, Input, Misses, Outcome, Poll, Queue, Run, Runs, Scope, Source, SourceOutcome, Stalls,
-    Strand, StrandOutcome, System, Task, TaskOutcome, Unit, UnitUse, WhenFull, Work, simulate,
+    Application, Chip, Input, Misses, Outcome, Poll, Queue, Run, Runs, Scope, Source,
+    SourceOutcome, Stalls, Strand, StrandOutcome, System, Task, TaskOutcome, Unit, UnitUse,
+    WhenFull, Work, simulate,
 };
 use linerate_plan::processor::Processor;
 use std::collections::VecDeque;
@@ -697,4 +698,71 @@ fn faults_are_named() {
 fn stalls_sum_up() {
     let stalls = Stalls { bubbles: 1, l1: 2, l2: 4, units: 8, io: 16, slow: 32 };
     assert_eq!(stalls.sum(), 63);
+}
+
+/// What a configuration of the RLP application comes to on a chip: thousand packets per second of
+/// each flow, and cycles per instruction by role.
+fn rlp(chip: &Chip, configuration: &str) -> (f64, Vec<(String, f64)>) {
+    let application = Application::named("rlp").unwrap();
+    let pipes = &application.configuration(configuration).unwrap().pipes;
+    let system = application.on(chip, pipes).unwrap();
+    let outcome = simulate(&system, &run(1_500_000, 2_500_000)).unwrap();
+    let leaves = |strand: &&StrandOutcome| strand.name.starts_with("ATIF_");
+    let sent: u64 = outcome.strands.iter().filter(leaves).map(StrandOutcome::packets).sum();
+    let cpi = outcome.strands.iter().filter_map(|strand| {
+        let role = strand.name.strip_suffix(" 0")?;
+        Some((role.to_owned(), outcome.cpi(strand)?))
+    });
+    (outcome.kpps(sent) / 4.0, cpi.collect())
+}
+
+/// "Configuration 1 sustained 224 kpps", configuration 2 310; the CPI of tables 10-6 and 10-7.
+#[test]
+fn the_document_s_configurations_come_out() {
+    for (name, wanted_kpps, wanted_cpi) in [
+        ("1", 224.0, vec![("PDSN_RXTX", 9.07), ("ATIF_RXTX", 12.51)]),
+        ("2", 310.0, vec![("PDSN_RX", 8.53), ("RLP", 3.91), ("ATIF_TX", 2.82)]),
+    ] {
+        let (kpps, cpi) = rlp(&t1(), name);
+        assert!((kpps / wanted_kpps - 1.0).abs() < 0.05, "configuration {name}: {kpps} kpps");
+        for (role, wanted) in wanted_cpi {
+            let (_, found) = cpi.iter().find(|(other, _)| other == role).unwrap();
+            assert!((found / wanted - 1.0).abs() < 0.12, "{role}: {found}");
+        }
+    }
+}
+
+/// More pipes and a faster clock, but memory further away: no less comes through, and cycles per
+/// instruction rise where misses decide.
+#[test]
+fn the_application_runs_on_the_t2_too() {
+    let t2 = Chip::new(&Processor::named("t2").unwrap()).unwrap();
+    for name in ["1", "2"] {
+        let ((_, on_t1), (kpps, on_t2)) = (rlp(&t1(), name), rlp(&t2, name));
+        assert!((200.0..346.0).contains(&kpps), "{kpps}");
+        assert!(on_t2[0].1 > on_t1[0].1, "{on_t2:?}, {on_t1:?}");
+    }
+}
+
+/// "Run your application with both parked and `while(1)` loops on the idle strands": the range.
+#[test]
+fn parked_strands_are_the_best_case_and_spinning_ones_the_worst() {
+    let application = Application::named("rlp").unwrap();
+    let pipes = &application.configuration("2").unwrap().pipes;
+    let kpps = |word: Option<&str>| {
+        let instead = |old: &String| match word {
+            Some(word) if old.starts_with("ATIF_RX ") => word.to_owned(),
+            _ => old.clone(),
+        };
+        let pipes: Vec<Vec<String>> =
+            pipes.iter().map(|pipe| pipe.iter().map(instead).collect()).collect();
+        let system = application.on(&t1(), &pipes).unwrap();
+        let outcome = simulate(&system, &run(1_000_000, 2_000_000)).unwrap();
+        outcome.kpps(outcome.strand("PDSN_RX 0").unwrap().packets())
+    };
+    let [parked, polling, spinning] = [Some("parked"), None, Some("while(1)")].map(kpps);
+    assert!(
+        parked >= 0.99 * polling && polling > 1.03 * spinning,
+        "{parked}, {polling}, {spinning}"
+    );
 }

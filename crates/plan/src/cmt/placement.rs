@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which strand where: all placements of an application up to symmetry, ranked.
+//!
+//! Pipes of a chip are alike, so are the places of a pipe, so are flows. What remains of a pipe is
+//! its *kind*: how many strands of each role it has. A placement is a multiset of kinds that has
+//! each role once per flow.
+//!
+//! There are many placements and few kinds, and strands of different pipes meet at queues only.
+//! Each kind is therefore simulated by itself, with a line in front of every strand: its *capacity*
+//! is the highest rate at which all of its strands keep up, found by halving. The slowest flow of a
+//! placement has the least capacity among its pipes:
+//!
+//! ```text
+//! for each kind:       capacity = greatest rate, up to the line's, with every strand keeping up
+//! for each placement:  rate = least capacity of its kinds
+//! bound:               least of the rates of the roles, each alone on a pipe, offered the line's
+//! ```
+//!
+//! No placement exceeds the bound. Alone, and never without a packet, a strand issues the
+//! instructions of a packet and of the look before it, each as soon as the stalls of the one before
+//! are over. In a placement it issues the same, those of looks in vain besides, and neighbours can
+//! only delay it. The best of the ranking, simulated whole, therefore is within a known gap of the
+//! best there is.
+//!
+//! Left out: units shared between pipes; flows that are faster than the slowest. Both are in a
+//! simulation of the whole.
+
+use super::application::{Application, BadApplication};
+use super::chip::Chip;
+use super::engine::simulate;
+use super::outcome::Run;
+use super::system::{Fault, Input, Runs, Source, Strand, System};
+use std::fmt;
+
+/// Placements in the order of their rates.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ranking {
+    /// The roles placed.
+    pub roles: Vec<String>,
+    /// All kinds of pipes.
+    pub kinds: Vec<Kind>,
+    /// All placements: the fastest first, of equals the one with fewer pipes.
+    pub placements: Vec<Placement>,
+    /// What no placement can exceed, in thousand packets per second of each flow.
+    pub bound_kpps: f64,
+    /// Cycles simulated.
+    pub core_cycles: u64,
+}
+
+/// What strands a pipe has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kind {
+    /// By role, how many.
+    pub strands: Vec<u32>,
+    /// The highest rate at which all of them keep up, in thousand packets per second each; at most
+    /// the line's.
+    pub kpps: f64,
+}
+
+/// A placement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Placement {
+    /// Indices of [`Ranking::kinds`], one per pipe in use.
+    pub pipes: Vec<usize>,
+    /// Thousand packets per second of the slowest flow.
+    pub kpps: f64,
+}
+
+/// Why placements cannot be ranked.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CannotRank {
+    /// The application is at fault.
+    Application(BadApplication),
+    /// What comes of it cannot be simulated.
+    System(Fault),
+    /// The strands do not fit.
+    Full {
+        /// Strands to place.
+        strands: u32,
+        /// Strands of the chip.
+        has: u32,
+    },
+}
+
+impl fmt::Display for CannotRank {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Application(error) => error.fmt(f),
+            Self::System(error) => error.fmt(f),
+            Self::Full { strands, has } => {
+                write!(f, "{strands} strands are to be placed, and the chip has {has}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for CannotRank {}
+
+/// Halvings of the interval that a capacity lies in, which is a fifth of the line's rate wide where
+/// strands compute most: less than a hundredth of the rate is left.
+const HALVINGS: u32 = 5;
+
+/// The share of what a line offers that a strand must handle to keep up: what is in its ring when
+/// counting begins and ends is taken for noise.
+const KEEPS_UP: f64 = 0.995;
+
+/// Ranks all placements of `roles`, each once per flow. `run` is for one rate of one kind.
+///
+/// # Errors
+/// A role is unknown, the strands do not fit on the chip, or they cannot be simulated.
+pub fn rank(
+    application: &Application,
+    chip: &Chip,
+    roles: &[&str],
+    run: &Run,
+) -> Result<Ranking, CannotRank> {
+    let strands = application.flows.saturating_mul(roles.len() as u32);
+    if strands > chip.strands() {
+        return Err(CannotRank::Full { strands, has: chip.strands() });
+    }
+    let wanted = vec![application.flows; roles.len()];
+    let line = application.value(&application.line.packets_per_s);
+    let line = line.map_err(CannotRank::Application)?;
+    let (mut core_cycles, mut bound) = (0, line);
+    let mut kinds = Vec::new();
+    for strands in kinds_of(&wanted, chip.strands_per_pipe) {
+        let system = application.on(chip, &[words(roles, &strands, &mut vec![0; roles.len()])]);
+        let system = system.map_err(CannotRank::Application)?;
+        let mut probe = Probe::new(system, application.line.ring, run);
+        if strands.iter().sum::<u32>() == 1 {
+            // With the packet that the moment of counting may have cost.
+            bound = bound.min(probe.at(line)?.0 + chip.clock_hz / run.cycles as f64);
+        }
+        kinds.push(Kind { strands, kpps: probe.capacity(line)? / 1e3 });
+        core_cycles += probe.core_cycles;
+    }
+    let strands: Vec<Vec<u32>> = kinds.iter().map(|kind| kind.strands.clone()).collect();
+    let mut placements = Vec::new();
+    for pipes in multisets(&strands, &wanted, chip.pipes()) {
+        let kpps = pipes.iter().map(|kind| kinds[*kind].kpps).fold(f64::INFINITY, f64::min);
+        placements.push(Placement { pipes, kpps });
+    }
+    placements.sort_by(|a, b| b.kpps.total_cmp(&a.kpps).then(a.pipes.len().cmp(&b.pipes.len())));
+    let roles = roles.iter().map(|role| (*role).to_owned()).collect();
+    Ok(Ranking { roles, kinds, placements, bound_kpps: bound / 1e3, core_cycles })
+}
+
+impl Ranking {
+    /// Per pipe, what its strands run, as [`Application::on`] takes it. Strands of a role get the
+    /// flows in order.
+    pub fn pipes(&self, placement: &Placement) -> Vec<Vec<String>> {
+        let mut flows = vec![0; self.roles.len()];
+        let strands = placement.pipes.iter().map(|kind| &self.kinds[*kind].strands);
+        strands.map(|strands| words(&self.roles, strands, &mut flows)).collect()
+    }
+
+    /// The place of a placement with these kinds, from 0; `None` if it is none of this ranking.
+    pub fn place_of(&self, kinds: &[Vec<u32>]) -> Option<usize> {
+        let index =
+            |strands: &Vec<u32>| self.kinds.iter().position(|kind| kind.strands == *strands);
+        let mut pipes: Vec<usize> = kinds.iter().map(index).collect::<Option<_>>()?;
+        pipes.sort_unstable();
+        let same = |placement: &Placement| {
+            let mut other = placement.pipes.clone();
+            other.sort_unstable();
+            other == pipes
+        };
+        self.placements.iter().position(same)
+    }
+}
+
+/// What the strands of a pipe run that has so many of each role; `flows` are those taken so far.
+fn words(roles: &[impl fmt::Display], strands: &[u32], flows: &mut [u32]) -> Vec<String> {
+    let mut words = Vec::new();
+    for ((role, times), flow) in roles.iter().zip(strands).zip(flows) {
+        words.extend((*flow..*flow + times).map(|flow| format!("{role} {flow}")));
+        *flow += times;
+    }
+    words
+}
+
+/// All kinds of a pipe: at most `wanted` strands of each role, at least one and at most `room` in
+/// all.
+fn kinds_of(wanted: &[u32], room: u32) -> Vec<Vec<u32>> {
+    let mut kinds = vec![Vec::new()];
+    for &most in wanted {
+        let longer = |kind: &Vec<u32>| {
+            let left = room - kind.iter().sum::<u32>();
+            let kind = kind.clone();
+            (0..=most.min(left)).map(move |times| [kind.as_slice(), &[times]].concat())
+        };
+        kinds = kinds.iter().flat_map(longer).collect();
+    }
+    kinds.retain(|kind| kind.iter().any(|times| *times > 0));
+    kinds
+}
+
+/// All multisets of at most `pipes` kinds that have `wanted` strands of each role: ascending
+/// indices of `kinds`.
+fn multisets(kinds: &[Vec<u32>], wanted: &[u32], pipes: u32) -> Vec<Vec<usize>> {
+    let most = kinds.iter().map(|kind| kind.iter().sum::<u32>()).max().unwrap_or(0);
+    let mut found = Vec::new();
+    let mut search = Search { kinds, most, chosen: Vec::new(), found: &mut found };
+    search.go_on(0, wanted.to_vec(), pipes);
+    found
+}
+
+struct Search<'s> {
+    kinds: &'s [Vec<u32>],
+    /// Strands of the largest kind.
+    most: u32,
+    chosen: Vec<usize>,
+    found: &'s mut Vec<Vec<usize>>,
+}
+
+impl Search<'_> {
+    /// Adds kinds from `first` on to those chosen until nothing is left to place.
+    fn go_on(&mut self, first: usize, left: Vec<u32>, pipes: u32) {
+        let strands: u32 = left.iter().sum();
+        if strands == 0 {
+            self.found.push(self.chosen.clone());
+            return;
+        }
+        if strands > self.most * pipes {
+            return;
+        }
+        for kind in first..self.kinds.len() {
+            let rest =
+                left.iter().zip(&self.kinds[kind]).map(|(left, times)| left.checked_sub(*times));
+            if let Some(rest) = rest.collect::<Option<Vec<u32>>>() {
+                self.chosen.push(kind);
+                self.go_on(kind, rest, pipes - 1);
+                self.chosen.pop();
+            }
+        }
+    }
+}
+
+/// A pipe whose strands have lines of their own in front of them.
+struct Probe<'p> {
+    system: System,
+    run: &'p Run,
+    core_cycles: u64,
+}
+
+impl<'p> Probe<'p> {
+    fn new(mut system: System, ring: u32, run: &'p Run) -> Self {
+        system.queues.clear();
+        system.sources.clear();
+        for strand in &mut system.strands {
+            let Runs::Packets { tasks, .. } = &mut strand.runs else { continue };
+            for task in tasks {
+                task.outputs.clear();
+                if task.input != Input::Nothing {
+                    task.input = Input::Source(system.sources.len());
+                    system.sources.push(Source { packets_per_s: 0.0, ring });
+                }
+            }
+        }
+        Self { system, run, core_cycles: 0 }
+    }
+
+    /// Packets per second of the slowest strand when each is offered `rate`, and whether that is
+    /// all it is offered. Pipes without work keep up with anything.
+    fn at(&mut self, rate: f64) -> Result<(f64, bool), CannotRank> {
+        self.system.sources.iter_mut().for_each(|source| source.packets_per_s = rate);
+        let outcome = simulate(&self.system, self.run).map_err(CannotRank::System)?;
+        self.core_cycles += outcome.core_cycles;
+        let tasks = |strand: &Strand| match &strand.runs {
+            Runs::Packets { tasks, .. } => tasks.clone(),
+            Runs::Busy | Runs::Parked => Vec::new(),
+        };
+        let asked = self.system.strands.iter().flat_map(tasks);
+        let counts = outcome.strands.iter().flat_map(|strand| &strand.tasks);
+        let pairs = asked.zip(counts).filter(|(task, _)| task.input != Input::Nothing);
+        let Some(least) = pairs.map(|(_, counts)| counts.packets).min() else {
+            return Ok((rate, true));
+        };
+        // A packet more or less is the moment at which counting begins.
+        let per_packet = self.system.chip.clock_hz / outcome.cycles as f64;
+        let served = least as f64 * per_packet;
+        Ok((served, served + per_packet >= KEEPS_UP * rate))
+    }
+
+    /// The highest rate, at most `line`, at which all strands keep up.
+    fn capacity(&mut self, line: f64) -> Result<f64, CannotRank> {
+        let (mut low, keeps_up) = self.at(line)?;
+        if keeps_up {
+            return Ok(line);
+        }
+        // Neighbours that have less to do look in vain more often, which may cost a strand more.
+        let mut high = line;
+        loop {
+            // The run is shorter than a packet takes.
+            if low <= 0.0 {
+                return Ok(0.0);
+            }
+            let (served, keeps_up) = self.at(low)?;
+            if keeps_up {
+                break;
+            }
+            (low, high) = (served, low);
+        }
+        for _ in 0..HALVINGS {
+            let middle = f64::midpoint(low, high);
+            match self.at(middle)?.1 {
+                true => low = middle,
+                false => high = middle,
+            }
+        }
+        Ok(low)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::processor::Processor;
+    use std::collections::BTreeSet;
+
+    fn t1() -> Chip {
+        Chip::new(&Processor::named("t1").unwrap()).unwrap()
+    }
+
+    /// Each of two roles and three flows on three pipes of two, by going through all assignments.
+    #[test]
+    fn every_placement_is_there_once() {
+        let wanted = [3, 3];
+        let kinds = kinds_of(&wanted, 2);
+        let mut slow = BTreeSet::new();
+        for assignment in 0..3u32.pow(6) {
+            let mut pipes = vec![vec![0u32; 2]; 3];
+            for strand in 0..6 {
+                let pipe = assignment / 3u32.pow(strand) % 3;
+                pipes[pipe as usize][strand as usize % 2] += 1;
+            }
+            if pipes.iter().all(|pipe| pipe.iter().sum::<u32>() <= 2) {
+                pipes.retain(|pipe| pipe.iter().any(|times| *times > 0));
+                pipes.sort();
+                slow.insert(pipes);
+            }
+        }
+        let found: Vec<Vec<Vec<u32>>> = multisets(&kinds, &wanted, 3)
+            .iter()
+            .map(|pipes| pipes.iter().map(|kind| kinds[*kind].clone()).collect())
+            .collect();
+        assert_eq!(found.iter().cloned().collect::<BTreeSet<_>>(), slow);
+        assert_eq!(found.len(), slow.len());
+    }
+
+    #[test]
+    fn a_ranking_is_in_order_and_says_where() {
+        let mut application = Application::named("rlp").unwrap();
+        application.flows = 2;
+        let run = Run { warm_up_cycles: 50_000, cycles: 150_000, seed: 1 };
+        let roles = ["PDSN_RX", "RLP", "ATIF_TX"];
+        let ranking = rank(&application, &t1(), &roles, &run).unwrap();
+        assert!(ranking.placements.is_sorted_by(|a, b| a.kpps >= b.kpps));
+        assert!(ranking.placements.iter().all(|p| p.kpps <= 1.02 * ranking.bound_kpps));
+        let first = &ranking.placements[0];
+        let kinds: Vec<Vec<u32>> =
+            first.pipes.iter().map(|kind| ranking.kinds[*kind].strands.clone()).collect();
+        assert_eq!(ranking.place_of(&kinds), Some(0));
+        assert_eq!(ranking.place_of(&[vec![9, 9, 9]]), None);
+        let words = ranking.pipes(first).concat();
+        assert_eq!(words.iter().collect::<BTreeSet<_>>().len(), 6);
+        assert_eq!(application.on(&t1(), &ranking.pipes(first)).unwrap().check(), Ok(()));
+        application.flows = 11;
+        let error = rank(&application, &t1(), &roles, &run).unwrap_err();
+        assert!(error.to_string().contains("33 strands"), "{error}");
+    }
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The least of a function of a few numbers, each within bounds, by the simplex of Nelder and Mead.
+//!
+//! ```text
+//! keep n + 1 points; of each round replace the worst by
+//!     its reflection through the centre of the others,
+//!     twice as far on if that is the best of all,
+//!     or half as far, if it is no better than the second worst
+//! if none of these is better: draw all points half the way to the best
+//! end after a number of evaluations
+//! ```
+//!
+//! Points are in units of their bounds, and held within them. Nothing is random: the same function
+//! gives the same result.
+
+/// A point and what the function is there.
+#[derive(Clone, Debug)]
+struct Vertex {
+    at: Vec<f64>,
+    value: f64,
+}
+
+/// How far the first points lie apart, in units of the bounds.
+const STEP: f64 = 0.12;
+
+/// The function from the unit cube, with its evaluations counted.
+struct Counted<'f> {
+    function: &'f mut dyn FnMut(&[f64]) -> Result<f64, String>,
+    bounds: &'f [(f64, f64)],
+    calls: u32,
+}
+
+impl Counted<'_> {
+    fn vertex(&mut self, at: Vec<f64>) -> Result<Vertex, String> {
+        let at: Vec<f64> = at.into_iter().map(|x| x.clamp(0.0, 1.0)).collect();
+        self.calls += 1;
+        let value = (self.function)(&scaled(&at, self.bounds))?;
+        Ok(Vertex { at, value })
+    }
+}
+
+fn scaled(at: &[f64], bounds: &[(f64, f64)]) -> Vec<f64> {
+    at.iter().zip(bounds).map(|(x, (low, high))| low + x * (high - low)).collect()
+}
+
+/// Where `function` is least, as far as `calls` evaluations tell, from the middle of `bounds` on.
+///
+/// # Errors
+/// Those of the function.
+pub(super) fn least(
+    bounds: &[(f64, f64)],
+    calls: u32,
+    function: &mut dyn FnMut(&[f64]) -> Result<f64, String>,
+) -> Result<Vec<f64>, String> {
+    let mut counted = Counted { function, bounds, calls: 0 };
+    let middle = vec![0.5; bounds.len()];
+    let mut simplex = vec![counted.vertex(middle.clone())?];
+    for number in 0..bounds.len() {
+        let mut at = middle.clone();
+        at[number] += STEP;
+        simplex.push(counted.vertex(at)?);
+    }
+    while counted.calls < calls {
+        simplex.sort_by(|a, b| a.value.total_cmp(&b.value));
+        round(&mut simplex, &mut counted)?;
+    }
+    let best = simplex.iter().min_by(|a, b| a.value.total_cmp(&b.value));
+    Ok(scaled(&best.expect("n + 1 points").at, bounds))
+}
+
+/// One round, of a simplex in the order of its values.
+fn round(simplex: &mut [Vertex], counted: &mut Counted<'_>) -> Result<(), String> {
+    let (worst, others) = simplex.split_last_mut().expect("n + 1 points");
+    let centre: Vec<f64> = (0..worst.at.len())
+        .map(|i| others.iter().map(|vertex| vertex.at[i]).sum::<f64>() / others.len() as f64)
+        .collect();
+    let beyond = |times: f64| -> Vec<f64> {
+        centre
+            .iter()
+            .zip(&worst.at)
+            .map(|(centre, worst)| centre + times * (centre - worst))
+            .collect()
+    };
+    let reflected = counted.vertex(beyond(1.0))?;
+    let second_worst = others.last().map_or(f64::INFINITY, |vertex| vertex.value);
+    let better = if reflected.value < others[0].value {
+        let further = counted.vertex(beyond(2.0))?;
+        Some(if further.value < reflected.value { further } else { reflected })
+    } else if reflected.value < second_worst {
+        Some(reflected)
+    } else {
+        let side = if reflected.value < worst.value { 0.5 } else { -0.5 };
+        let nearer = counted.vertex(beyond(side))?;
+        (nearer.value < worst.value.min(reflected.value)).then_some(nearer)
+    };
+    match better {
+        Some(better) => *worst = better,
+        None => {
+            let best = simplex[0].at.clone();
+            for vertex in &mut simplex[1..] {
+                let half = vertex.at.iter().zip(&best).map(|(x, best)| f64::midpoint(*x, *best));
+                *vertex = counted.vertex(half.collect())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bottom_of_a_curved_valley_is_found() {
+        let mut banana =
+            |x: &[f64]| Ok(100.0 * (x[1] - x[0] * x[0]).powi(2) + (1.0 - x[0]).powi(2));
+        let found = least(&[(-2.0, 3.0), (-1.0, 4.0)], 400, &mut banana).unwrap();
+        assert!(found.iter().all(|x| (x - 1.0).abs() < 1e-3), "{found:?}");
+    }
+
+    #[test]
+    fn bounds_hold_and_errors_come_through() {
+        let mut slope = |x: &[f64]| Ok(-x[0] - 2.0 * x[1] + x[2]);
+        let found = least(&[(0.0, 1.0), (0.0, 5.0), (3.0, 4.0)], 200, &mut slope).unwrap();
+        assert!((found[0] - 1.0).abs() < 1e-6 && (found[1] - 5.0).abs() < 1e-6, "{found:?}");
+        assert!((found[2] - 3.0).abs() < 1e-6, "{found:?}");
+        let mut bad = |_: &[f64]| Err("no".to_owned());
+        assert_eq!(least(&[(0.0, 1.0)], 10, &mut bad), Err("no".to_owned()));
+    }
+}
