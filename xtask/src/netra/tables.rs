@@ -19,7 +19,7 @@ const OF_TWO: [&str; 4] =
     ["bubble_cycles", "rx_packet_stall_ns", "rlp_instructions", "tx_instructions"];
 
 /// What is simulated for a rate of a kind of pipe.
-const KIND: Run = Run { warm_up_cycles: 300_000, cycles: 1_500_000, seed: 1 };
+const KIND: Run = Run { warm_up_cycles: 250_000, cycles: 1_000_000, seed: 1 };
 
 /// How wide the classes of rates are that a plot counts placements by.
 const CLASS_KPPS: f64 = 5.0;
