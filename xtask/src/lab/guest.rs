@@ -58,7 +58,7 @@ pub(crate) struct Answer {
 }
 
 /// More than any plan takes on a loaded machine; a guest that hangs is ended.
-const LIMIT_S: &str = "300";
+const LIMIT_S: &str = "480";
 
 /// 64 MiB would do; the kernel and its table of pages like some more.
 const MEMORY_MIB: &str = "256";

@@ -9,9 +9,13 @@ use super::points::Points;
 use super::{Options, Sample};
 use linerate_record::stats::{Estimate, median, quantile};
 
-/// A size is of the plateau if so small a share of its time is that of other tiers; where there is
-/// none, the next share counts.
-const FOREIGN: [f64; 3] = [0.01, 0.03, 0.1];
+/// A size is of the plateau if so small a share of its time is that of other tiers, and if chance
+/// moves its time by no more; where there are less than [`ENOUGH`] such sizes, the next share
+/// counts.
+const FOREIGN: [f64; 4] = [0.001, 0.003, 0.01, 0.03];
+
+/// Sizes that make a plateau.
+const ENOUGH: usize = 3;
 
 /// Times that differ by this share between passes have moved, ...
 const MOVED: f64 = 0.08;
@@ -49,11 +53,15 @@ pub(crate) fn plateaus(
     let levels = fit.levels();
     let one = |tier: usize| {
         let own = |foreign: f64| -> Vec<usize> {
-            let own = |i: &usize| bench.foreign(*i, tier, fit.steps.len()) < foreign;
+            let own = |i: &usize| {
+                let moves = bench.chance(*i, &fit.steps).sqrt() / points.time[*i];
+                bench.foreign(*i, tier, fit.steps.len()).max(moves) < foreign
+            };
             (0..points.len()).filter(own).collect()
         };
-        let sizes = FOREIGN.map(own).into_iter().find(|sizes| !sizes.is_empty());
-        let sizes = sizes.unwrap_or_default();
+        let plateaus = FOREIGN.map(own);
+        let enough = plateaus.iter().find(|sizes| sizes.len() >= ENOUGH);
+        let sizes = enough.or(plateaus.last()).cloned().unwrap_or_default();
         let level = levels[tier];
         // Times as they would be without the little that other tiers add.
         let pure = |i: usize, time: f64| time * level / bench.predicted(i, fit.steps.len());

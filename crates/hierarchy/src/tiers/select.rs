@@ -21,7 +21,7 @@ const WORTH: f64 = 12.0;
 
 /// The same, for steps that are too close to be told apart: a single ramp that is none of the
 /// shapes looks like two.
-const WORTH_CLOSE: f64 = 80.0;
+const WORTH_CLOSE: f64 = 400.0;
 
 /// A size that differs by this ratio between passes has moved.
 const MOVED: f64 = 1.3;
