@@ -44,8 +44,8 @@ const ROTATED: usize = 8;
 /// What the sets of a run counted adds up to the truth, so their errors add up to nothing, and
 /// where one misses, another is likely to. Runs know nothing of each other. An interval of 95 %
 /// misses in one of twenty cases, so one of three sets in at most 15 % of the runs, and then six of
-/// eight runs miss with a probability below 0.03 %. With intervals of half the width, four runs of
-/// six miss.
+/// eight runs miss with a probability below 0.03 %. With intervals of half the width, seven runs of
+/// ten miss.
 const TOO_MANY: usize = 6;
 
 /// By how much two runs of one program may differ: a few instructions in 10^8, where a counter that
