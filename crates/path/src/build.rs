@@ -5,6 +5,7 @@
 //! it needs.
 
 use crate::check::params;
+use crate::costs::{FOREIGN, GivenCosts, Named, costs};
 use crate::fields::Fields;
 use crate::keys::{MAX_BUFFER_OCTETS, MAX_STAGES};
 use crate::mapping::Refusal;
@@ -19,27 +20,66 @@ use std::ops::Range;
 /// The kind of stage that finds the headers others need.
 const PARSE: &str = "parse";
 
-/// The path of the whole file.
+/// What a file tells.
+pub(crate) struct Built {
+    pub(crate) path: Path,
+    pub(crate) costs: Option<GivenCosts>,
+    /// Of each stage.
+    pub(crate) specs: Vec<StageSpec>,
+}
+
+/// The path of the whole file, and what it says of the costs.
 pub(crate) fn path(
     file: &Fields,
     stem: &str,
     kinds: &[StageSpec],
     mistakes: &mut Vec<Mistake>,
-) -> Option<Path> {
-    let stages = file.sections("stage").map(|sections| stages(sections, kinds, mistakes));
+) -> Option<Built> {
+    let mut stages = file.sections("stage").map(|sections| stages(sections, kinds, mistakes));
+    let costs = match (file.section("costs"), &mut stages) {
+        (Some(section), Some(stages)) => Some(given_costs(section, stages, kinds, mistakes)),
+        _ => None,
+    };
     let mapping = stages.as_ref().and_then(|stages| mapping(file, stages, mistakes));
     let source = file.section("source").and_then(|section| source(section, mistakes));
     let run = file.section("run").and_then(|section| run(section, file, mistakes));
-    Some(Path {
+    let stages = stages?;
+    let specs = stages.iter().map(|stage| stage.spec).collect::<Option<_>>()?;
+    let path = Path {
         name: file.text("name").unwrap_or(stem).to_owned(),
         kernels: file.text("kernels")?.to_owned(),
         line: file.section("line").and_then(line),
         source: source?,
-        stages: stages?.into_iter().map(|stage| stage.made).collect::<Option<_>>()?,
+        stages: stages.into_iter().map(|stage| stage.made).collect::<Option<_>>()?,
         sink: file.section("sink").and_then(sink)?,
         mapping: mapping?,
         run: run?,
-    })
+    };
+    // Where they could not be read, a mistake is on record.
+    let costs = if file.is_given("costs") { Some(costs??) } else { None };
+    Some(Built { path, costs, specs })
+}
+
+/// The costs; the state they tell goes into the specifications of the stages.
+fn given_costs(
+    section: &Fields,
+    stages: &mut [Stage],
+    kinds: &[StageSpec],
+    mistakes: &mut Vec<Mistake>,
+) -> Option<GivenCosts> {
+    let named = |stage: &Stage| Named {
+        name: stage.name.clone(),
+        foreign: stage.foreign_kind(),
+        at: stage.kind_at.clone(),
+    };
+    let named: Vec<Named> = stages.iter().map(named).collect();
+    let costs = costs(section, &named, kinds, mistakes)?;
+    for (stage, cost) in stages.iter_mut().zip(&costs.stages) {
+        if let (Some(spec), Some(state)) = (&mut stage.spec, cost.state) {
+            spec.state = state;
+        }
+    }
+    Some(costs)
 }
 
 fn line(fields: &Fields) -> Option<Line> {
@@ -90,18 +130,23 @@ fn sink(fields: &Fields) -> Option<Sink> {
 }
 
 /// A stage as far as it could be read.
-struct Stage<'k> {
+struct Stage {
     at: Range<usize>,
+    kind_at: Range<usize>,
     name: Option<String>,
-    spec: Option<&'k StageSpec>,
+    spec: Option<StageSpec>,
     made: Option<StageUse>,
 }
 
-fn stages<'k>(
-    sections: &[Fields],
-    kinds: &'k [StageSpec],
-    mistakes: &mut Vec<Mistake>,
-) -> Vec<Stage<'k>> {
+impl Stage {
+    /// Its kind as the file has it, where this build does not have it.
+    fn foreign_kind(&self) -> Option<String> {
+        let is_foreign = self.spec.is_some_and(|spec| spec.kind == FOREIGN.kind);
+        self.made.as_ref().filter(|_| is_foreign).map(|made| made.kind.clone())
+    }
+}
+
+fn stages(sections: &[Fields], kinds: &[StageSpec], mistakes: &mut Vec<Mistake>) -> Vec<Stage> {
     let stages: Vec<_> = sections.iter().map(|fields| stage(fields, kinds)).collect();
     if let Some(first_over) = stages.get(MAX_STAGES) {
         let message = format!("{} stages; at most {MAX_STAGES} are possible", stages.len());
@@ -114,19 +159,20 @@ fn stages<'k>(
     stages
 }
 
-fn stage<'k>(fields: &Fields, kinds: &'k [StageSpec]) -> Stage<'k> {
+fn stage(fields: &Fields, kinds: &[StageSpec]) -> Stage {
     let kind = fields.text("kind");
     let name = fields.text("name").or(kind);
-    let spec = kinds.iter().find(|spec| Some(spec.kind) == fields.variant);
-    let made = spec.zip(name).and_then(|(spec, name)| {
-        let (name, kind) = (name.to_owned(), spec.kind.to_owned());
-        Some(StageUse { name, kind, params: params(fields, spec)? })
+    let all = kinds.iter().chain([&FOREIGN]);
+    let spec = all.copied().find(|spec| Some(spec.kind) == fields.variant);
+    let made = spec.zip(name.zip(kind)).and_then(|(spec, (name, kind))| {
+        let (name, kind) = (name.to_owned(), kind.to_owned());
+        Some(StageUse { name, kind, params: params(fields, &spec)? })
     });
     let at = if fields.is_given("name") { fields.place("name") } else { fields.place("kind") };
-    Stage { at, name: name.map(str::to_owned), spec, made }
+    Stage { at, kind_at: fields.place("kind"), name: name.map(str::to_owned), spec, made }
 }
 
-fn unique_name(stage: &Stage<'_>, before: &[Stage<'_>], mistakes: &mut Vec<Mistake>) {
+fn unique_name(stage: &Stage, before: &[Stage], mistakes: &mut Vec<Mistake>) {
     let Some(name) = &stage.name else { return };
     if before.iter().any(|other| other.name.as_ref() == Some(name)) {
         let message = format!("two stages are named {}", shown(name));
@@ -135,12 +181,14 @@ fn unique_name(stage: &Stage<'_>, before: &[Stage<'_>], mistakes: &mut Vec<Mista
     }
 }
 
-fn headers_found(stage: &Stage<'_>, before: &[Stage<'_>], mistakes: &mut Vec<Mistake>) {
+fn headers_found(stage: &Stage, before: &[Stage], mistakes: &mut Vec<Mistake>) {
     let Some(spec) = stage.spec.filter(|spec| spec.needs_headers) else {
         return;
     };
-    // A stage that could not be read may have been meant to be the parser.
-    let parsed = |other: &Stage<'_>| other.spec.is_none_or(|spec| spec.kind == PARSE);
+    // A stage that could not be read may have been meant to be the parser, and a foreign one may
+    // do its work.
+    let may_parse = [PARSE, FOREIGN.kind];
+    let parsed = |other: &Stage| other.spec.is_none_or(|spec| may_parse.contains(&spec.kind));
     if !before.iter().any(parsed) {
         let message =
             format!("a '{}' stage needs headers, but no '{PARSE}' comes before", spec.kind);
@@ -149,7 +197,7 @@ fn headers_found(stage: &Stage<'_>, before: &[Stage<'_>], mistakes: &mut Vec<Mis
     }
 }
 
-fn mapping(file: &Fields, stages: &[Stage<'_>], mistakes: &mut Vec<Mistake>) -> Option<Mapping> {
+fn mapping(file: &Fields, stages: &[Stage], mistakes: &mut Vec<Mistake>) -> Option<Mapping> {
     let Some(section) = file.section("mapping") else {
         return Some(Mapping::merged(stages.len()));
     };
@@ -166,7 +214,7 @@ fn mapping(file: &Fields, stages: &[Stage<'_>], mistakes: &mut Vec<Mistake>) -> 
         segments.push(Segment { stages: start..end, replicas: strand.integer("replicas")?, cpus });
     }
     let mapping = Mapping { segments };
-    let specs: Vec<_> = stages.iter().map(|stage| stage.spec.copied()).collect::<Option<_>>()?;
+    let specs: Vec<_> = stages.iter().map(|stage| stage.spec).collect::<Option<_>>()?;
     let refusals = mapping.check(&specs).err().unwrap_or_default();
     mistakes.extend(refusals.iter().map(|refusal| {
         let at = refusal_place(refusal, section, strands);
@@ -188,7 +236,7 @@ fn mapping(file: &Fields, stages: &[Stage<'_>], mistakes: &mut Vec<Mistake>) -> 
 fn names_in_order(
     section: &Fields,
     strands: &[Fields],
-    stages: &[Stage<'_>],
+    stages: &[Stage],
     mistakes: &mut Vec<Mistake>,
 ) -> Option<bool> {
     let known: Vec<&str> =

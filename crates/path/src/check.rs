@@ -7,8 +7,9 @@
 //! texts is not asked here; who asks reports it through [`Described`], with line and column.
 
 use crate::build;
+use crate::costs::{FOREIGN, GivenCosts};
 use crate::fields::{Field, Fields, Read};
-use crate::keys::{FILE, Key, Kind, Omitted, Section, Variant, quoted, toml_of};
+use crate::keys::{FILE, Key, Kind, Omitted, Section, Variant, Variants, quoted, toml_of};
 use crate::model::{Path, Value};
 use crate::problem::{Mistake, Problem, Problems, line_start, shown};
 use crate::spec::StageSpec;
@@ -23,6 +24,11 @@ use toml::de::{DeTable, DeValue};
 pub struct Described {
     /// The path.
     pub path: Path,
+    /// What its stages cost, where the file says so.
+    pub costs: Option<GivenCosts>,
+    /// The specification of each stage, in path order; [`FOREIGN`] with the state that the costs
+    /// tell for one that this build does not have.
+    pub specs: Vec<StageSpec>,
     /// Where its parts stand.
     pub places: Places,
 }
@@ -68,12 +74,31 @@ impl Described {
     }
 }
 
-/// Reads a packet path. `stem` names it if the file does not; `kinds` are the stages there are.
+/// Reads a packet path that is to run. `stem` names it if the file does not; `kinds` are the stages
+/// there are.
 ///
 /// # Errors
 /// Every mistake of the file. Where its structure is no TOML, only mistakes of syntax: the rest
 /// could not be told from their consequences.
 pub fn read(text: &str, stem: &str, kinds: &[StageSpec]) -> Result<Described, Problems> {
+    read_with(text, stem, kinds, false)
+}
+
+/// Reads a packet path that is to be thought about only: with `[costs]`, its stages may be of
+/// kinds that are not in `kinds`.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_to_plan(text: &str, stem: &str, kinds: &[StageSpec]) -> Result<Described, Problems> {
+    read_with(text, stem, kinds, true)
+}
+
+fn read_with(
+    text: &str,
+    stem: &str,
+    kinds: &[StageSpec],
+    to_plan: bool,
+) -> Result<Described, Problems> {
     let (table, errors) = DeTable::parse_recoverable(text);
     let mut syntax = Vec::with_capacity(errors.len());
     let mut structure_is_sound = true;
@@ -86,17 +111,24 @@ pub fn read(text: &str, stem: &str, kinds: &[StageSpec]) -> Result<Described, Pr
     if !structure_is_sound {
         return Err(Problems::in_text(text, syntax));
     }
-    let mut walk = Walk { kinds, mistakes: Vec::new(), places: BTreeMap::new() };
+    let has_costs = table.get_ref().get("costs").is_some();
+    let foreign = match (has_costs, to_plan) {
+        (true, true) => Foreign::Allowed,
+        (true, false) => Foreign::ForPlanOnly,
+        (false, _) => Foreign::Unknown,
+    };
+    let mut walk = Walk { kinds, foreign, mistakes: Vec::new(), places: BTreeMap::new() };
     let file = walk.section(&FILE, table.get_ref(), &(0..0), "");
     let Walk { mut mistakes, places, .. } = walk;
-    let path = build::path(&file, stem, kinds, &mut mistakes);
+    let built = build::path(&file, stem, kinds, &mut mistakes);
     let line = |mistake: &Mistake| line_start(text, mistake.at.start);
     mistakes.retain(|mistake| !syntax.iter().any(|bare| line(bare) == line(mistake)));
     mistakes.extend(syntax);
-    match path {
-        Some(path) if mistakes.is_empty() => {
+    match built {
+        Some(built) if mistakes.is_empty() => {
             let places = Places { text: text.to_owned(), by_address: places };
-            Ok(Described { path, places })
+            let build::Built { path, costs, specs } = built;
+            Ok(Described { path, costs, specs, places })
         }
         _ => {
             debug_assert!(!mistakes.is_empty(), "no path, and no reason");
@@ -154,9 +186,21 @@ fn syntax_mistake(
     }
 }
 
+/// What becomes of a kind of stage that this build does not have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Foreign {
+    /// It is a mistake.
+    Unknown,
+    /// It is one here, and would be none for a plan.
+    ForPlanOnly,
+    /// The costs must tell.
+    Allowed,
+}
+
 /// The pass over sections and keys.
 struct Walk<'k> {
     kinds: &'k [StageSpec],
+    foreign: Foreign,
     mistakes: Vec<Mistake>,
     places: BTreeMap<String, Range<usize>>,
 }
@@ -171,7 +215,10 @@ impl Walk<'_> {
         address: &str,
     ) -> Fields {
         self.places.insert(address.to_owned(), at.clone());
-        let variants = section.variants(self.kinds);
+        let mut variants = section.variants(self.kinds);
+        if section.variants == Variants::Stages && self.foreign == Foreign::Allowed {
+            variants.push(Variant { kind: FOREIGN.kind, help: FOREIGN.help, keys: Vec::new() });
+        }
         let variant = self.variant(section, &variants, table);
         let mut fields =
             Fields { at: at.clone(), variant: variant.map(|v| v.kind), fields: BTreeMap::new() };
@@ -201,9 +248,14 @@ impl Walk<'_> {
             (Some(given), _) => match given.get_ref() {
                 DeValue::String(kind) => {
                     let known = variants.iter().any(|variant| variant.kind == kind);
+                    let foreign = variants.iter().find(|variant| variant.kind == FOREIGN.kind);
+                    if !known && foreign.is_some() {
+                        return foreign;
+                    }
                     if !known {
                         let words = variants.iter().map(|variant| variant.kind);
-                        self.mistakes.push(value::unknown_word(key, given, kind, words));
+                        let mistake = value::unknown_word(key, given, kind, words);
+                        self.mistakes.push(self.with_a_way_out(section, mistake));
                     }
                     kind.as_ref()
                 }
@@ -213,6 +265,15 @@ impl Walk<'_> {
             (None, _) => return None,
         };
         variants.iter().find(|variant| variant.kind == kind)
+    }
+
+    /// What is no stage to run may be one to plan.
+    fn with_a_way_out(&self, section: &Section, mistake: Mistake) -> Mistake {
+        if section.variants != Variants::Stages || self.foreign != Foreign::ForPlanOnly {
+            return mistake;
+        }
+        let help = mistake.help.clone().unwrap_or_default();
+        mistake.help(format!("{help} (stages known by [costs] alone are for 'linerate plan')"))
     }
 
     /// A key the file has.

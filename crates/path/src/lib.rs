@@ -10,6 +10,7 @@
 
 mod build;
 pub mod check;
+pub mod costs;
 mod fields;
 pub mod help;
 pub mod keys;

@@ -96,6 +96,7 @@ fn value(kind: &Kind, kinds: &[StageSpec]) -> Value {
         | Kind::BitRate
         | Kind::Duration
         | Kind::OfferedRate => json!({ "type": "string" }),
+        Kind::Amount { max } => json!({ "type": "number", "minimum": 0, "maximum": max }),
         Kind::Label => json!({ "type": "string", "minLength": 1 }),
         Kind::Name => json!({ "type": "string", "pattern": "^[A-Za-z0-9_-]+$" }),
         Kind::PowerOfTwo { min, max } => {

@@ -32,6 +32,7 @@ pub(crate) fn read(key: &Key, given: &Given<'_>) -> Result<Field, Vec<Mistake>> 
         }
         Kind::BitRate => Read::Number(quantity(key, given, parse::bit_rate)?),
         Kind::Duration => Read::Number(quantity(key, given, parse::seconds)?),
+        Kind::Amount { max } => Read::Number(amount(key, given, max)?),
         Kind::OfferedRate => Read::Rate(quantity(key, given, parse::rate)?),
         Kind::Sizes => Read::Integers(sizes(key, given)?),
         Kind::Processors => {
@@ -64,6 +65,7 @@ pub(crate) fn expected(kind: &Kind) -> String {
         Kind::PowerOfTwo { min, max } => format!("a power of two from {min} to {max}"),
         Kind::BitRate => "a bit rate with its unit".to_owned(),
         Kind::Duration => "a time with its unit".to_owned(),
+        Kind::Amount { max } => format!("a number from 0 to {max}"),
         Kind::OfferedRate => {
             let words = suggest::list(parse::rate_words());
             format!("{words}, or a rate with its unit")
@@ -250,6 +252,24 @@ fn in_range(key: &Key, part: &str, given: &Given<'_>, min: i64, max: i64) -> Res
     };
     let message = format!("{part}{} is {integer}; it must be {range}", key.shown());
     Err(Mistake::new(&given.span(), message))
+}
+
+fn amount(key: &Key, given: &Given<'_>, max: f64) -> Result<f64, Vec<Mistake>> {
+    let written = match given.get_ref() {
+        DeValue::Float(float) => float.as_str().to_owned(),
+        DeValue::Integer(integer) => {
+            let read = i64::from_str_radix(integer.as_str(), integer.radix());
+            read.map_or_else(|_| integer.to_string(), |number| number.to_string())
+        }
+        _ => return Err(vec![wrong_type(key, given)]),
+    };
+    match written.parse::<f64>() {
+        Ok(number) if (0.0..=max).contains(&number) => Ok(number),
+        _ => {
+            let message = format!("{} is {written}; it must be from 0 to {max}", key.shown());
+            Err(vec![Mistake::new(&given.span(), message)])
+        }
+    }
 }
 
 fn power_of_two(

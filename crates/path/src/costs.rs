@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the stages of a path cost where no run can tell: the section `[costs]`.
+//!
+//! Two ways of saying it, which one stage may have both of. Nanoseconds of a packet, for processors
+//! on which the work of a strand takes as long whoever its neighbours are. And instructions, misses
+//! and stalls of a packet, for processors whose strands share a pipe cycle by cycle.
+//!
+//! With costs, a path may name *foreign* stages: of a kind that this build does not have. Such a
+//! path can be planned and not run. What it says of a foreign stage is believed; a foreign stage
+//! that does not say what state it keeps is taken to keep one for all packets, so that nothing
+//! replicates it.
+//!
+//! Left out: what the figures mean for a mapping.
+
+use crate::fields::Fields;
+use crate::keys::MAX_STRANDS;
+use crate::problem::{Mistake, shown};
+use crate::spec::{StageSpec, State};
+use crate::suggest;
+use std::ops::Range;
+
+/// What stands for the specification of a stage that this build does not have.
+pub const FOREIGN: StageSpec = StageSpec {
+    kind: "foreign",
+    help: "A stage that this build does not have, known by its costs.",
+    params: &[],
+    needs_headers: false,
+    state: State::Global,
+    keeps_order: true,
+    drop_causes: &[],
+};
+
+/// The names by which the ends of a path have costs.
+pub const ENDS: [&str; 2] = ["source", "sink"];
+
+/// What the stages of a path cost, as its file has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GivenCosts {
+    /// Where the figures come from, in words.
+    pub from: String,
+    /// Flows of equal rate that the path carries, each on its own line and, where a segment has
+    /// replicas, on its own share of them. At least 1.
+    pub flows: u32,
+    /// Share by which costs may be off, either way; 9 of 10 are meant to lie within.
+    pub spread: Option<f64>,
+    /// Nanoseconds that handing a packet over a ring takes on each side.
+    pub handover_ns: Option<f64>,
+    /// Loads and stores per instruction, where strands share the unit that does them.
+    pub memory_share: Option<f64>,
+    /// Taking a packet from the source; `None` where the first stage has it in its own.
+    pub source: Option<GivenCost>,
+    /// The stages, in path order.
+    pub stages: Vec<GivenCost>,
+    /// Handing a packet to the sink; `None` where the last stage has it in its own.
+    pub sink: Option<GivenCost>,
+    /// Strands that run beside the path and take none of its packets.
+    pub neighbours: Vec<Neighbour>,
+}
+
+/// What one stage costs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GivenCost {
+    /// The stage; `source` or `sink` for the ends.
+    pub name: String,
+    /// Its state, where the file says it.
+    pub state: Option<State>,
+    /// Share of the packets of the path that reach it, above 0, at most 1.
+    pub reach: f64,
+    /// Nanoseconds per packet that reaches it.
+    pub ns: Option<f64>,
+    /// Its work by what a processor spends on it.
+    pub work: Option<GivenWork>,
+    /// Which of the figures were fitted to results, by their keys.
+    pub fitted: Vec<String>,
+    /// Which were assumed.
+    pub assumed: Vec<String>,
+}
+
+/// What a strand spends on a packet that reaches a stage, in units of the processor.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct GivenWork {
+    /// Instructions.
+    pub instructions: f64,
+    /// Misses of the first data cache.
+    pub l1_misses: f64,
+    /// Those of them that miss the second cache too.
+    pub l2_misses: f64,
+    /// Nanoseconds that the strand stands still for reads and writes of devices.
+    pub io_ns: f64,
+    /// Cycles lost per instruction to what counters do not tell: branches, buffers, dependences.
+    pub bubble_cycles: f64,
+    /// Instructions of a look for a packet.
+    pub poll_instructions: f64,
+    /// Nanoseconds that a look stands still that finds none.
+    pub poll_ns: f64,
+    /// Instructions of every turn, packet or not, for something else: polling a second input.
+    pub turn_instructions: f64,
+    /// Nanoseconds that the strand stands still for that.
+    pub turn_ns: f64,
+}
+
+/// What a strand beside the path does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Idling {
+    /// Polls an input on which nothing comes.
+    Polls,
+    /// Loops without end: `while(1)`.
+    Spins,
+}
+
+/// Strands that run beside the path and take none of its packets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Neighbour {
+    /// What reports call it.
+    pub name: String,
+    /// What it does.
+    pub does: Idling,
+    /// The processors it runs on. Never empty.
+    pub cpus: Vec<u32>,
+    /// Instructions of a turn.
+    pub instructions: f64,
+    /// Nanoseconds that it stands still in a turn.
+    pub ns: f64,
+}
+
+/// A stage as the costs must know it.
+pub(crate) struct Named {
+    /// Its name, where it could be read.
+    pub(crate) name: Option<String>,
+    /// Its kind as the file has it, where this build does not have it.
+    pub(crate) foreign: Option<String>,
+    /// Where the kind stands.
+    pub(crate) at: Range<usize>,
+}
+
+/// The costs of `[costs]`. `None` also where a mistake is on record.
+pub(crate) fn costs(
+    section: &Fields,
+    stages: &[Named],
+    kinds: &[StageSpec],
+    mistakes: &mut Vec<Mistake>,
+) -> Option<GivenCosts> {
+    let before = mistakes.len();
+    let entries = section.sections("stages")?;
+    let read: Vec<Option<GivenCost>> =
+        entries.iter().map(|entry| cost(entry, mistakes)).collect();
+    check_names(entries, stages, mistakes);
+    check_stages(section, entries, stages, kinds, mistakes);
+    let neighbours = neighbours(section, mistakes);
+    if mistakes.len() > before {
+        return None;
+    }
+    let all: Vec<GivenCost> = read.into_iter().collect::<Option<_>>()?;
+    let of = |name: &str| all.iter().find(|cost| cost.name == name).cloned();
+    Some(GivenCosts {
+        from: section.text("from")?.to_owned(),
+        flows: section.integer("flows")?,
+        spread: section.number("spread"),
+        handover_ns: section.number("handover_ns"),
+        memory_share: section.number("memory_share"),
+        source: of(ENDS[0]),
+        stages: stages.iter().map(|stage| of(stage.name.as_deref()?)).collect::<Option<_>>()?,
+        sink: of(ENDS[1]),
+        neighbours: neighbours?,
+    })
+}
+
+fn cost(entry: &Fields, mistakes: &mut Vec<Mistake>) -> Option<GivenCost> {
+    let of = |key: &str| entry.number(key).unwrap_or(0.0);
+    let work = entry.is_given("instructions").then(|| GivenWork {
+        instructions: of("instructions"),
+        l1_misses: of("l1_misses"),
+        l2_misses: of("l2_misses"),
+        io_ns: of("io_ns"),
+        bubble_cycles: of("bubble_cycles"),
+        poll_instructions: of("poll_instructions"),
+        poll_ns: of("poll_ns"),
+        turn_instructions: of("turn_instructions"),
+        turn_ns: of("turn_ns"),
+    });
+    if work.is_none() && !entry.is_given("ns") {
+        let mistake = Mistake::new(&entry.at, "neither 'ns' nor 'instructions' says the cost");
+        mistakes.push(mistake.help("give one of them, or both"));
+    }
+    if work.is_none() {
+        check_needs_instructions(entry, mistakes);
+    }
+    check_more(entry, mistakes);
+    for key in ["fitted", "assumed"] {
+        check_keys(entry, key, mistakes);
+    }
+    Some(GivenCost {
+        name: entry.text("name")?.to_owned(),
+        state: entry.text("state").and_then(state),
+        reach: entry.number("reach").unwrap_or(1.0),
+        ns: entry.number("ns"),
+        work,
+        fitted: entry.texts("fitted")?.to_vec(),
+        assumed: entry.texts("assumed")?.to_vec(),
+    })
+}
+
+/// The words of the states.
+pub(crate) const STATES: [&str; 3] = ["none", "flow", "global"];
+
+fn state(word: &str) -> Option<State> {
+    let all = [State::None, State::PerFlow, State::Global];
+    STATES.iter().zip(all).find(|(name, _)| **name == word).map(|(_, state)| state)
+}
+
+/// The figures of work, `instructions` first.
+pub(crate) const WORK: [&str; 9] = [
+    "instructions",
+    "l1_misses",
+    "l2_misses",
+    "io_ns",
+    "bubble_cycles",
+    "poll_instructions",
+    "poll_ns",
+    "turn_instructions",
+    "turn_ns",
+];
+
+fn check_needs_instructions(entry: &Fields, mistakes: &mut Vec<Mistake>) {
+    for key in WORK.iter().filter(|key| entry.is_given(key)) {
+        let message = format!("'{key}' without 'instructions'");
+        let mistake = Mistake::new(&entry.place(key), message);
+        mistakes.push(mistake.help("give the instructions of a packet"));
+    }
+}
+
+/// What cannot be more than something else, or nothing at all.
+fn check_more(entry: &Fields, mistakes: &mut Vec<Mistake>) {
+    let of = |key: &str| entry.number(key);
+    for (part, whole) in [("l1_misses", "instructions"), ("l2_misses", "l1_misses")] {
+        let (Some(few), Some(many)) = (of(part), of(whole)) else { continue };
+        if few > many {
+            let message = format!("'{part}' is {few}, more than '{whole}', {many}");
+            mistakes.push(Mistake::new(&entry.place(part), message));
+        }
+    }
+    if of("l2_misses").is_some_and(|misses| misses > 0.0) && of("l1_misses").is_none() {
+        let mistake = Mistake::new(&entry.place("l2_misses"), "'l2_misses' without 'l1_misses'");
+        mistakes.push(mistake.help("what misses the second cache has missed the first"));
+    }
+    for key in ["instructions", "ns", "reach"] {
+        if of(key) == Some(0.0) {
+            mistakes.push(Mistake::new(&entry.place(key), format!("'{key}' must be above 0")));
+        }
+    }
+}
+
+/// Whether a list of keys names figures that are there.
+fn check_keys(entry: &Fields, list: &'static str, mistakes: &mut Vec<Mistake>) {
+    for (index, key) in entry.texts(list).unwrap_or_default().iter().enumerate() {
+        let at = entry.item_place(list, index);
+        let known = || WORK.iter().copied().chain(["ns", "reach"]);
+        if !known().any(|name| name == key) {
+            let message = format!("{} is no figure of a cost", shown(key));
+            mistakes.push(Mistake::new(&at, message).help(suggest::help(key, known())));
+        } else if !entry.is_given(key) {
+            let message = format!("'{key}' is not given here");
+            mistakes.push(Mistake::new(&at, message).help("name figures that this entry has"));
+        }
+    }
+}
+
+/// Whether every entry is of a stage, and of another than those before it.
+fn check_names(entries: &[Fields], stages: &[Named], mistakes: &mut Vec<Mistake>) {
+    // A stage whose name could not be read may be the one that was meant.
+    let Some(names) = stages.iter().map(|stage| stage.name.as_deref()).collect::<Option<Vec<_>>>() else {
+        return;
+    };
+    for (index, entry) in entries.iter().enumerate() {
+        let Some(name) = entry.text("name") else { continue };
+        let at = entry.place("name");
+        if entries[..index].iter().any(|other| other.text("name") == Some(name)) {
+            let message = format!("stage {} has costs already", shown(name));
+            mistakes.push(Mistake::new(&at, message).help("keep one of the two"));
+        } else if !names.contains(&name) && !ENDS.contains(&name) {
+            let message = format!("no stage is named {}", shown(name));
+            let help = suggest::help(name, names.iter().copied().chain(ENDS));
+            mistakes.push(Mistake::new(&at, message).help(help));
+        }
+    }
+}
+
+/// Whether every stage has an entry.
+fn check_stages(
+    section: &Fields,
+    entries: &[Fields],
+    stages: &[Named],
+    kinds: &[StageSpec],
+    mistakes: &mut Vec<Mistake>,
+) {
+    for stage in stages {
+        let Some(name) = stage.name.as_deref() else { continue };
+        if entries.iter().any(|entry| entry.text("name") == Some(name)) {
+            continue;
+        }
+        mistakes.push(match &stage.foreign {
+            Some(kind) => {
+                let message =
+                    format!("'kind' cannot be {}: [costs] has no figures for it", shown(kind));
+                let help = suggest::help(kind, kinds.iter().map(|spec| spec.kind));
+                Mistake::new(&stage.at, message).help(help)
+            }
+            None => {
+                let message = format!("stage {} has no costs", shown(name));
+                let help = format!("add [[costs.stages]] with name = \"{name}\"");
+                Mistake::new(&section.at, message).help(help)
+            }
+        });
+    }
+}
+
+fn neighbours(section: &Fields, mistakes: &mut Vec<Mistake>) -> Option<Vec<Neighbour>> {
+    let entries = section.sections("neighbours").unwrap_or_default();
+    let mut taken: Vec<u32> = Vec::new();
+    let mut all = Vec::new();
+    for entry in entries {
+        let cpus: Vec<u32> = entry.integers("cpus")?;
+        if cpus.is_empty() {
+            mistakes.push(Mistake::new(&entry.place("cpus"), "'cpus' must not be empty"));
+        }
+        for (index, cpu) in cpus.iter().enumerate() {
+            if taken.contains(cpu) {
+                let message = format!("processor {cpu} is named twice");
+                let at = entry.item_place("cpus", index);
+                mistakes.push(Mistake::new(&at, message).help("a neighbour needs one of its own"));
+            }
+            taken.push(*cpu);
+        }
+        let does = if entry.text("does")? == "spin" { Idling::Spins } else { Idling::Polls };
+        let of = |key: &str| entry.number(key).unwrap_or(0.0);
+        if does == Idling::Polls && of("instructions") < 1.0 {
+            let message = "a poll has at least 1 instruction";
+            mistakes.push(Mistake::new(&entry.place("instructions"), message));
+        }
+        all.push(Neighbour {
+            name: entry.text("name")?.to_owned(),
+            does,
+            cpus,
+            instructions: of("instructions"),
+            ns: of("ns"),
+        });
+    }
+    if taken.len() > MAX_STRANDS {
+        let message = format!("{} neighbours; at most {MAX_STRANDS} are possible", taken.len());
+        mistakes.push(Mistake::new(&section.place("neighbours"), message));
+    }
+    Some(all)
+}
