@@ -24,7 +24,9 @@ use crate::figures::estimate;
 use linerate_dataplane::coupled_share;
 use linerate_path::model::{Mapping, Segment};
 use linerate_plan::costs::{Costs, MemoryCheck, MemoryStage};
-use linerate_plan::model::{DRIFT_ALONE, DRIFT_SHARED, Environment, Handover};
+use linerate_plan::model::{
+    DRIFT_ALONE, DRIFT_SHARED, Environment, Handover, unmeasured_burst,
+};
 use linerate_record::run::{RunReport, StrandReport};
 use linerate_record::stats::Estimate;
 
@@ -73,8 +75,8 @@ pub(crate) fn calibrate(
     let machine = Environment {
         ticks_per_second: loaded.ticks_per_second,
         cpus,
-        handover: handover(bench),
-        burst_ticks: burst_ticks(bench, &mapping, &costs),
+        handover: handover(bench, loaded.ticks_per_second),
+        burst_ticks: burst_ticks(bench, &mapping, &costs, loaded.ticks_per_second),
         // What sharing costs is in the costs already.
         scaling: exactly(1.0),
         drift: if bench.is_guest { DRIFT_SHARED } else { DRIFT_ALONE },
@@ -143,16 +145,11 @@ fn added(
     Some(Estimate { value, low, high, ..sum })
 }
 
-/// What a ring costs between two of the processors. Where it cannot be measured: from the cheapest
-/// hand-over seen between near processors to the dearest between far ones.
-fn handover(bench: &Bench<'_>) -> Handover {
+/// What a ring costs between two of the processors, or what is assumed of it.
+fn handover(bench: &Bench<'_>, ticks_per_second: f64) -> Handover {
     let burst = bench.path.run.burst;
-    let unknown = Estimate { value: 40.0, low: 5.0, high: 150.0, confidence: 0.95, n: 0 };
-    let unknown = Handover { producer_ticks: unknown, consumer_ticks: unknown, burst };
-    if bench.cpus.len() < 2 {
-        return unknown;
-    }
-    measured_handover(bench, burst).unwrap_or(unknown)
+    let measured = (bench.cpus.len() > 1).then(|| measured_handover(bench, burst)).flatten();
+    measured.unwrap_or_else(|| Handover::unmeasured(ticks_per_second, burst))
 }
 
 fn measured_handover(bench: &Bench<'_>, burst: u32) -> Option<Handover> {
@@ -169,10 +166,14 @@ fn measured_handover(bench: &Bench<'_>, burst: u32) -> Option<Handover> {
 
 /// What a burst costs whatever its size, over all parts of a strand: from the total cost at another
 /// size, `t(b) = per packet + per burst / b`.
-fn burst_ticks(bench: &Bench<'_>, mapping: &Mapping, costs: &Costs) -> Estimate {
+fn burst_ticks(
+    bench: &Bench<'_>,
+    mapping: &Mapping,
+    costs: &Costs,
+    ticks_per_second: f64,
+) -> Estimate {
     let burst = bench.path.run.burst;
     let other = if burst >= 16 { burst / 4 } else { burst * 4 };
-    let unknown = Estimate { value: 150.0, low: 0.0, high: 600.0, confidence: 0.95, n: 0 };
     let measured = || {
         let run = bench.run_loaded(bench.path, mapping, other, RUN_SECONDS, None).ok()?;
         let there = Costs::from_run(&run, bench.path, other).ok()?;
@@ -186,7 +187,7 @@ fn burst_ticks(bench: &Bench<'_>, mapping: &Mapping, costs: &Costs) -> Estimate 
             ..here
         })
     };
-    measured().unwrap_or(unknown)
+    measured().unwrap_or_else(|| unmeasured_burst(ticks_per_second))
 }
 
 fn total(costs: &Costs) -> Estimate {

@@ -11,7 +11,7 @@
 
 use crate::costs::Costs;
 use crate::model::{Environment, Prediction, Terms, predict};
-use crate::partition::{Part, minimax};
+use crate::partition::{Part, count, minimax};
 use linerate_path::model::{Mapping, Path, Segment};
 use linerate_path::spec::{StageSpec, State};
 use linerate_record::tune::RuledOut;
@@ -46,6 +46,9 @@ pub struct Advice {
     pub proposals: Vec<Proposal>,
     /// What was considered and may not be done, and why.
     pub ruled_out: Vec<RuledOut>,
+    /// Mappings that the path and the processors allow; none of them has a higher prediction at the
+    /// given burst than the best of the proposals and the baseline.
+    pub there_are: f64,
 }
 
 /// Proposes mappings of `path` for the processors of `env`, beside `baseline` with bursts of
@@ -83,7 +86,7 @@ pub fn candidates(
         Some(first) if rate(first) > rate(&given) => first.clone(),
         _ => given,
     };
-    for size in search.other_bursts(&best.mapping) {
+    for size in other_bursts(path, &best.mapping, burst) {
         let other =
             proposal(format!("{}, bursts of {size}", best.name), best.mapping.clone(), size);
         if rate(&other) > rate(&best) * (1.0 + MIN_BURST_GAIN) {
@@ -91,7 +94,9 @@ pub fn candidates(
         }
     }
     order(&mut proposals);
-    Advice { proposals, ruled_out: list.ruled_out }
+    let allowed = |stages| search.max_replicas(stages);
+    let there_are = count(kinds.len(), env.cpus, allowed);
+    Advice { proposals, ruled_out: list.ruled_out, there_are }
 }
 
 fn rate(proposal: &Proposal) -> f64 {
@@ -282,19 +287,22 @@ impl Search<'_> {
         }
     }
 
-    /// Burst sizes other than the given one that the rings of `mapping` have room for twice: one
-    /// burst being filled while another is emptied.
-    fn other_bursts(&self, mapping: &Mapping) -> impl Iterator<Item = u32> {
-        let rings = mapping.segments.len() > 1;
-        let room = if rings { self.path.run.ring / 2 } else { u32::MAX };
-        let burst = self.burst;
-        BURSTS.into_iter().filter(move |&size| size != burst && size <= room)
-    }
-
     fn names(&self, stages: Range<usize>) -> String {
         let names: Vec<&str> = self.path.stages[stages].iter().map(|s| s.name.as_str()).collect();
         names.join("+")
     }
+}
+
+/// Burst sizes other than `burst` that the rings of `mapping` have room for twice: one burst being
+/// filled while another is emptied.
+pub(crate) fn other_bursts(
+    path: &Path,
+    mapping: &Mapping,
+    burst: u32,
+) -> impl Iterator<Item = u32> {
+    let rings = mapping.segments.len() > 1;
+    let room = if rings { path.run.ring / 2 } else { u32::MAX };
+    BURSTS.into_iter().filter(move |&size| size != burst && size <= room)
 }
 
 fn segment(stages: Range<usize>, replicas: u32) -> Segment {
@@ -305,7 +313,8 @@ fn whole(part: Part) -> Segment {
     segment(part.atoms, part.replicas)
 }
 
-fn unpinned(mapping: &Mapping) -> Mapping {
+/// The mapping with its processors left to the program.
+pub(crate) fn unpinned(mapping: &Mapping) -> Mapping {
     let segments = mapping.segments.iter().map(|s| segment(s.stages.clone(), s.replicas));
     Mapping { segments: segments.collect() }
 }

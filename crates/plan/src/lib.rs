@@ -13,6 +13,9 @@
 //! [`kernels`] what part of the work is checksum and copy, and which variant of them suits the
 //! path.
 //!
+//! [`advice`] recommends changes before anything has run, from costs that [`inputs`] takes from a
+//! record or a path file; [`chip`] does for processors whose strands share pipes.
+//!
 //! [`budget`] says what a packet may cost at line rate on a [`processor`]; [`cmt`] simulates the
 //! strands of one.
 //!
@@ -23,13 +26,16 @@
 
 #![forbid(unsafe_code)]
 
+pub mod advice;
 pub mod budget;
 pub mod candidates;
+pub mod chip;
 pub mod cmt;
 pub mod costs;
 pub mod cpi;
 pub mod diagnose;
 pub mod footprint;
+pub mod inputs;
 pub mod kernels;
 pub mod model;
 mod partition;

@@ -77,6 +77,28 @@ pub(crate) fn minimax(
     (1..=strands).map(|used| trace(&best, atoms, used)).collect()
 }
 
+/// How many ways there are to cut `atoms` and to spread up to `strands` strands over the parts: as
+/// above, with a sum in place of the minimum.
+pub(crate) fn count(
+    atoms: usize,
+    strands: usize,
+    max_replicas: impl Fn(Range<usize>) -> u32,
+) -> f64 {
+    let mut ways = vec![vec![0.0; strands + 1]; atoms + 1];
+    ways[0][0] = 1.0;
+    for end in 1..=atoms {
+        for start in 0..end {
+            let most = (max_replicas(start..end) as usize).min(strands);
+            for replicas in 1..=most {
+                for used in replicas..=strands {
+                    ways[end][used] += ways[start][used - replicas];
+                }
+            }
+        }
+    }
+    ways[atoms].iter().sum()
+}
+
 /// The parts that led to the cell of all atoms on `used` strands.
 fn trace(best: &[Vec<Option<Cell>>], atoms: usize, mut used: usize) -> Option<Vec<Part>> {
     let mut parts = Vec::new();

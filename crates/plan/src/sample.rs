@@ -6,7 +6,7 @@ use linerate_record::stats::Estimate;
 /// Half-width, relative to the value, of an interval whose end is unknown. Wider than the
 /// repeatability of a service time in clean windows (2-3 %), so that a figure of unknown spread
 /// never decides between two close ones.
-const UNKNOWN_SPREAD: f64 = 0.05;
+pub(crate) const UNKNOWN_SPREAD: f64 = 0.05;
 
 /// SplitMix64: a counter through a mixing function. Not for secrets; equal seeds give equal runs.
 #[derive(Clone, Debug)]

@@ -13,6 +13,7 @@ use crate::doctor::DoctorReport;
 use crate::figure::{Figure, Scalar};
 use crate::kernels::KernelsReport;
 use crate::memory::MemoryReport;
+use crate::plan::PlanReport;
 use crate::provenance::Provenance;
 use crate::regions::RegionsReport;
 use crate::run::RunReport;
@@ -70,6 +71,8 @@ pub enum Body {
     Strands(Box<StrandsReport>),
     /// `linerate explain`: questions about a record, answered.
     Answers(Box<AnswersReport>),
+    /// `linerate plan`: what a mapping is predicted to do, and what to change.
+    Plan(Box<PlanReport>),
 }
 
 impl Body {
@@ -80,6 +83,7 @@ impl Body {
             Self::Budget(report) => report.summary(),
             Self::Strands(report) => report.summary(),
             Self::Answers(report) => report.summary(),
+            Self::Plan(report) => report.summary(),
             Self::Run(_)
             | Self::Tune(_)
             | Self::Kernels(_)
@@ -180,6 +184,7 @@ impl Record {
             "budget" => Body::Budget(read(json)?),
             "strands" => Body::Strands(read(json)?),
             "answers" => Body::Answers(read(json)?),
+            "plan" => Body::Plan(read(json)?),
             _ => return Err(ReadError::UnknownKind { kind }),
         };
         check_summary(&envelope, &body)?;

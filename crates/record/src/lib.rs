@@ -16,6 +16,7 @@ pub mod envelope;
 pub mod figure;
 pub mod kernels;
 pub mod memory;
+pub mod plan;
 pub mod provenance;
 pub mod regions;
 pub mod run;

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a plan rests on: costs and machine, from the record of a run or from what a path file says,
+//! and how each figure came about.
+//!
+//! What neither tells is assumed, with an interval wide enough for what has been seen, and listed as
+//! assumed.
+
+use crate::costs::{Costs, CostsError, StageCost};
+use crate::model::{DRIFT_ALONE, DRIFT_SHARED, Environment, Handover, unmeasured_burst};
+use crate::sample::UNKNOWN_SPREAD;
+use linerate_path::costs::{ENDS, GivenCost, GivenCosts};
+use linerate_path::model::Path;
+use linerate_record::Figure;
+use linerate_record::plan::{Input, Origin};
+use linerate_record::run::{RunReport, StageReport};
+use linerate_record::stats::Estimate;
+use linerate_record::units::three_digits;
+use std::fmt;
+
+/// Speed of a processor when all are busy, over its speed alone, where it was not measured: as seen
+/// where a host gives two virtual processors one core, or none of it lost.
+const SCALING: [f64; 3] = [1.0, 0.69, 1.0];
+
+/// Costs, machine, and where both are from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Inputs {
+    /// What the stages cost.
+    pub costs: Costs,
+    /// What the machine adds.
+    pub env: Environment,
+    /// Flows of equal rate; a rate of the path is shared among them.
+    pub flows: u32,
+    /// Where the costs come from, in words.
+    pub from: String,
+    /// How the figures came about.
+    pub list: Vec<Input>,
+}
+
+/// The processors that a mapping may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Processors {
+    /// How many there are. At least 1.
+    pub count: usize,
+    /// Whether a host may take them away at any moment.
+    pub are_shared: bool,
+}
+
+/// Why no plan can be made.
+#[derive(Clone, Debug, PartialEq)]
+pub enum InputsError {
+    /// The run does not tell the costs.
+    Costs(CostsError),
+    /// The run has a stage that the path does not have.
+    OtherPath {
+        /// The stage.
+        stage: String,
+    },
+    /// The file has no time for a stage.
+    NoTime {
+        /// The stage.
+        stage: String,
+    },
+    /// The file has no instructions for a stage.
+    NoInstructions {
+        /// The stage.
+        stage: String,
+    },
+    /// The mapping has more strands than there are processors.
+    TooFewStrands {
+        /// Strands of the mapping and beside it.
+        wanted: usize,
+        /// Those of the machine.
+        available: usize,
+    },
+}
+
+impl fmt::Display for InputsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Costs(error) => error.fmt(f),
+            Self::OtherPath { stage } => write!(
+                f,
+                "the run has `{stage}`, which the path has not: it is of another path; run this \
+                 path and plan from that"
+            ),
+            Self::NoTime { stage } => write!(
+                f,
+                "[costs] says nothing in nanoseconds about `{stage}`: give `ns`, or plan for a \
+                 machine whose strands are simulated, with --machine t1, t2 or a file"
+            ),
+            Self::NoInstructions { stage } => write!(
+                f,
+                "[costs] says nothing in instructions about `{stage}`: give `instructions`, or \
+                 plan with --machine this"
+            ),
+            Self::TooFewStrands { wanted, available } => write!(
+                f,
+                "the mapping takes {wanted} strands and the machine has {available}: give it more \
+                 with --cpus N or another --machine, or change [mapping]"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for InputsError {}
+
+impl From<CostsError> for InputsError {
+    fn from(error: CostsError) -> Self {
+        Self::Costs(error)
+    }
+}
+
+/// Whether the mapping of a path and `beside` strands more fit a machine.
+///
+/// # Errors
+/// [`InputsError::TooFewStrands`] when not.
+pub fn check_room(path: &Path, beside: usize, available: usize) -> Result<(), InputsError> {
+    let wanted = path.mapping.strands() + beside;
+    match wanted > available {
+        true => Err(InputsError::TooFewStrands { wanted, available }),
+        false => Ok(()),
+    }
+}
+
+impl Inputs {
+    /// From a run of `path` with bursts of `burst` packets; `from` says which.
+    ///
+    /// # Errors
+    /// The run is of another path, tells no costs, or the mapping of the path does not fit.
+    pub fn from_run(
+        run: &RunReport,
+        path: &Path,
+        burst: u32,
+        processors: Processors,
+        from: &str,
+    ) -> Result<Self, InputsError> {
+        check_room(path, 0, processors.count)?;
+        if let Some(stage) = stranger(run, path) {
+            return Err(InputsError::OtherPath { stage });
+        }
+        let costs = Costs::from_run(run, path, burst)?;
+        let ticks_per_second = run.ticks_per_second;
+        let rings = ring_costs(run, burst);
+        let mut list: Vec<Input> = all(&costs)
+            .map(|cost| input(&cost.name, &nanoseconds(&cost.ticks, ticks_per_second), Origin::Measured))
+            .collect();
+        let handover = match rings {
+            Some(handover) => {
+                list.push(ring_input(&handover, ticks_per_second, Origin::Measured));
+                handover
+            }
+            None => {
+                let handover = Handover::unmeasured(ticks_per_second, burst);
+                list.push(ring_input(&handover, ticks_per_second, Origin::Assumed));
+                handover
+            }
+        };
+        let env = environment(ticks_per_second, processors, handover, &mut list);
+        list.push(input("stages that wait for memory", "not looked for", Origin::Assumed));
+        Ok(Self { costs, env, flows: 1, from: from.to_owned(), list })
+    }
+
+    /// From what the file of `path` says, in nanoseconds.
+    ///
+    /// # Errors
+    /// A stage has no time, or the mapping of the path does not fit.
+    pub fn from_file(
+        given: &GivenCosts,
+        path: &Path,
+        processors: Processors,
+    ) -> Result<Self, InputsError> {
+        check_room(path, given.neighbours.len(), processors.count)?;
+        let spread = given.spread.unwrap_or(UNKNOWN_SPREAD);
+        let free = |name: &str| stage_cost(name, 0.0, 1.0, 0.0);
+        let end = |cost: &Option<GivenCost>, name: &str| match cost {
+            Some(cost) => timed(cost, spread),
+            None => Ok(free(name)),
+        };
+        let costs = Costs {
+            source: end(&given.source, ENDS[0])?,
+            stages: given.stages.iter().map(|c| timed(c, spread)).collect::<Result<_, _>>()?,
+            sink: end(&given.sink, ENDS[1])?,
+            burst: path.run.burst,
+            strands: 1,
+        };
+        let mut list: Vec<Input> = given.stages.iter().flat_map(|cost| times_of(cost)).collect();
+        let spread_is = if given.spread.is_some() { Origin::Given } else { Origin::Assumed };
+        let percent = format!("{} % either way", three_digits(100.0 * spread));
+        list.push(input("what the costs may be off by", &percent, spread_is));
+        let (handover, ring_is) = match given.handover_ns {
+            Some(ns) => {
+                let ticks = around(ns, spread);
+                let burst = path.run.burst;
+                (Handover { producer_ticks: ticks, consumer_ticks: ticks, burst }, Origin::Given)
+            }
+            None => (Handover::unmeasured(NS, path.run.burst), Origin::Assumed),
+        };
+        list.push(ring_input(&handover, NS, ring_is));
+        let env = environment(NS, processors, handover, &mut list);
+        Ok(Self { costs, env, flows: given.flows, from: given.from.clone(), list })
+    }
+}
+
+/// Ticks per second where a tick is a nanosecond.
+const NS: f64 = 1e9;
+
+fn all(costs: &Costs) -> impl Iterator<Item = &StageCost> {
+    [&costs.source].into_iter().chain(&costs.stages).chain([&costs.sink])
+}
+
+/// A stage of the run that the path does not have.
+fn stranger(run: &RunReport, path: &Path) -> Option<String> {
+    let is_known = |stage: &StageReport| {
+        let ends = ["source", "sink", "ring in", "ring out"];
+        ends.contains(&stage.name.as_str()) || path.stages.iter().any(|s| s.name == stage.name)
+    };
+    let mut stages = run.strands.iter().flat_map(|strand| &strand.stages);
+    stages.find(|stage| !is_known(stage)).map(|stage| stage.name.clone())
+}
+
+/// What the rings of a run cost, the mean over its strands; `None` where it had none, or their times
+/// are missing.
+fn ring_costs(run: &RunReport, burst: u32) -> Option<Handover> {
+    let side = |name: &str| {
+        let stages = run.strands.iter().flat_map(|strand| &strand.stages);
+        let figures: Vec<&Figure> = stages
+            .filter(|stage| stage.name == name && stage.packets > 0)
+            .map(|stage| &stage.ticks_per_packet)
+            .collect();
+        let estimates: Vec<Estimate> = figures
+            .iter()
+            .filter_map(|figure| crate::profile::estimate(figure).ok())
+            .collect();
+        let n = estimates.len() as f64;
+        let mean = |of: fn(&Estimate) -> f64| estimates.iter().map(of).sum::<f64>() / n;
+        let first = estimates.first()?;
+        Some(Estimate { value: mean(|e| e.value), low: mean(|e| e.low), high: mean(|e| e.high), ..*first })
+    };
+    Some(Handover { producer_ticks: side("ring out")?, consumer_ticks: side("ring in")?, burst })
+}
+
+fn timed(cost: &GivenCost, spread: f64) -> Result<StageCost, InputsError> {
+    let ns = cost.ns.ok_or_else(|| InputsError::NoTime { stage: cost.name.clone() })?;
+    Ok(stage_cost(&cost.name, ns, cost.reach, spread))
+}
+
+fn stage_cost(name: &str, ns: f64, reach: f64, spread: f64) -> StageCost {
+    let ticks = around(ns * reach, spread);
+    StageCost { name: name.to_owned(), ticks, reach, hot_ticks: None }
+}
+
+fn around(value: f64, spread: f64) -> Estimate {
+    let [low, high] = [1.0 - spread, 1.0 + spread].map(|factor| value * factor);
+    Estimate { value, low, high, confidence: crate::profile::CONFIDENCE, n: 1 }
+}
+
+/// The machine, with what is assumed of it put on the list.
+fn environment(
+    ticks_per_second: f64,
+    processors: Processors,
+    handover: Handover,
+    list: &mut Vec<Input>,
+) -> Environment {
+    let [value, low, high] = SCALING;
+    let drift = if processors.are_shared { DRIFT_SHARED } else { DRIFT_ALONE };
+    let speed = format!("{} to {} of alone", three_digits(low), three_digits(high));
+    let burst_ticks = unmeasured_burst(ticks_per_second);
+    let drifts = format!("{} % (standard deviation)", three_digits(100.0 * drift));
+    list.extend([
+        input("speed of a processor when all work", &speed, Origin::Assumed),
+        input("what a burst costs", &nanoseconds(&burst_ticks, ticks_per_second), Origin::Assumed),
+        input("drift of the processors", &drifts, Origin::Assumed),
+    ]);
+    Environment {
+        ticks_per_second,
+        cpus: processors.count.max(1),
+        scaling: Estimate { value, low, high, confidence: 0.95, n: 0 },
+        handover,
+        burst_ticks,
+        drift,
+        largest_share: Vec::new(),
+    }
+}
+
+fn ring_input(handover: &Handover, ticks_per_second: f64, origin: Origin) -> Input {
+    let [out, into] = [&handover.producer_ticks, &handover.consumer_ticks]
+        .map(|ticks| nanoseconds(ticks, ticks_per_second));
+    input("a ring, sender and receiver", &format!("{out}, {into}"), origin)
+}
+
+fn nanoseconds(ticks: &Estimate, ticks_per_second: f64) -> String {
+    let ns = |ticks: f64| three_digits(ticks * 1e9 / ticks_per_second);
+    match ticks.low.is_finite() && ticks.high.is_finite() && ticks.low < ticks.high {
+        true => format!("{} ns ({} to {})", ns(ticks.value), ns(ticks.low), ns(ticks.high)),
+        false => format!("{} ns", ns(ticks.value)),
+    }
+}
+
+pub(crate) fn input(name: &str, value: &str, origin: Origin) -> Input {
+    Input { name: name.to_owned(), value: value.to_owned(), origin }
+}
+
+/// How a figure of a stage came about.
+pub(crate) fn origin(cost: &GivenCost, key: &str) -> Origin {
+    let named = |list: &[String]| list.iter().any(|name| name == key);
+    match (named(&cost.fitted), named(&cost.assumed)) {
+        (true, _) => Origin::Fitted,
+        (false, true) => Origin::Assumed,
+        (false, false) => Origin::Given,
+    }
+}
+
+fn times_of(cost: &GivenCost) -> Vec<Input> {
+    let reach = (cost.reach < 1.0).then(|| ("reach", three_digits(cost.reach)));
+    let ns = cost.ns.map(|ns| ("ns", format!("{} ns", three_digits(ns))));
+    let named = |(key, value): (&str, String)| {
+        input(&format!("{}: {key}", cost.name), &value, origin(cost, key))
+    };
+    ns.into_iter().chain(reach).map(named).collect()
+}
