@@ -7,6 +7,7 @@ use crate::explain::ExplainArgs;
 use crate::export::ExportArgs;
 use crate::import::ImportArgs;
 use crate::memory::MemoryArgs;
+use crate::plan::PlanArgs;
 use crate::regions::RegionsArgs;
 use crate::stat::StatArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -40,6 +41,8 @@ pub(crate) enum Command {
     Tune(TuneArgs),
     /// Run a packet path with its mapping as given, and profile every strand
     Run(RunArgs),
+    /// Predict a mapping before it runs, and say what to change: merge, replicate, split, place, ...
+    Plan(PlanArgs),
     /// What a packet may cost at line rate: time, cycles, instructions, by size of frame
     Budget(BudgetArgs),
     /// Read what another profiler printed: PROFILE_DUMP of Netra DPS, perf stat, VPP

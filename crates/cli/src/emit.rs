@@ -8,6 +8,7 @@ use crate::explain::ExplainArgs;
 use crate::failure::Failure;
 use crate::import::ImportArgs;
 use crate::memory::MemoryArgs;
+use crate::plan::PlanArgs;
 use linerate_record::Record;
 use linerate_report::Style;
 use std::fs::{self, OpenOptions};
@@ -109,6 +110,12 @@ impl<'a> From<&'a MemoryArgs> for Forms<'a> {
 
 impl<'a> From<&'a BudgetArgs> for Forms<'a> {
     fn from(args: &'a BudgetArgs) -> Self {
+        Self { json: args.json, record: args.record.as_ref(), quiet: args.quiet }
+    }
+}
+
+impl<'a> From<&'a PlanArgs> for Forms<'a> {
+    fn from(args: &'a PlanArgs) -> Self {
         Self { json: args.json, record: args.record.as_ref(), quiet: args.quiet }
     }
 }

@@ -19,6 +19,7 @@ mod kernels;
 mod load;
 mod machine;
 mod memory;
+mod plan;
 mod processors;
 mod profile;
 mod progress;
@@ -68,6 +69,7 @@ fn answer(cli: &Cli) -> Result<Answer, Failure> {
     match &cli.command {
         Command::Tune(args) => tune::tune(args),
         Command::Run(args) => run::run(args),
+        Command::Plan(args) => plan::plan(args),
         Command::Budget(args) => budget::budget(args),
         Command::Import(args) => import::import(args),
         Command::Export(args) => export::export(args),

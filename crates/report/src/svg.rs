@@ -15,11 +15,13 @@ mod frame;
 mod kernels;
 mod lines;
 mod memory;
+mod plan;
 
 pub use budget::budget;
 pub use compared::{Compared, Title, compared, counted};
 pub use kernels::kernels;
 pub use memory::memory;
+pub use plan::plan;
 
 /// A plot.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The report of a plan: what the mapping is predicted to do, what to change, and what all that
+//! rests on.
+
+use crate::Style;
+use crate::layout::{Grid, Paint, labelled, stacked};
+use crate::value::{ABSENT, clean, interval, percent, quoted, ranged, significant};
+use linerate_record::Figure;
+use linerate_record::plan::{Model, Origin, PlanReport, Recommendation};
+use linerate_record::units::{Kpps, three_digits};
+
+/// The report of a plan.
+pub fn plan(report: &PlanReport, style: &Style) -> String {
+    let mut blocks = vec![head(report, style), strands(report, style)];
+    blocks.extend(recommendations(report, style));
+    blocks.push(ruled_out(report, style));
+    blocks.push(line("searched", &report.search.sentence, style) + &rests_on(report, style));
+    stacked(&blocks)
+}
+
+fn line(label: &str, text: &str, style: &Style) -> String {
+    labelled(label, Paint::Head, &clean(text), style)
+}
+
+fn head(report: &PlanReport, style: &Style) -> String {
+    let machine =
+        format!("{}, {} strands ({})", report.machine, report.cpus, report.machine_source);
+    let model = match report.model {
+        Model::Formula => "model, by formula: nothing here was measured",
+        Model::Simulation => "model, by simulation: nothing here was measured",
+    };
+    let bursts = match report.model {
+        Model::Formula => format!(", burst {}", report.burst),
+        Model::Simulation => String::new(),
+    };
+    [
+        line("path", &report.path, style),
+        line("machine", &machine, style),
+        line("costs", &report.costs, style),
+        line("mapping", &format!("{}{bursts}", report.mapping), style),
+        line("predicted", &predicted(report), style),
+        line_rate(report, style),
+        line("bottleneck", &report.bottleneck.sentence, style),
+        line("tier", model, style),
+    ]
+    .concat()
+}
+
+fn predicted(report: &PlanReport) -> String {
+    let rate = quoted(&report.predicted_kpps, |kpps| Kpps(kpps).to_string());
+    match (report.flows, report.predicted_kpps.as_number()) {
+        (2.., Some(kpps)) => {
+            let all = Kpps(kpps * f64::from(report.flows));
+            format!("{rate} on each of {} flows, {all} together", report.flows)
+        }
+        _ => rate,
+    }
+}
+
+fn line_rate(report: &PlanReport, style: &Style) -> String {
+    let rates = report.line_rate_kpps.zip(report.predicted_kpps.as_number());
+    let Some((line_rate, kpps)) = rates else { return String::new() };
+    let reached = match kpps < line_rate {
+        true => format!("reached to {} %", percent(kpps / line_rate)),
+        false => "reached".to_owned(),
+    };
+    line("line rate", &format!("{}; {reached}", Kpps(line_rate)), style)
+}
+
+fn strands(report: &PlanReport, style: &Style) -> String {
+    let has_cpi = report.strands.iter().any(|strand| strand.cpi.as_number().is_some());
+    let mut heads = vec!["strand", "runs", ">cpu", ">busy %", ">ns/packet"];
+    heads.extend(has_cpi.then_some(">CPI"));
+    let mut grid = Grid::new(&heads);
+    for strand in &report.strands {
+        let number = |figure: &Figure, show: fn(f64) -> String| {
+            figure.as_number().map_or_else(|| ABSENT.to_owned(), show)
+        };
+        let mut cells = vec![
+            strand.name.clone(),
+            strand.runs.clone(),
+            strand.cpu.map_or_else(|| ABSENT.to_owned(), |cpu| cpu.to_string()),
+            number(&strand.utilisation, percent),
+            number(&strand.ns_per_packet, significant),
+        ];
+        cells.extend(has_cpi.then(|| number(&strand.cpi, significant)));
+        grid.row(cells);
+    }
+    grid.render(style)
+}
+
+/// A block for each recommendation, the best first.
+fn recommendations(report: &PlanReport, style: &Style) -> Vec<String> {
+    if report.recommendations.is_empty() {
+        return vec![line("change", "nothing: no change is predicted to gain 2 %", style)];
+    }
+    let all = report.recommendations.iter().enumerate();
+    all.map(|(index, one)| recommendation(index + 1, one, report, style)).collect()
+}
+
+fn recommendation(
+    number: usize,
+    one: &Recommendation,
+    report: &PlanReport,
+    style: &Style,
+) -> String {
+    let gain = |share: f64| format!("{}{}", if share < 0.0 { "" } else { "+" }, percent(share));
+    let gains = match (one.gain.as_number(), interval(&one.gain, gain)) {
+        (Some(value), Some(ends)) => format!("{} % ({ends})", gain(value)),
+        (Some(value), None) => format!("{} %", gain(value)),
+        (None, _) => ABSENT.to_owned(),
+    };
+    let rate = ranged(&one.predicted_kpps, three_digits);
+    let label = format!("change {number}");
+    let mut setting = one.mapping.clone();
+    if one.burst != report.burst {
+        setting += &format!(", burst {}", one.burst);
+    }
+    if let Some(cpus) = &one.cpus {
+        let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
+        setting += &format!(", on processors {}", cpus.join(","));
+    }
+    let mut text = labelled(&label, Paint::Good, &clean(&one.change), style);
+    text += &line("", &format!("gain {gains}, to {rate} kpps"), style);
+    text += &line("", &setting, style);
+    text += &line("why", &one.why, style);
+    text += &line("disproof", &one.proof.sentence, style);
+    if let Some(command) = &one.proof.command {
+        text += &line("", command, style);
+    }
+    text
+}
+
+fn ruled_out(report: &PlanReport, style: &Style) -> String {
+    let mut grid = Grid::new(&["ruled out", "because"]);
+    for ruled_out in &report.ruled_out {
+        grid.row(vec![ruled_out.name.clone(), ruled_out.reason.clone()]);
+    }
+    grid.render(style)
+}
+
+/// The inputs by how they came about.
+fn rests_on(report: &PlanReport, style: &Style) -> String {
+    let origins = [
+        ("measured", Origin::Measured),
+        ("given", Origin::Given),
+        ("fitted", Origin::Fitted),
+        ("assumed", Origin::Assumed),
+    ];
+    let of = |origin| {
+        let inputs = report.inputs.iter().filter(move |input| input.origin == origin);
+        inputs.map(|input| format!("{} {}", input.name, input.value)).collect::<Vec<_>>()
+    };
+    let lines = origins.map(|(label, origin)| match of(origin) {
+        inputs if inputs.is_empty() => String::new(),
+        inputs => line(label, &inputs.join("; "), style),
+    });
+    lines.concat()
+}
