@@ -24,9 +24,7 @@ use crate::figures::estimate;
 use linerate_dataplane::coupled_share;
 use linerate_path::model::{Mapping, Segment};
 use linerate_plan::costs::{Costs, MemoryCheck, MemoryStage};
-use linerate_plan::model::{
-    DRIFT_ALONE, DRIFT_SHARED, Environment, Handover, unmeasured_burst,
-};
+use linerate_plan::model::{DRIFT_ALONE, DRIFT_SHARED, Environment, Handover, unmeasured_burst};
 use linerate_record::run::{RunReport, StrandReport};
 use linerate_record::stats::Estimate;
 

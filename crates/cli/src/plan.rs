@@ -207,11 +207,7 @@ fn elsewhere(
 
 /// Thousand packets per second offered to each flow; `None` where they come as fast as they are
 /// taken.
-fn offered_kpps(
-    path: &Path,
-    flows: u32,
-    line_kpps: Option<f64>,
-) -> Result<Option<f64>, Failure> {
+fn offered_kpps(path: &Path, flows: u32, line_kpps: Option<f64>) -> Result<Option<f64>, Failure> {
     let octets = || match &path.source {
         Source::Generator { sizes, .. } => Ok(mean(sizes)),
         Source::Capture { .. } => Err(Failure::new(

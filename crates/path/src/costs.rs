@@ -142,8 +142,7 @@ pub(crate) fn costs(
 ) -> Option<GivenCosts> {
     let before = mistakes.len();
     let entries = section.sections("stages")?;
-    let read: Vec<Option<GivenCost>> =
-        entries.iter().map(|entry| cost(entry, mistakes)).collect();
+    let read: Vec<Option<GivenCost>> = entries.iter().map(|entry| cost(entry, mistakes)).collect();
     check_names(entries, stages, mistakes);
     check_stages(section, entries, stages, kinds, mistakes);
     let neighbours = neighbours(section, mistakes);
@@ -178,7 +177,8 @@ fn cost(entry: &Fields, mistakes: &mut Vec<Mistake>) -> Option<GivenCost> {
         turn_instructions: of("turn_instructions"),
         turn_ns: of("turn_ns"),
     });
-    if work.is_none() && !entry.is_given("ns") {
+    // A figure that could not be read is on record already, and may be the cost.
+    if work.is_none() && !entry.is_given("ns") && mistakes.is_empty() {
         let mistake = Mistake::new(&entry.at, "neither 'ns' nor 'instructions' says the cost");
         mistakes.push(mistake.help("give one of them, or both"));
     }
@@ -268,7 +268,8 @@ fn check_keys(entry: &Fields, list: &'static str, mistakes: &mut Vec<Mistake>) {
 /// Whether every entry is of a stage, and of another than those before it.
 fn check_names(entries: &[Fields], stages: &[Named], mistakes: &mut Vec<Mistake>) {
     // A stage whose name could not be read may be the one that was meant.
-    let Some(names) = stages.iter().map(|stage| stage.name.as_deref()).collect::<Option<Vec<_>>>() else {
+    let Some(names) = stages.iter().map(|stage| stage.name.as_deref()).collect::<Option<Vec<_>>>()
+    else {
         return;
     };
     for (index, entry) in entries.iter().enumerate() {

@@ -528,13 +528,7 @@ static COST: Section = Section {
     help: "What a packet that reaches a stage costs there; one section for each stage.",
     variants: Variants::None,
     keys: &[
-        key(
-            "name",
-            Kind::Name,
-            REQUIRED,
-            "The stage, or source or sink.",
-            "\"parse\"",
-        ),
+        key("name", Kind::Name, REQUIRED, "The stage, or source or sink.", "\"parse\""),
         key(
             "state",
             Kind::Param(ParamKind::Word(&STATES)),

@@ -5,8 +5,8 @@
 //! stage that must not be replicated) is left to [`read`](crate::check::read), and so are the units
 //! of rates and times.
 
-use crate::keys::{FILE, Key, Kind, MAX_BUFFER_OCTETS, MAX_STAGES, MIN_FRAME_OCTETS};
-use crate::keys::{Omitted, Section, Variant};
+use crate::keys::{FILE, Key, Kind, MAX_BUFFER_OCTETS, MAX_STAGES, MAX_STRANDS};
+use crate::keys::{MIN_FRAME_OCTETS, Omitted, Section, Variant};
 use crate::spec::{Default, ParamKind, StageSpec};
 use crate::value::IMIX;
 use serde_json::{Map, Value, json};
@@ -118,7 +118,10 @@ fn value(kind: &Kind, kinds: &[StageSpec]) -> Value {
         Kind::Table(inner) => section(inner, kinds),
         Kind::Tables(inner) => {
             let items = section(inner, kinds);
-            json!({ "type": "array", "items": items, "minItems": 1, "maxItems": MAX_STAGES })
+            // There are costs of the ends too, and neighbours as strands.
+            let of_costs = inner.title.starts_with("[[costs.");
+            let most = if of_costs { MAX_STRANDS } else { MAX_STAGES };
+            json!({ "type": "array", "items": items, "minItems": 1, "maxItems": most })
         }
     }
 }

@@ -134,20 +134,36 @@ impl From<Fault> for ChipError {
 /// # Panics
 /// When the specifications or the costs are not of the path.
 pub fn plan(question: &Question<'_>) -> Result<PlanReport, ChipError> {
-    let works = works(question.costs)?;
+    planned(question, true)
+}
+
+/// Predicts the mapping of a path on a chip as it is written, and recommends nothing.
+///
+/// # Errors
+/// As [`plan`].
+///
+/// # Panics
+/// As [`plan`].
+pub fn written(question: &Question<'_>) -> Result<PlanReport, ChipError> {
+    planned(question, false)
+}
+
+fn planned(question: &Question<'_>, recommend: bool) -> Result<PlanReport, ChipError> {
     let flows = f64::from(question.costs.flows);
-    let offered_per_s = question.line_kpps.map(|kpps| kpps * 1e3 * flows);
     let world = World {
         path: question.path,
         costs: question.costs,
-        works,
+        works: works(question.costs)?,
         chip: question.chip,
-        offered_per_s,
+        offered_per_s: question.line_kpps.map(|kpps| kpps * 1e3 * flows),
     };
     let planning = Planning { question, world: &world };
     let given = planning.given()?;
     let outcome = planning.simulate(&given, 1.0)?;
-    let (recommendations, best) = planning.search(&given, &outcome)?;
+    let (recommendations, best) = match recommend {
+        true => planning.search(&given, &outcome)?,
+        false => (Vec::new(), planning.kpps(&given, &outcome)),
+    };
     let shown = Shown::new(&planning, &given, &outcome);
     Ok(PlanReport {
         path: question.path.name.clone(),
@@ -165,7 +181,7 @@ pub fn plan(question: &Question<'_>) -> Result<PlanReport, ChipError> {
         strands: shown.strands(),
         recommendations,
         ruled_out: planning.ruled_out(),
-        search: planning.searched(best),
+        search: if recommend { planning.searched(best) } else { planning.unsearched() },
         inputs: planning.inputs(),
     })
 }
@@ -414,12 +430,21 @@ impl Planning<'_> {
         (per_cycle * chip.clock_hz / 1e3 / flows).min(self.line())
     }
 
+    /// Ways to place the mapping as written.
+    fn there_are(&self) -> f64 {
+        let strands = self.question.path.mapping.strands() as u32;
+        (0..strands).map(|one| f64::from(self.question.cpus.saturating_sub(one))).product()
+    }
+
+    fn unsearched(&self) -> Search {
+        let sentence = "not searched: only the mapping as written was asked for".to_owned();
+        Search { there_are: self.there_are(), exact: false, gap: None, sentence }
+    }
+
     fn searched(&self, best_kpps: f64) -> Search {
         let bound = self.bound();
         let gap = (bound / best_kpps - 1.0).max(0.0);
-        let strands = self.question.path.mapping.strands() as u32;
-        let there_are =
-            (0..strands).map(|one| f64::from(self.question.cpus.saturating_sub(one))).product();
+        let there_are = self.there_are();
         let exact = gap < 1.0 - LINE_REACHED;
         let sentence = format!(
             "single changes and up to {STEPS} in a row, of {} ways to place the mapping as written \
@@ -523,9 +548,9 @@ impl<'a> Shown<'a> {
     /// of those that work about as much as any, the first of the last segment. One before it that
     /// never rests drops or waits for what this one does not take.
     fn most(&self) -> (usize, &'a StrandOutcome, f64) {
-        let all = self.of_path().map(|(segment, strand)| {
-            (segment, strand, self.utilisation(segment, strand))
-        });
+        let all = self
+            .of_path()
+            .map(|(segment, strand)| (segment, strand, self.utilisation(segment, strand)));
         let all: Vec<_> = all.collect();
         let highest = all.iter().map(|(.., share)| *share).fold(0.0, f64::max);
         let near = all.into_iter().filter(|(.., share)| *share >= BUSY_AS_ANY * highest);

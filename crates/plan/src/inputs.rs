@@ -142,7 +142,9 @@ impl Inputs {
         let ticks_per_second = run.ticks_per_second;
         let rings = ring_costs(run, burst);
         let mut list: Vec<Input> = all(&costs)
-            .map(|cost| input(&cost.name, &nanoseconds(&cost.ticks, ticks_per_second), Origin::Measured))
+            .map(|cost| {
+                input(&cost.name, &nanoseconds(&cost.ticks, ticks_per_second), Origin::Measured)
+            })
             .collect();
         let handover = match rings {
             Some(handover) => {
@@ -183,7 +185,7 @@ impl Inputs {
             burst: path.run.burst,
             strands: 1,
         };
-        let mut list: Vec<Input> = given.stages.iter().flat_map(|cost| times_of(cost)).collect();
+        let mut list: Vec<Input> = given.stages.iter().flat_map(times_of).collect();
         let spread_is = if given.spread.is_some() { Origin::Given } else { Origin::Assumed };
         let percent = format!("{} % either way", three_digits(100.0 * spread));
         list.push(input("what the costs may be off by", &percent, spread_is));
@@ -227,14 +229,17 @@ fn ring_costs(run: &RunReport, burst: u32) -> Option<Handover> {
             .filter(|stage| stage.name == name && stage.packets > 0)
             .map(|stage| &stage.ticks_per_packet)
             .collect();
-        let estimates: Vec<Estimate> = figures
-            .iter()
-            .filter_map(|figure| crate::profile::estimate(figure).ok())
-            .collect();
+        let estimates: Vec<Estimate> =
+            figures.iter().filter_map(|figure| crate::profile::estimate(figure).ok()).collect();
         let n = estimates.len() as f64;
         let mean = |of: fn(&Estimate) -> f64| estimates.iter().map(of).sum::<f64>() / n;
         let first = estimates.first()?;
-        Some(Estimate { value: mean(|e| e.value), low: mean(|e| e.low), high: mean(|e| e.high), ..*first })
+        Some(Estimate {
+            value: mean(|e| e.value),
+            low: mean(|e| e.low),
+            high: mean(|e| e.high),
+            ..*first
+        })
     };
     Some(Handover { producer_ticks: side("ring out")?, consumer_ticks: side("ring in")?, burst })
 }

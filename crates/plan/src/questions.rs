@@ -158,6 +158,7 @@ fn kind(body: &Body) -> &'static str {
         Body::Regions(_) => "regions",
         Body::Memory(_) => "memory",
         Body::Budget(_) => "budget",
+        Body::Plan(_) => "plan",
         Body::Strands(_) => "strands",
         Body::Answers(_) => "answers",
     }

@@ -3,12 +3,22 @@
 
 use crate::generate::{cases, file};
 use crate::kinds::{KINDS, STEM};
-use linerate_path::check::read;
+use linerate_path::check::{read, read_to_plan};
 use linerate_path::write::with_mapping;
 use proptest::prelude::*;
 
 /// Reads the text, and checks that each problem lies within it and can be shown.
 fn answers(text: &str) -> Result<(), TestCaseError> {
+    let to_run = read(text, STEM, KINDS);
+    let to_plan = read_to_plan(text, STEM, KINDS);
+    // What may run may be planned; what may only be planned has costs and a foreign stage.
+    if let Ok(planned) = &to_plan {
+        prop_assert_eq!(planned.specs.len(), planned.path.stages.len());
+        let foreign = planned.specs.iter().filter(|spec| spec.kind == "foreign").count();
+        prop_assert_eq!(to_run.is_ok(), foreign == 0);
+        prop_assert!(foreign == 0 || planned.costs.is_some());
+    }
+    prop_assert!(to_run.is_err() || to_plan.is_ok());
     let problems = match read(text, STEM, KINDS) {
         Ok(described) => {
             let written =
@@ -64,6 +74,9 @@ fn tomlish() -> impl Strategy<Value = String> {
         "sink",
         "mapping",
         "run",
+        "costs",
+        "[costs]\nfrom='x'\n",
+        "[[costs.stages]]\nname='parse'\nns=",
         "strands",
         "stages",
         "kind",

@@ -104,6 +104,13 @@ fn tables(mapping: &Mapping, names: &[String]) -> String {
     mapping.segments.iter().map(strand).collect()
 }
 
+/// What may stand for the cost of a stage; `{}` is its name.
+const COSTS: &[&str] = &[
+    "[[costs.stages]] # c-cost\nname = '{}'\nns = 40\n",
+    "[[costs.stages]]\nname = '{}'\nstate = 'flow'\nreach = 0.5\nns = 1.5e2\nassumed = ['ns']\n",
+    "[[costs.stages]]\nname = '{}'\ninstructions = 0x100\nl1_misses = 2.5\nfitted = []\n",
+];
+
 /// The form of a file: indices into the tables above.
 #[derive(Clone, Debug)]
 struct Form {
@@ -113,20 +120,23 @@ struct Form {
     sink: &'static str,
     run: usize,
     mapping: usize,
+    /// Costs of every stage, by the first of these that there is; none without.
+    costs: usize,
     line_feed_only: bool,
 }
 
 fn form() -> impl Strategy<Value = Form> {
     let pick = prop::sample::select::<&'static str>;
     let sections = (pick(KERNELS), pick(SOURCES), pick(LINES), pick(SINKS));
-    (sections, 0..5_usize, 0..5_usize, any::<bool>()).prop_map(
-        |((kernels, source, line, sink), run, mapping, line_feed_only)| Form {
+    (sections, 0..5_usize, 0..5_usize, 0..6_usize, any::<bool>()).prop_map(
+        |((kernels, source, line, sink), run, mapping, costs, line_feed_only)| Form {
             kernels,
             source,
             line,
             sink,
             run,
             mapping,
+            costs,
             line_feed_only,
         },
     )
@@ -173,5 +183,10 @@ fn written(form: &Form, stages: &[(&str, &str)], mapping: &Mapping) -> String {
         text += &tables(mapping, &names);
     }
     text += form.run.checked_sub(2).map_or("", |i| RUN_BELOW[i]);
+    if let Some(cost) = COSTS.get(form.costs) {
+        text += "[costs] # c-costs\nfrom = 'a test'\nspread = 0.1\n";
+        names.iter().for_each(|name| text += &cost.replace("{}", name));
+        text += "[[costs.neighbours]]\nname = 'idle'\ndoes = 'spin'\ncpus = [900, 901]\n";
+    }
     text
 }

@@ -2,6 +2,7 @@
 //! The file that describes a path, from outside: what is read, what is refused, what is written.
 
 mod anything;
+mod costs;
 mod generate;
 mod kinds;
 mod mapping;

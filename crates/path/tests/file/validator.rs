@@ -14,8 +14,8 @@ pub(crate) fn obeys(value: &Value, schema: &Value) -> bool {
         "enum" => entries(rule).contains(value),
         "type" => has_type(value, rule),
         "oneOf" => entries(rule).iter().filter(|schema| obeys(value, schema)).count() == 1,
-        "minimum" => value.as_i64().is_none_or(|n| n >= whole(rule)),
-        "maximum" => value.as_i64().is_none_or(|n| n <= whole(rule)),
+        "minimum" => within(value, rule, |n, least| n >= least, |n, least| n >= least),
+        "maximum" => within(value, rule, |n, most| n <= most, |n, most| n <= most),
         "minLength" => value.as_str().is_none_or(|s| s.chars().count() as i64 >= whole(rule)),
         "pattern" => value.as_str().is_none_or(|s| is_name(s, rule)),
         "items" => value.as_array().is_none_or(|list| list.iter().all(|v| obeys(v, rule))),
@@ -47,6 +47,19 @@ fn entries(rule: &Value) -> &[Value] {
     rule.as_array().expect("a list")
 }
 
+/// Whole numbers are compared as such; numbers with a fraction may be on either side.
+fn within(
+    value: &Value,
+    rule: &Value,
+    whole: fn(i64, i64) -> bool,
+    any: fn(f64, f64) -> bool,
+) -> bool {
+    match (value.as_i64(), rule.as_i64()) {
+        (Some(n), Some(end)) => whole(n, end),
+        _ => value.as_f64().is_none_or(|n| any(n, rule.as_f64().expect("a number"))),
+    }
+}
+
 fn whole(rule: &Value) -> i64 {
     rule.as_i64().expect("a whole number")
 }
@@ -58,6 +71,7 @@ fn has_type(value: &Value, rule: &Value) -> bool {
         Some("string") => value.is_string(),
         Some("boolean") => value.is_boolean(),
         Some("integer") => value.is_i64(),
+        Some("number") => value.is_number(),
         other => panic!("the type {other:?} needs a line here"),
     }
 }

@@ -96,9 +96,8 @@ impl Changes<'_> {
     /// Second inputs polled by strands of their own.
     fn relieved(&self, setup: &Setup) -> Vec<Changed> {
         let works = &self.world.works;
-        let has_two = |stage: &usize| {
-            works[*stage].turn_instructions > 0.0 || works[*stage].turn_ns > 0.0
-        };
+        let has_two =
+            |stage: &usize| works[*stage].turn_instructions > 0.0 || works[*stage].turn_ns > 0.0;
         let joined = (0..works.len()).filter(has_two).filter(|s| !setup.relieved.contains(s));
         let relieve = |stage: usize| {
             let segment = setup.segments.iter().find(|one| one.stages.contains(&stage))?;

@@ -148,7 +148,8 @@ impl World<'_> {
         let most = self.work(setup.segments[0].stages.clone(), factor).instructions;
         let packets_per_s = per_line.unwrap_or(self.chip.clock_hz / most.max(1.0));
         system.sources = vec![Source { packets_per_s, ring: LINE_RING }; first];
-        let mut inputs: Vec<Vec<Input>> = (0..first).map(|line| vec![Input::Source(line)]).collect();
+        let mut inputs: Vec<Vec<Input>> =
+            (0..first).map(|line| vec![Input::Source(line)]).collect();
         for (index, segment) in setup.segments.iter().enumerate() {
             let readers = setup.segments.get(index + 1).map_or(0, |next| next.cpus.len());
             let tasks: Vec<usize> = inputs.iter().map(Vec::len).collect();

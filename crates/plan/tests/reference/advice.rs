@@ -11,22 +11,22 @@ use linerate_plan::model::{Environment, predict};
 
 const BURST: u32 = 32;
 
-struct Case {
-    world: World,
-    kinds: Vec<StageSpec>,
-    costs: Costs,
-    env: Environment,
-    baseline: Mapping,
+pub(crate) struct Case {
+    pub(crate) world: World,
+    pub(crate) kinds: Vec<StageSpec>,
+    pub(crate) costs: Costs,
+    pub(crate) env: Environment,
+    pub(crate) baseline: Mapping,
 }
 
 impl Case {
-    fn random(dice: &mut Dice, most_stages: usize, cpus: usize) -> Self {
+    pub(crate) fn random(dice: &mut Dice, most_stages: usize, cpus: usize) -> Self {
         let stages = 1 + dice.below(most_stages);
         let global: Vec<usize> = (0..stages).filter(|_| dice.below(4) == 0).collect();
         Self::new(dice, stages, &global, cpus)
     }
 
-    fn new(dice: &mut Dice, stages: usize, global: &[usize], cpus: usize) -> Self {
+    pub(crate) fn new(dice: &mut Dice, stages: usize, global: &[usize], cpus: usize) -> Self {
         let mut world = World::random(dice, stages);
         world.slowdown = dice.between(1.0, 1.5);
         let kinds = kinds(stages, global);
@@ -42,7 +42,7 @@ impl Case {
         Self { world, kinds, costs, env, baseline }
     }
 
-    fn advice(&self) -> Advice {
+    pub(crate) fn advice(&self) -> Advice {
         candidates(&self.world.path(), &self.kinds, &self.costs, &self.env, &self.baseline, BURST)
     }
 

@@ -6,6 +6,7 @@ mod advice;
 mod cmt;
 mod diagnosis;
 mod kernels;
+mod plan;
 mod prediction;
 mod questions;
 mod sim;

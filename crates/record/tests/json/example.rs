@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Records made by hand, with every kind of value in them.
 
-use crate::{counting, foreign, memory};
+use crate::{counting, foreign, memory, plan};
 use linerate_record::kernels::{
     ColdState, HugePages, Kernel, KernelsReport, Mix, PeerReport, RaceWindows, Role, Row, Skipped,
     State, Timing, VariantReport, WrongResult,
@@ -148,10 +148,11 @@ pub(crate) fn record(body: Body) -> Record {
 }
 
 /// One of every kind.
-pub(crate) fn all() -> [Record; 9] {
+pub(crate) fn all() -> [Record; 10] {
     let (stat, doctor, regions) = (counting::stat(), counting::doctor(), counting::regions());
     let (strands, answers) = (foreign::strands(), foreign::answers());
-    [run(), tune(), kernels(), stat, doctor, regions, memory::memory(), strands, answers]
+    let (memory, plan) = (memory::memory(), plan::plan());
+    [run(), tune(), kernels(), stat, doctor, regions, memory, strands, answers, plan]
 }
 
 pub(crate) fn run() -> Record {

@@ -6,6 +6,7 @@ mod envelope;
 mod example;
 mod foreign;
 mod memory;
+mod plan;
 #[cfg(feature = "schema")]
 mod schema;
 #[cfg(feature = "schema")]
