@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `linerate plan`: what a mapping is predicted to do, and what to change, before anything runs.
 
-use crate::budget::named_machine;
 use crate::emit::{self, Answer};
 use crate::failure::Failure;
 use crate::figures;
+use crate::machine;
 use clap::Args;
 use linerate_path::check::{Described, read_to_plan};
 use linerate_path::mapping::describe;
@@ -71,9 +71,9 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Answer, Failure> {
     emit::check_writable(args.record.iter().chain(&args.plot))?;
     let provenance = figures::provenance();
     let described = described(args)?;
-    let report = match named_machine(&args.machine)? {
-        Some(processor) => elsewhere(args, &described, &processor)?,
-        None => on_this_machine(args, &described, &provenance)?,
+    let report = match args.machine.as_str() {
+        "this" => on_this_machine(args, &described, &provenance)?,
+        name => elsewhere(args, &described, &machine::named(name)?)?,
     };
     if let Some(file) = &args.plot {
         fs::write(file, linerate_report::svg::plan(&report).svg)

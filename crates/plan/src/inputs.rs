@@ -171,7 +171,8 @@ impl Inputs {
         path: &Path,
         processors: Processors,
     ) -> Result<Self, InputsError> {
-        check_room(path, given.neighbours.len(), processors.count)?;
+        let beside = given.neighbours.iter().map(|beside| beside.cpus.len()).sum();
+        check_room(path, beside, processors.count)?;
         let spread = given.spread.unwrap_or(UNKNOWN_SPREAD);
         let free = |name: &str| stage_cost(name, 0.0, 1.0, 0.0);
         let end = |cost: &Option<GivenCost>, name: &str| match cost {

@@ -15,6 +15,7 @@ mod kernels;
 mod memory;
 mod odd_packets;
 mod placement;
+mod plan;
 mod records;
 mod regions;
 mod rig;

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `linerate plan`: from a run, from costs in the file, on the Netra document's processor, and bad
+//! input.
+
+use crate::rig::{Folder, linerate};
+use linerate_record::{Body, Record};
+use serde_json::Value;
+
+const EDGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/edge.toml");
+const RLP: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/rlp-t1-config1.toml");
+
+/// Two stages of kinds that no build has, and their costs.
+const PATH: &str = "\
+[source]
+kind = \"generator\"
+sizes = 60
+[[stage]]
+kind = \"classify\"
+[[stage]]
+kind = \"shape\"
+[costs]
+from = \"a spreadsheet\"
+[[costs.stages]]
+name = \"classify\"
+state = \"flow\"
+ns = 100
+instructions = 200
+[[costs.stages]]
+name = \"shape\"
+ns = 90
+";
+
+fn refused(args: &[&str], words: &[&str]) {
+    let done = linerate(&[&["plan"], args].concat());
+    assert_eq!(done.status, Some(2), "{args:?}: {done:?}");
+    assert_eq!(done.stdout, "", "{args:?}");
+    for word in words {
+        assert!(done.stderr.contains(word), "{args:?}: {word}: {}", done.stderr);
+    }
+}
+
+fn summary(args: &[&str]) -> Value {
+    let done = linerate(&[&["plan", "--json"], args].concat());
+    assert_eq!(done.status, Some(0), "{done:?}");
+    let record = Record::from_json(&done.stdout).expect("a record");
+    assert!(matches!(record.body, Body::Plan(_)));
+    let json: Value = serde_json::from_str(&done.stdout).expect("JSON");
+    json["summary"].clone()
+}
+
+#[test]
+fn without_costs_it_says_how_to_get_them() {
+    refused(
+        &[EDGE],
+        &[
+            "nothing says what the stages",
+            "linerate run --record run.json",
+            "--from run.json",
+            "[costs]",
+        ],
+    );
+    refused(&["--machine", "t1", EDGE], &["UltraSPARC T1", "[[costs.stages]]"]);
+}
+
+#[test]
+fn a_run_is_planned_from() {
+    let folder = Folder::new();
+    let (run, plan, plot) = (folder.file("run.json"), folder.file("p.json"), folder.file("p.svg"));
+    let done = linerate(&["run", "--time", "200ms", "-q", "--record", &run, EDGE]);
+    assert_eq!(done.status, Some(0), "{done:?}");
+    let args = ["--from", &run, "--cpus", "4", "--record", &plan, "--plot", &plot, EDGE];
+    let summary = summary(&args);
+    assert!(summary["predicted_kpps"].as_f64().is_some_and(|kpps| kpps > 0.0), "{summary}");
+    assert!(summary["bottleneck"].is_string(), "{summary}");
+    let all = summary["recommendations"].as_array().expect("a list");
+    let first = &all[0];
+    for name in ["gain", "low", "high"] {
+        assert!(first[name].is_f64(), "{name}: {first}");
+    }
+    assert!(first["change"].is_string() && first["why"].is_string(), "{first}");
+    let kept = std::fs::read_to_string(&plan).expect("a record");
+    assert!(Record::from_json(&kept).is_ok());
+    assert!(std::fs::read_to_string(&plot).expect("a plot").contains("<svg"));
+    let text = linerate(&["plan", "--from", &run, "--cpus", "4", EDGE]).stdout;
+    assert!(
+        text.contains("linerate tune ") && text.contains("nothing here was measured"),
+        "{text}"
+    );
+    refused(&["--machine", "t1", "--from", &run, EDGE], &["--from has times of the machine"]);
+    let other = folder.file("other.toml");
+    std::fs::write(&other, PATH).expect("the folder can be written");
+    refused(&["--from", &run, &other], &["--from", "it is of another path"]);
+    refused(&["--from", &plan, EDGE], &["not the record of a run or tune"]);
+    refused(&["--from", &plot, EDGE], &["--from", "not JSON"]);
+}
+
+#[test]
+fn a_path_of_foreign_stages_is_planned_and_not_run() {
+    let folder = Folder::new();
+    let file = folder.file("path.toml");
+    std::fs::write(&file, PATH).expect("the folder can be written");
+    let summary = summary(&["--cpus", "3", &file]);
+    // 190 ns on one strand.
+    let kpps = summary["predicted_kpps"].as_f64().expect("a rate");
+    assert!((kpps - 1e6 / 190.0).abs() < 1e-6, "{kpps}");
+    assert_eq!(summary["bottleneck"], "classify");
+    let done = linerate(&["run", "--check", &file]);
+    assert_eq!(done.status, Some(2));
+    assert!(done.stderr.contains("'kind' cannot be 'classify'"), "{}", done.stderr);
+    assert!(done.stderr.contains("'linerate plan'"), "{}", done.stderr);
+    let strands = "[mapping]\nstrands = [{ stages = [\"classify\"], replicas = 3 }, \
+                   { stages = [\"shape\"] }]\n";
+    std::fs::write(&file, format!("{PATH}{strands}")).expect("as before");
+    refused(&["--cpus", "3", &file], &["takes 4 strands and the machine has 3", "--cpus"]);
+    refused(&["--machine", "t1", &file], &["nothing in instructions about `shape`"]);
+    refused(&["--cpus", "0", &file], &["--cpus"]);
+    refused(&["--machine", "t9", &file], &["t1, t2"]);
+    std::fs::write(&file, PATH.replace("ns = 90", "ns = -90")).expect("as before");
+    refused(&[&file], &["path.toml:17:6: 'ns' is -90"]);
+    std::fs::write(&file, PATH.replace("ns = 100\n", "")).expect("as before");
+    refused(&[&file], &["nothing in nanoseconds about `classify`"]);
+}
+
+#[test]
+fn the_document_s_application_is_planned_on_its_processor() {
+    refused(&["--machine", "t1", "--cpus", "33", RLP], &["--cpus 33", "32 strands"]);
+    refused(&["--machine", "t1", "--cpus", "31", RLP], &["takes 32 strands", "has 31"]);
+    refused(&[RLP], &["nothing in nanoseconds about `PDSN_RXTX`", "--machine t1"]);
+    let done = linerate(&["run", "--check", RLP]);
+    assert_eq!(done.status, Some(2));
+    assert!(done.stderr.contains("PDSN_RXTX"), "{}", done.stderr);
+}
