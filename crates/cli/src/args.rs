@@ -41,7 +41,7 @@ pub(crate) enum Command {
     Tune(TuneArgs),
     /// Run a packet path with its mapping as given, and profile every strand
     Run(RunArgs),
-    /// Predict a mapping before it runs, and say what to change: merge, replicate, split, place, ...
+    /// Predict a mapping before it runs, and say what to change: merge, replicate, split, ...
     Plan(PlanArgs),
     /// What a packet may cost at line rate: time, cycles, instructions, by size of frame
     Budget(BudgetArgs),

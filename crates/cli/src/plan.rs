@@ -155,8 +155,8 @@ fn elsewhere(
     let costs = described.costs.as_ref().ok_or_else(|| {
         let file = quoted(args);
         Failure::new(format!(
-            "nothing says what the stages of {file} cost on {}: write their instructions and misses \
-             into the file, as [[costs.stages]]; examples/rlp-t1-config1.toml shows how",
+            "nothing says what the stages of {file} cost on {}: write their instructions and \
+             misses into the file, as [[costs.stages]]; examples/rlp-t1-config1.toml shows how",
             processor.name
         ))
     })?;

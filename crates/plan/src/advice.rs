@@ -146,8 +146,8 @@ impl Planning<'_> {
         Figure::number("kpps", Estimate { value, low, high, ..all }, Tier::Model, METHOD)
     }
 
-    /// What may be recommended: every proposal at the burst as written, the best of those at another
-    /// burst, and the mapping as written at the burst that suits it best.
+    /// What may be recommended: every proposal at the burst as written, the best of those at
+    /// another burst, and the mapping as written at the burst that suits it best.
     fn settings(&self, proposals: &[Proposal]) -> Vec<Proposal> {
         let rate = |proposal: &Proposal| proposal.prediction.kpps.value;
         let best_of = |all: Vec<Proposal>| {

@@ -2,8 +2,8 @@
 //! What a plan rests on: costs and machine, from the record of a run or from what a path file says,
 //! and how each figure came about.
 //!
-//! What neither tells is assumed, with an interval wide enough for what has been seen, and listed as
-//! assumed.
+//! What neither tells is assumed, with an interval wide enough for what has been seen, and listed
+//! as assumed.
 
 use crate::costs::{Costs, CostsError, StageCost};
 use crate::model::{DRIFT_ALONE, DRIFT_SHARED, Environment, Handover, unmeasured_burst};
@@ -171,8 +171,6 @@ impl Inputs {
         path: &Path,
         processors: Processors,
     ) -> Result<Self, InputsError> {
-        let beside = given.neighbours.iter().map(|beside| beside.cpus.len()).sum();
-        check_room(path, beside, processors.count)?;
         let spread = given.spread.unwrap_or(UNKNOWN_SPREAD);
         let free = |name: &str| stage_cost(name, 0.0, 1.0, 0.0);
         let end = |cost: &Option<GivenCost>, name: &str| match cost {
@@ -186,6 +184,8 @@ impl Inputs {
             burst: path.run.burst,
             strands: 1,
         };
+        let beside = given.neighbours.iter().map(|beside| beside.cpus.len()).sum();
+        check_room(path, beside, processors.count)?;
         let mut list: Vec<Input> = given.stages.iter().flat_map(times_of).collect();
         let spread_is = if given.spread.is_some() { Origin::Given } else { Origin::Assumed };
         let percent = format!("{} % either way", three_digits(100.0 * spread));
@@ -221,8 +221,8 @@ fn stranger(run: &RunReport, path: &Path) -> Option<String> {
     stages.find(|stage| !is_known(stage)).map(|stage| stage.name.clone())
 }
 
-/// What the rings of a run cost, the mean over its strands; `None` where it had none, or their times
-/// are missing.
+/// What the rings of a run cost, the mean over its strands; `None` where it had none, or their
+/// times are missing.
 fn ring_costs(run: &RunReport, burst: u32) -> Option<Handover> {
     let side = |name: &str| {
         let stages = run.strands.iter().flat_map(|strand| &strand.stages);

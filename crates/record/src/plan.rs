@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The body of a `plan` record: what a mapping is predicted to do, and what to change. Computed, not
-//! measured.
+//! The body of a `plan` record: what a mapping is predicted to do, and what to change. Computed,
+//! not measured.
 
 use crate::figure::Figure;
 use crate::tune::RuledOut;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What people see of a plan: by formula and by simulation, wide, narrow and without advice, and its
-//! plot. Golden files: see `common`.
+//! What people see of a plan: by formula and by simulation, wide, narrow and without advice, and
+//! its plot. Golden files: see `common`.
 
 mod common;
 

@@ -122,6 +122,20 @@ fn a_path_of_foreign_stages_is_planned_and_not_run() {
 }
 
 #[test]
+fn strands_that_share_a_pipe_are_simulated() {
+    let folder = Folder::new();
+    let file = folder.file("path.toml");
+    let text = PATH.replace("ns = 90", "ns = 90\ninstructions = 300");
+    std::fs::write(&file, text).expect("the folder can be written");
+    let summary = summary(&["--machine", "t1", "--cpus", "2", &file]);
+    // 500 instructions on one strand, its pipe to itself, and a look for each packet.
+    let kpps = summary["predicted_kpps"].as_f64().expect("a rate");
+    assert!((kpps / (1.2e6 / 501.0) - 1.0).abs() < 0.01, "{kpps}");
+    assert_eq!(summary["bottleneck"], "shape");
+    assert!(summary["strands"][0]["cpi"].as_f64().is_some_and(|cpi| (cpi - 1.0).abs() < 0.01));
+}
+
+#[test]
 fn the_document_s_application_is_planned_on_its_processor() {
     refused(&["--machine", "t1", "--cpus", "33", RLP], &["--cpus 33", "32 strands"]);
     refused(&["--machine", "t1", "--cpus", "31", RLP], &["takes 32 strands", "has 31"]);

@@ -108,12 +108,14 @@ fn every_mistake_has_its_place_and_its_words() {
         (
             "name = 'rlp'\nstate",
             "name = 'rpl'\nstate",
-            "6:8: 'kind' cannot be 'rlp': [costs] has no figures for it; valid: 'parse', 'verify', 'filter', 'nat44', 'count'\n13:8: no stage is named 'rpl'; did you mean 'rlp'?",
+            "6:8: 'kind' cannot be 'rlp': [costs] has no figures for it; valid: 'parse', 'verify', \
+             'filter', 'nat44', 'count'\n13:8: no stage is named 'rpl'; did you mean 'rlp'?",
         ),
         (
             "name = 'rlp'\nstate",
             "name = 'parse'\nstate",
-            "6:8: 'kind' cannot be 'rlp': [costs] has no figures for it; valid: 'parse', 'verify', 'filter', 'nat44', 'count'\n13:8: stage 'parse' has costs already; keep one of the two",
+            "6:8: 'kind' cannot be 'rlp': [costs] has no figures for it; valid: 'parse', 'verify', \
+             'filter', 'nat44', 'count'\n13:8: stage 'parse' has costs already; keep one of the two",
         ),
         (
             "name = 'parse'\nns = 20",
@@ -148,7 +150,8 @@ fn every_mistake_has_its_place_and_its_words() {
         (
             "l1_misses = 14.2\n",
             "",
-            "16:13: 'l2_misses' without 'l1_misses'; what misses the second cache has missed the first",
+            "16:13: 'l2_misses' without 'l1_misses'; what misses the second cache has missed the \
+             first",
         ),
         (
             "l1_misses = 14.2",
@@ -193,7 +196,8 @@ fn every_mistake_has_its_place_and_its_words() {
         (
             "kind = 'rlp'",
             "kind = 'prase'\nname = 'x'",
-            "6:8: 'kind' cannot be 'prase': [costs] has no figures for it; did you mean 'parse'?\n14:8: no stage is named 'rlp'; valid: 'parse', 'x', 'source', 'sink'",
+            "6:8: 'kind' cannot be 'prase': [costs] has no figures for it; did you mean 'parse'?\n\
+             14:8: no stage is named 'rlp'; valid: 'parse', 'x', 'source', 'sink'",
         ),
     ];
     for (part, changed, expected) in cases {

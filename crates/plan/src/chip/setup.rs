@@ -8,11 +8,11 @@
 //!                       segments with a and b replicas talk when w and r leave the same rest
 //!                       by the greatest common divisor of a and b
 //!                       (a queue has one writer: for each task of w one)
-//! source                a line for each replica of the first segment, all together as fast as asked
+//! source                a line for each replica of the first segment, together as fast as asked
 //! ```
 //!
 //! With as many replicas before a ring as behind it, each writer has one reader, which is how flows
-//! that share nothing run. Work of a stage that not all packets reach counts by the share that does.
+//! that share nothing run. Work of a stage that not all packets reach counts by its share.
 
 use crate::cmt::{
     Chip, Input, Misses, Poll, Queue, Runs, Source, Strand, System, Task, UnitUse, WhenFull, Work,
@@ -71,7 +71,7 @@ pub(super) struct World<'a> {
 }
 
 impl Setup {
-    /// Every processor that something runs on which is there for a purpose: all but those that spin.
+    /// Every processor that something but a loop without end runs on.
     pub(super) fn taken(&self) -> impl Iterator<Item = u32> {
         let path = self.segments.iter().flat_map(|segment| &segment.cpus);
         let polls = self.beside.iter().filter(|beside| beside.does == Idling::Polls);
@@ -173,8 +173,8 @@ impl World<'_> {
         system
     }
 
-    /// Queues behind strands that have so many tasks each: for each strand and task those it writes,
-    /// and the inputs of each reader.
+    /// Queues behind strands that have so many tasks each: for each strand and task those it
+    /// writes, and the inputs of each reader.
     fn rings(
         &self,
         tasks: &[usize],
