@@ -104,8 +104,8 @@ pub struct Handover {
 
 impl Handover {
     /// Where it was not measured: from the cheapest seen between near processors (1 to 2 ns for
-    /// both sides, bursts of 32) to the dearest between far ones (50 ns a side, bursts of 8), each with
-    /// room, since queues of other programs cost up to that.
+    /// both sides, bursts of 32) to the dearest between far ones (50 ns a side, bursts of 8),
+    /// each with room, since queues of other programs cost up to that.
     pub fn unmeasured(ticks_per_second: f64, burst: u32) -> Self {
         let ticks = assumed(15.0, [2.0, 58.0], ticks_per_second);
         Self { producer_ticks: ticks, consumer_ticks: ticks, burst }

@@ -102,107 +102,102 @@ fn neighbours_are_read() {
     assert_eq!((neighbours[1].does, neighbours[1].ns), (Idling::Spins, 0.0));
 }
 
+/// What stands in [`GOOD`], what stands there instead, and what is said of it.
+const MISTAKES: &[(&str, &str, &str)] = &[
+    (
+        "name = 'rlp'\nstate",
+        "name = 'rpl'\nstate",
+        "6:8: 'kind' cannot be 'rlp': [costs] has no figures for it; valid: 'parse', 'verify', \
+             'filter', 'nat44', 'count'\n13:8: no stage is named 'rpl'; did you mean 'rlp'?",
+    ),
+    (
+        "name = 'rlp'\nstate",
+        "name = 'parse'\nstate",
+        "6:8: 'kind' cannot be 'rlp': [costs] has no figures for it; valid: 'parse', 'verify', \
+             'filter', 'nat44', 'count'\n\
+             13:8: stage 'parse' has costs already; keep one of the two",
+    ),
+    (
+        "name = 'parse'\nns = 20",
+        "name = 'sink'\nns = 20",
+        "7:1: stage 'parse' has no costs; add [[costs.stages]] with name = \"parse\"",
+    ),
+    ("ns = 20", "ns = -1", "11:6: 'ns' is -1; it must be from 0 to 1000000000"),
+    ("ns = 20", "ns = nan", "11:6: 'ns' is nan; it must be from 0 to 1000000000"),
+    ("ns = 20", "ns = 1e300", "11:6: 'ns' is 1e300; it must be from 0 to 1000000000"),
+    ("ns = 20", "ns = 0", "11:6: 'ns' must be above 0"),
+    (
+        "ns = 20",
+        "ns = '20'",
+        "11:6: 'ns' must be a number from 0 to 1000000000, not a text; example: ns = 1",
+    ),
+    (
+        "ns = 20",
+        "reach = 0.5",
+        "9:1: neither 'ns' nor 'instructions' says the cost; give one of them, or both",
+    ),
+    (
+        "ns = 20",
+        "ns = 20\npoll_ns = 3",
+        "12:11: 'poll_ns' without 'instructions'; give the instructions of a packet",
+    ),
+    ("ns = 20", "ns = 20\nreach = 1.5", "12:9: 'reach' is 1.5; it must be from 0 to 1"),
+    ("l2_misses = 6.4", "l2_misses = 16", "17:13: 'l2_misses' is 16, more than 'l1_misses', 14.2"),
+    (
+        "l1_misses = 14.2\n",
+        "",
+        "16:13: 'l2_misses' without 'l1_misses'; what misses the second cache has missed the \
+             first",
+    ),
+    (
+        "l1_misses = 14.2",
+        "l1_misses = 600",
+        "16:13: 'l1_misses' is 600, more than 'instructions', 560",
+    ),
+    ("state = 'flow'", "state = 'flows'", "14:9: 'state' cannot be 'flows'; did you mean 'flow'?"),
+    (
+        "['instructions']",
+        "['instruction']",
+        "18:11: 'instruction' is no figure of a cost; did you mean 'instructions'?",
+    ),
+    (
+        "['instructions']",
+        "['ns']",
+        "18:11: 'ns' is not given here; name figures that this entry has",
+    ),
+    (
+        "from = 'a profile'\n",
+        "",
+        "7:1: 'from' is missing in [costs]; example: from = \"a profile\"",
+    ),
+    (
+        "from = 'a profile'",
+        "from = 'a profile'\nflows = 0",
+        "9:9: 'flows' is 0; it must be from 1 to 64",
+    ),
+    (
+        "from = 'a profile'",
+        "from = 'a profile'\nspread = 2",
+        "9:10: 'spread' is 2; it must be from 0 to 1",
+    ),
+    (
+        "kind = 'rlp'",
+        "kind = 'rlp'\nmtu = 9",
+        "7:1: unknown key 'mtu' in [[stage]] of kind 'foreign'; valid: 'kind', 'name'",
+    ),
+    (
+        "kind = 'rlp'",
+        "kind = 'prase'\nname = 'x'",
+        "6:8: 'kind' cannot be 'prase': [costs] has no figures for it; did you mean 'parse'?\n\
+             14:8: no stage is named 'rlp'; valid: 'parse', 'x', 'source', 'sink'",
+    ),
+];
+
 #[test]
 fn every_mistake_has_its_place_and_its_words() {
-    let cases = [
-        (
-            "name = 'rlp'\nstate",
-            "name = 'rpl'\nstate",
-            "6:8: 'kind' cannot be 'rlp': [costs] has no figures for it; valid: 'parse', 'verify', \
-             'filter', 'nat44', 'count'\n13:8: no stage is named 'rpl'; did you mean 'rlp'?",
-        ),
-        (
-            "name = 'rlp'\nstate",
-            "name = 'parse'\nstate",
-            "6:8: 'kind' cannot be 'rlp': [costs] has no figures for it; valid: 'parse', 'verify', \
-             'filter', 'nat44', 'count'\n13:8: stage 'parse' has costs already; keep one of the two",
-        ),
-        (
-            "name = 'parse'\nns = 20",
-            "name = 'sink'\nns = 20",
-            "7:1: stage 'parse' has no costs; add [[costs.stages]] with name = \"parse\"",
-        ),
-        ("ns = 20", "ns = -1", "11:6: 'ns' is -1; it must be from 0 to 1000000000"),
-        ("ns = 20", "ns = nan", "11:6: 'ns' is nan; it must be from 0 to 1000000000"),
-        ("ns = 20", "ns = 1e300", "11:6: 'ns' is 1e300; it must be from 0 to 1000000000"),
-        ("ns = 20", "ns = 0", "11:6: 'ns' must be above 0"),
-        (
-            "ns = 20",
-            "ns = '20'",
-            "11:6: 'ns' must be a number from 0 to 1000000000, not a text; example: ns = 1",
-        ),
-        (
-            "ns = 20",
-            "reach = 0.5",
-            "9:1: neither 'ns' nor 'instructions' says the cost; give one of them, or both",
-        ),
-        (
-            "ns = 20",
-            "ns = 20\npoll_ns = 3",
-            "12:11: 'poll_ns' without 'instructions'; give the instructions of a packet",
-        ),
-        ("ns = 20", "ns = 20\nreach = 1.5", "12:9: 'reach' is 1.5; it must be from 0 to 1"),
-        (
-            "l2_misses = 6.4",
-            "l2_misses = 16",
-            "17:13: 'l2_misses' is 16, more than 'l1_misses', 14.2",
-        ),
-        (
-            "l1_misses = 14.2\n",
-            "",
-            "16:13: 'l2_misses' without 'l1_misses'; what misses the second cache has missed the \
-             first",
-        ),
-        (
-            "l1_misses = 14.2",
-            "l1_misses = 600",
-            "16:13: 'l1_misses' is 600, more than 'instructions', 560",
-        ),
-        (
-            "state = 'flow'",
-            "state = 'flows'",
-            "14:9: 'state' cannot be 'flows'; did you mean 'flow'?",
-        ),
-        (
-            "['instructions']",
-            "['instruction']",
-            "18:11: 'instruction' is no figure of a cost; did you mean 'instructions'?",
-        ),
-        (
-            "['instructions']",
-            "['ns']",
-            "18:11: 'ns' is not given here; name figures that this entry has",
-        ),
-        (
-            "from = 'a profile'\n",
-            "",
-            "7:1: 'from' is missing in [costs]; example: from = \"a profile\"",
-        ),
-        (
-            "from = 'a profile'",
-            "from = 'a profile'\nflows = 0",
-            "9:9: 'flows' is 0; it must be from 1 to 64",
-        ),
-        (
-            "from = 'a profile'",
-            "from = 'a profile'\nspread = 2",
-            "9:10: 'spread' is 2; it must be from 0 to 1",
-        ),
-        (
-            "kind = 'rlp'",
-            "kind = 'rlp'\nmtu = 9",
-            "7:1: unknown key 'mtu' in [[stage]] of kind 'foreign'; valid: 'kind', 'name'",
-        ),
-        (
-            "kind = 'rlp'",
-            "kind = 'prase'\nname = 'x'",
-            "6:8: 'kind' cannot be 'prase': [costs] has no figures for it; did you mean 'parse'?\n\
-             14:8: no stage is named 'rlp'; valid: 'parse', 'x', 'source', 'sink'",
-        ),
-    ];
-    for (part, changed, expected) in cases {
+    for (part, changed, expected) in MISTAKES {
         assert!(GOOD.contains(part), "{part}");
-        assert_eq!(said(&GOOD.replacen(part, changed, 1)), expected, "{changed}");
+        assert_eq!(said(&GOOD.replacen(part, changed, 1)), *expected, "{changed}");
     }
 }
 
