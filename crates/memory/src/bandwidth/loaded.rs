@@ -232,12 +232,15 @@ impl Orders {
     }
 }
 
-/// The windows in which the readers read, where there are any.
+/// The windows in which the readers read, where there are any. Without, those in which nobody did:
+/// a reader that was put aside reads the rest of its share when it has its processor again.
 fn as_meant(load: &Load, samples: &[Sample]) -> Vec<Sample> {
     let most = samples.iter().map(|sample| sample.gb_per_s).fold(0.0, f64::max);
-    let is_read = |sample: &Sample| load.threads == 0 || sample.gb_per_s > 0.0;
-    let read = samples.iter().copied().filter(is_read);
-    read.filter(|sample| sample.gb_per_s >= AS_MEANT * most).collect()
+    let is_meant = |sample: &Sample| match load.threads {
+        0 => sample.gb_per_s == 0.0,
+        _ => sample.gb_per_s > 0.0 && sample.gb_per_s >= AS_MEANT * most,
+    };
+    samples.iter().copied().filter(is_meant).collect()
 }
 
 const LATENCY: &str = "chase of half of the memory measured in: median of the windows in \
@@ -251,11 +254,16 @@ fn record(load: &Load, samples: &[Sample], more: &str) -> LoadedLatency {
     let samples = as_meant(load, samples);
     let figure = |unit, method, part: fn(&Sample) -> f64| {
         let values: Vec<f64> = samples.iter().map(part).collect();
-        let absent = match seen {
-            0 => format!(
+        let absent = match (seen, load.threads) {
+            (0, _) => format!(
                 "no window in which the chase had its processor: the time was too short, or the \
                  machine too busy; {more}"
             ),
+            (_, 0) => {
+                "no window in which nobody read: the machine is too busy; measure again when \
+                       it is not"
+                    .to_owned()
+            }
             _ => "no window in which the readers had their processors: the machine is too busy; \
                   measure again when it is not"
                 .to_owned(),
@@ -326,6 +334,13 @@ mod tests {
     fn without_readers_all_windows_count() {
         let samples: Vec<Sample> = (1..=9).map(|k| sample(f64::from(k), 0.0)).collect();
         assert_eq!(record(&Load { threads: 0, duty: 0 }, &samples, "").latency_ns.n, 9);
+        // A reader that finished late is no load of none.
+        let late = samples.iter().copied().chain([sample(50.0, 0.1), sample(60.0, 20.0)]);
+        let point = record(&Load { threads: 0, duty: 0 }, &late.collect::<Vec<_>>(), "");
+        assert_eq!((point.latency_ns.n, point.latency_ns.as_number()), (9, Some(5.0)));
+        assert_eq!(point.gb_per_s.as_number(), Some(0.0));
+        let all_late = record(&Load { threads: 0, duty: 0 }, &[sample(50.0, 0.1)], "");
+        assert!(all_late.latency_ns.reason.is_some_and(|reason| reason.contains("nobody read")));
         let none = record(&Load { threads: 0, duty: 0 }, &[], "");
         assert!(none.latency_ns.reason.is_some() && none.gb_per_s.reason.is_some());
     }

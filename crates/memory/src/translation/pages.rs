@@ -7,6 +7,7 @@ use crate::measure::Bench;
 use linerate_hierarchy::tlb::HugePages;
 use linerate_machine::Root;
 use linerate_record::memory::{PageKind, Pages, PagesVerdict};
+use linerate_record::stats::Estimate;
 use linerate_record::{Figure, Tier};
 use std::path::Path;
 
@@ -118,9 +119,16 @@ fn sentence(verdict: PagesVerdict, offer: &Offer, effect: &HugePages) -> String 
                 .to_owned()
         }
         PagesVerdict::Unknown => {
-            "cannot tell whether huge pages work: the time shows no first level of the buffer; \
-             measure again when nothing else runs"
-                .to_owned()
+            let why = effect.share.map_or(
+                "the time shows no first level of the buffer".to_owned(),
+                |Estimate { low, high, .. }| {
+                    let [low, high] = [low, high].map(|share| percent(share.clamp(0.0, 1.0)));
+                    format!("anything from {low} to {high} of the cost of a miss may stay")
+                },
+            );
+            format!(
+                "cannot tell whether huge pages work: {why}; measure again when nothing else runs"
+            )
         }
     }
 }
@@ -132,7 +140,6 @@ fn octets(bytes: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_record::stats::Estimate;
 
     fn estimate(value: f64) -> Option<Estimate> {
         Some(Estimate { value, low: value, high: value, confidence: 0.95, n: 5 })
@@ -190,6 +197,11 @@ mod tests {
         assert!(denied.contains("7 % of them given") && denied.contains("compact_memory"));
         let small = Offer { has_room: false, ..offer("always", None) };
         assert!(say(&small, PagesVerdict::Unknown).ends_with("allow more memory"));
+        let doubtful = say(&offer("always", None), PagesVerdict::Unknown);
+        assert!(doubtful.contains("from 98 % to 98 % of the cost of a miss may stay"));
+        let unseen = HugePages { share: None, ..effect(PagesVerdict::Unknown) };
+        let unseen = judge(&offer("always", None), &unseen).sentence;
+        assert!(unseen.contains("no first level"), "{unseen}");
         let off = say(&offer("never", Some(0.0)), PagesVerdict::Work);
         assert!(off.contains("echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"));
     }
