@@ -85,7 +85,7 @@ fn memory_profile() -> Observation {
         }
         ref unseen => {
             let sentence = format!(
-                "the memory hierarchy as measured then is in {file}, and {} as stated was not seen",
+                "the memory hierarchy as measured then is in {file}, and it tells no size of {}",
                 unseen.join(", ")
             );
             section.advice(NAME, age, &sentence, measure)

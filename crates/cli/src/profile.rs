@@ -7,7 +7,7 @@
 //! Nothing depends on the file being there.
 
 use linerate_machine::identity::{Identity, identity};
-use linerate_record::memory::{Curve, MemoryReport, OsVerdict, OsView};
+use linerate_record::memory::{Curve, Effort, MemoryReport, OsVerdict, OsView};
 use linerate_record::{Body, Record};
 use std::fs;
 use std::io::ErrorKind;
@@ -121,14 +121,20 @@ pub(crate) fn unfit(report: &MemoryReport) -> Option<String> {
         return Some("no tier was found".to_owned());
     }
     let passes = report.main_curve().and_then(Curve::passes).map_or(0, |[_, middle, _]| middle);
-    doubt(passes, &report.os_view)
+    let longer = match report.conditions.effort {
+        Effort::Full => "",
+        Effort::Quick => "without --quick, or ",
+        Effort::Default => "with --full, or ",
+    };
+    doubt(passes, longer, &report.os_view)
 }
 
-fn doubt(passes: usize, os_view: &[OsView]) -> Option<String> {
+/// `longer` says how there would be more passes, as far as there is a way.
+fn doubt(passes: usize, longer: &str, os_view: &[OsView]) -> Option<String> {
     if passes < PASSES_MIN {
         return Some(format!(
             "a profile takes {PASSES_MIN} passes over most sizes, and there were {passes}: measure \
-             longer, or when the machine is less busy"
+             {longer}when the machine is less busy"
         ));
     }
     let levels: Vec<_> = os_view.iter().filter(|view| view.stated_bytes.is_some()).collect();
@@ -230,18 +236,18 @@ mod tests {
     #[test]
     fn a_private_level_in_doubt_or_too_few_passes_make_no_profile() {
         use OsVerdict::{Agrees, CannotTell, Smaller};
-        let is_fit = |passes, verdicts: &[OsVerdict]| doubt(passes, &views(verdicts)).is_none();
+        let is_fit = |passes, verdicts: &[OsVerdict]| doubt(passes, "", &views(verdicts)).is_none();
         assert!(is_fit(3, &[]));
         assert!(is_fit(3, &[Agrees, Smaller, CannotTell]));
         assert!(!is_fit(2, &[Agrees, Agrees, Agrees]));
         assert!(!is_fit(3, &[Agrees, CannotTell, Agrees]));
         assert!(!is_fit(3, &[CannotTell]));
-        let reason = doubt(3, &views(&[Agrees, CannotTell, Agrees]));
+        let reason = doubt(3, "", &views(&[Agrees, CannotTell, Agrees]));
         assert_eq!(reason.as_deref(), Some("L2 cannot be told: made up"));
         // A tier that is not stated stands between, and is no level.
         let mut between = views(&[Agrees, CannotTell, CannotTell]);
         between[1].stated_bytes = None;
-        assert_eq!(doubt(3, &between), None);
+        assert_eq!(doubt(3, "", &between), None);
     }
 
     #[test]

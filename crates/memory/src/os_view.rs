@@ -245,15 +245,16 @@ fn sized(level: &Level, bytes: u64, below: u64, found: &Interval) -> (OsVerdict,
         (OsVerdict::Agrees, sentence)
     } else if below > 0 && found.holds(bytes + below, TOLERANCE) {
         let sentence = format!(
-            "{is} were found with {of} stated: it holds what the level before it drove out, so \
-             that both count"
+            "{is} were found with {of} stated: that agrees if it holds only what the level before \
+             it drives out, so that both count"
         );
         (OsVerdict::Agrees, sentence)
     } else if found.value < bytes as f64 {
         (OsVerdict::Smaller, format!("{is} of the {of} stated are to be had now{}", why(level)))
     } else if found.value <= CONTRADICTION * bytes as f64 {
         let sentence = format!(
-            "{is} were found, more than the {of} stated: a hypervisor may have made that up"
+            "{is} were found, more than the {of} stated: others hid the step, which measuring again \
+             tells, or a hypervisor made up what is stated"
         );
         (OsVerdict::Larger, sentence)
     } else {

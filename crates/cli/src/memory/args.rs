@@ -87,7 +87,7 @@ fn size(text: &str) -> Result<u64, String> {
         return Ok(octets);
     }
     let least = memory_size(LEAST_BYTES as f64);
-    Err(format!("{octets} octets are too little to measure in; {least} are the least"))
+    Err(format!("{text} is too little to measure in; {least} ({LEAST_BYTES} octets) is the least"))
 }
 
 fn pages(text: &str) -> Result<PageKind, String> {

@@ -50,7 +50,7 @@ fn record(cost: &cost::Cost, levels: &Levels) -> Cost {
             Figure::number("ns", time, Tier::Sw, "its time over the loads under way at once")
         }
         None => {
-            let reason = "nothing tells, or not well, how many loads are under way";
+            let reason = "how many loads are under way is not known, or not well enough";
             Figure::absent("ns", Tier::Sw, "loads side by side", reason)
         }
     };

@@ -12,6 +12,7 @@ use linerate_machine::Root;
 use linerate_machine::core_clock::core_cycles_per_tick;
 use linerate_machine::topology::{CacheKind, Topology};
 use linerate_record::memory::{Effort, PageKind};
+use linerate_record::units::memory_size;
 use std::path::Path;
 
 /// What the system says of the memory and the caches.
@@ -46,7 +47,7 @@ impl Surroundings {
         let limit = limit(&root, memory_limits(), wanted.most, request.max_bytes)?;
         let is_enough = wanted.arena <= limit.bytes;
         let arena_reason = match is_enough {
-            true => format!("{} times the last cache: more would tell no more", wanted.times),
+            true => wanted.reason(largest(&stated).is_some()),
             false => limit.reason.clone(),
         };
         let arena_bytes = usize::try_from(wanted.arena.min(limit.bytes)).unwrap_or(usize::MAX);
@@ -107,10 +108,12 @@ const ENOUGH: f64 = 0.9;
 /// Octets that would be taken if there were no limits.
 struct Wanted {
     arena: u64,
-    /// The arena over the last cache.
+    /// The arena over the last cache; 0 where it is smaller.
     times: u64,
     /// At a time.
     most: u64,
+    /// Whether the arena would be larger if touching it took no time.
+    is_cut: bool,
 }
 
 impl Wanted {
@@ -122,15 +125,34 @@ impl Wanted {
             Effort::Default => (4, 128 << 20, 512 << 20),
             Effort::Full => (8, 256 << 20, 2 << 30),
         };
-        let arena = last_level.saturating_mul(times).clamp(least, most);
-        Self { arena, times: arena / last_level.max(1), most }
+        let enough = last_level.saturating_mul(times);
+        let arena = enough.clamp(least, most);
+        Self { arena, times: arena / last_level.max(1), most, is_cut: most < enough }
+    }
+
+    /// Why the arena is not larger, given whether the system states any cache.
+    fn reason(&self, is_stated: bool) -> String {
+        let times = self.times;
+        match (self.is_cut, is_stated) {
+            (true, _) => "there is no time to touch more".to_owned(),
+            (false, true) => format!("{times} times the last cache, enough for memory to show"),
+            (false, false) => {
+                let usual = memory_size(USUAL_LAST_LEVEL as f64);
+                format!("{times} times {usual}, for the system states no cache")
+            }
+        }
     }
 }
 
 fn last_level(stated: &Result<Vec<Level>, String>) -> u64 {
+    largest(stated).unwrap_or(USUAL_LAST_LEVEL)
+}
+
+/// The largest cache that the system states.
+fn largest(stated: &Result<Vec<Level>, String>) -> Option<u64> {
     let levels = stated.iter().flatten();
     let bytes = levels.filter_map(|level| level.bytes.as_ref().ok().copied());
-    bytes.max().filter(|bytes| *bytes > 0).unwrap_or(USUAL_LAST_LEVEL)
+    bytes.max().filter(|bytes| *bytes > 0)
 }
 
 /// The longest line of the data caches: a chain of it meets each line of every cache once.
@@ -172,6 +194,16 @@ mod tests {
             assert_eq!((wanted.arena >> 20, wanted.times), (arena_mib, times), "{effort:?}");
             assert!(wanted.arena <= wanted.most);
         }
+    }
+
+    #[test]
+    fn an_arena_that_time_cuts_short_is_not_said_to_be_enough() {
+        let reason = |last_mib: u64, is_stated| {
+            Wanted::of(Effort::Default, last_mib << 20).reason(is_stated)
+        };
+        assert_eq!(reason(128, true), "4 times the last cache, enough for memory to show");
+        assert_eq!(reason(129, true), "there is no time to touch more");
+        assert_eq!(reason(32, false), "4 times 32 MiB, for the system states no cache");
     }
 
     #[test]
