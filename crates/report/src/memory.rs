@@ -238,7 +238,7 @@ fn chains(report: &MemoryReport) -> String {
     let conditions = &report.conditions;
     let passes = report.main_curve().and_then(Curve::passes);
     format!(
-        "up to {} of lines of {}: {}{}",
+        "up to {} of lines of {} octets: {}{}",
         memory_size(conditions.max_bytes as f64),
         conditions.line_bytes,
         conditions.max_reason,

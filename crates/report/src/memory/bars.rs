@@ -15,8 +15,16 @@ pub(super) fn histograms(page: &Page) -> String {
         return String::new();
     }
     let each: Vec<String> = all.iter().map(|histogram| one(page, histogram)).collect();
-    page.title("single loads") + &each.join("\n")
+    let is_below = |bin: &Bin| bin.count > 0 && bin.from_ns < 0.0;
+    let below = match all.iter().flat_map(|histogram| &histogram.bins).any(is_below) {
+        true => "\n".to_owned() + &page.note(BELOW),
+        false => String::new(),
+    };
+    page.title("single loads") + &each.join("\n") + &below
 }
+
+const BELOW: &str = "bins are no narrower than a step of the timer: one that begins below 0 holds \
+                     loads that took less than a step once timing is taken off";
 
 fn one(page: &Page, histogram: &Histogram) -> String {
     let ns = |figure| told(figure, "ns", three_digits);
@@ -30,7 +38,7 @@ fn one(page: &Page, histogram: &Histogram) -> String {
     let step = step_of(&histogram.bins);
     let modes: Vec<String> = histogram.modes.iter().map(|place| mode(place, step)).collect();
     if !modes.is_empty() {
-        text += &format!("; they pile up at {}", modes.join(", "));
+        text += &format!("; they pile up: {}", modes.join("; "));
     }
     let label = format!("{}{tier}", memory_size(histogram.bytes as f64));
     page.note(&format!("{label}: {text}"))
@@ -39,12 +47,12 @@ fn one(page: &Page, histogram: &Histogram) -> String {
 
 /// Where a record does not tell what a mode is known to, the `step` of its timer does.
 fn mode(mode: &Mode, step: f64) -> String {
-    let name = mode.name.as_ref().map_or(String::new(), |name| format!(" ({name})"));
+    let name = mode.name.as_ref().map_or(String::new(), |name| format!(", as in {name}"));
     let low = mode.low_ns.unwrap_or_else(|| (mode.ns - step / 2.0).max(0.0));
     let high = mode.high_ns.unwrap_or(mode.ns + step / 2.0);
     let at = Estimate { value: mode.ns, low, high, confidence: 1.0, n: 1 };
     let at = told(&Figure::number("ns", at, Tier::Sw, "bins"), "ns", three_digits);
-    format!("{at}{name} {} %", percent(mode.share))
+    format!("{} % at {at}{name}", percent(mode.share))
 }
 
 /// The width of the narrowest bin, no less than the step of the timer: what its places are known
@@ -66,6 +74,8 @@ struct Bar {
     count: u64,
     /// Bins before it that are empty and were left out.
     is_after_gap: bool,
+    /// Whether it holds everything above as well.
+    is_open: bool,
 }
 
 /// What the lines of a histogram show.
@@ -84,7 +94,8 @@ pub(super) fn bars(page: &Page, shown: &Shown, bins: &[Bin], expected: Option<u6
     let bars = condensed(bins);
     let Some(most) = bars.iter().map(|bar| bar.count).max() else { return String::new() };
     let sum = bins.iter().fold(0u64, |sum, bin| sum.saturating_add(bin.count));
-    let label = |bar: &Bar| [(shown.from)(bar.from), count(bar.count)];
+    let open = |bar: &Bar| if bar.is_open { "+" } else { "" };
+    let label = |bar: &Bar| [(shown.from)(bar.from) + open(bar), count(bar.count)];
     let mut lines: Vec<[String; 2]> = bars.iter().map(label).collect();
     lines.push(["sum".to_owned(), count(sum)]);
     let width = |column: usize| {
@@ -130,7 +141,8 @@ fn condensed(bins: &[Bin]) -> Vec<Bar> {
     for bins in used.chunks(group) {
         let count = bins.iter().fold(0u64, |sum, bin| sum.saturating_add(bin.count));
         if count > 0 {
-            bars.push(Bar { from: bins[0].from_ns, count, is_after_gap });
+            let is_open = bins.iter().any(|bin| bin.to_ns.is_none());
+            bars.push(Bar { from: bins[0].from_ns, count, is_after_gap, is_open });
         }
         is_after_gap = count == 0;
     }
@@ -186,5 +198,15 @@ mod tests {
         let bars = condensed(&bins(&[0, 5, 0, 0, 3, 2, 0]));
         let shape: Vec<(f64, bool)> = bars.iter().map(|b| (b.from, b.is_after_gap)).collect();
         assert_eq!(shape, [(1.0, false), (4.0, true), (5.0, false)]);
+    }
+
+    #[test]
+    fn the_last_bin_takes_everything_above() {
+        let open = |counts: &[u64]| -> Vec<bool> {
+            condensed(&bins(counts)).iter().map(|bar| bar.is_open).collect()
+        };
+        assert_eq!(open(&[1, 1, 1]), [false, false, true]);
+        assert_eq!(open(&[1, 1, 0]), [false, false]);
+        assert_eq!(open(&[1; 41]).iter().position(|is_open| *is_open), Some(20));
     }
 }

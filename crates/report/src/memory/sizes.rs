@@ -3,7 +3,7 @@
 
 use super::{Page, curve_name};
 use crate::layout::{Grid, Paint, labelled};
-use crate::value::{ABSENT, clean, count, number};
+use crate::value::{ABSENT, clean, count, number, tiers as evidence};
 use linerate_record::memory::{Curve, CurvePoint, EventOfChase, EventsOfSize};
 use linerate_record::units::{memory_size, three_digits};
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,9 +37,10 @@ fn by_size(curve: &Curve) -> BTreeMap<u64, &CurvePoint> {
     curve.points.iter().map(|point| (point.bytes, point)).collect()
 }
 
-const NOTE: &str = "mean: all windows that were kept; least: the fastest of them, which others \
-                    disturbed least; CPI: cycles per instruction, for the chase executes little \
-                    but its loads";
+const NOTE: &str = "loads: in all windows that were kept, lines times iterations over them; time \
+                    and mean: of these; least: ns per load of the fastest window, which others \
+                    disturbed least; CPI: cycles of the core in that one per load, which is per \
+                    instruction, for the chase executes little else";
 
 fn cells(point: &CurvePoint) -> [String; 6] {
     let mean = point.seconds * 1e9 / point.loads as f64;
@@ -84,7 +85,12 @@ pub(super) fn events(page: &Page) -> String {
     }
     let figures = sizes.iter().flat_map(|size| &size.events);
     let absent = figures.map(|event| (event.event.clone(), &event.per_load));
-    page.title("events per load") + &grid.render(page.style) + &page.reasons(absent) + &doubts(page)
+    let counted = evidence(sizes.iter().flat_map(|size| &size.events).map(|event| &event.per_load));
+    let tier = if counted.is_empty() { String::new() } else { format!(", tier {counted}") };
+    page.title(&format!("events per load{tier}"))
+        + &grid.render(page.style)
+        + &page.reasons(absent)
+        + &doubts(page)
 }
 
 fn per_load(event: &EventOfChase) -> String {

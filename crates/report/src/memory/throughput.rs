@@ -18,6 +18,7 @@ pub(super) fn table(page: &Page) -> String {
     let cases = cases(&report.bandwidth);
     let mut grid = Grid::new(&heads(&cases).iter().map(String::as_str).collect::<Vec<_>>());
     let mut figures: Vec<(String, &Figure)> = Vec::new();
+    let mut is_any_open = false;
     for tier in tiers(report) {
         let parallelism = report.parallelism.iter().find(|row| row.tier == tier);
         let gb_per_s = cases.iter().map(|case| {
@@ -29,7 +30,9 @@ pub(super) fn table(page: &Page) -> String {
         let of = |what: &str, figure| (format!("{what} of {tier}"), figure);
         figures.extend(outstanding.map(|figure| of("loads at once", figure)));
         figures.extend(cells.iter().skip(1).flatten().map(|figure| of("GB/s", *figure)));
-        let shown = cells.into_iter().map(|figure| figure.map_or_else(String::new, number));
+        is_any_open |= outstanding.is_some_and(is_open);
+        let cell = |figure: &Figure| number(figure) + if is_open(figure) { "+" } else { "" };
+        let shown = cells.into_iter().map(|figure| figure.map_or_else(String::new, cell));
         grid.row(std::iter::once(tier.to_owned()).chain(shown).collect());
     }
     let bounds: Vec<Option<f64>> = cases.iter().map(|case| case.bound(&report.bandwidth)).collect();
@@ -47,8 +50,19 @@ pub(super) fn table(page: &Page) -> String {
         true => "loads under way at once".to_owned(),
         false => format!("loads under way at once; GB/s (10^9 octets per second){on}"),
     };
-    page.title(&title) + &table + &page.reasons(figures)
+    let open = if is_any_open { page.note(OPEN) } else { String::new() };
+    let bound = if bounds.iter().any(Option::is_some) { page.note(BOUND) } else { String::new() };
+    page.title(&title) + &table + &page.reasons(figures) + &open + &bound
 }
+
+/// Whether there may be more of it than was seen.
+fn is_open(figure: &Figure) -> bool {
+    figure.as_number().is_some() && figure.low.is_some() && figure.high.is_none()
+}
+
+const OPEN: &str = "+ or more: the most chains that were tried side by side were still faster";
+
+const BOUND: &str = "bound: the same loop over a few lines that are at hand, or what was faster";
 
 /// Rising numbers, three and more in a row as a range: `0-3, 8`.
 fn ranges(numbers: &[u32]) -> String {

@@ -43,8 +43,8 @@ pub(super) fn table(page: &Page, all: bool) -> String {
         + &page.reasons(sizes.chain(times))
         + &notes(page)
         + &sentences(page, all)
-        + &unresolved(page)
         + &resolution(page, all)
+        + &unresolved(page)
 }
 
 fn resolution(page: &Page, all: bool) -> String {

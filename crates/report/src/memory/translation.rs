@@ -77,7 +77,7 @@ fn pages(page: &Page) -> String {
     }
     if pages.time_ratio.as_number().is_some() {
         let ratio = ranged(&pages.time_ratio, three_digits);
-        facts.push(format!("a load takes {ratio} of the time it takes with base pages"));
+        facts.push(format!("a load takes {ratio} times as long as with base pages"));
     }
     let text = format!("{}; used here: {}", pages.sentence, facts.join("; "));
     labelled(label, paint, &clean(&text), page.style)
@@ -108,7 +108,8 @@ pub(super) fn costs(page: &Page, all: bool) -> String {
             [("ns", &cost.ns), ("cycles", &cost.cycles), ("overlapped", &cost.overlapped_ns)];
         figures.map(|(what, figure)| (name(what), figure))
     });
-    page.title("what a load costs, by where data and translation are")
+    let pages = page_kind(page.report.pages.used);
+    page.title(&format!("what a load costs on {pages} pages, by where data and translation are"))
         + &table
         + &page.reasons(absent)
         + &page.note(NOTE)

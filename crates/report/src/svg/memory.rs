@@ -59,8 +59,12 @@ fn quoted_size(lines: &[Line]) -> Option<f64> {
 /// What has to be known to read the figures.
 fn conditions(report: &MemoryReport) -> String {
     let points = report.curves.iter().flat_map(|curve| &curve.points);
-    let passes = points.clone().map(|point| point.passes_ns.len()).max().unwrap_or(0);
-    let passes = if passes == 1 { "1 pass".to_owned() } else { format!("{passes} passes") };
+    let passes = points.clone().map(|point| point.passes_ns.len());
+    let passes = match (passes.clone().min().unwrap_or(0), passes.max().unwrap_or(0)) {
+        (1, 1) => "1 pass".to_owned(),
+        (fewest, most) if fewest == most => format!("{most} passes"),
+        (fewest, most) => format!("{fewest} to {most} passes"),
+    };
     let mut parts = vec![format!("Fastest windows of {passes}; {}", load(report))];
     let figures = points.map(|point| &point.latency_ns);
     if let Some(confidence) = confidence(figures.clone()) {
