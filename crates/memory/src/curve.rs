@@ -296,7 +296,7 @@ pub(crate) fn of_passes(unit: &str, estimate: Estimate, method: &str) -> Figure 
 }
 
 /// Two passes are the ends of an interval of 50 %.
-const LEAST_PASSES: u64 = 3;
+pub(crate) const LEAST_PASSES: u64 = 3;
 
 /// Sizes from [`LEAST_BYTES`] to `most`, in whole KiB: `per_octave` of them per doubling up to
 /// [`COSTLY_BYTES`], half as many from there on, twice as many within [`FIRST_LEVELS`].

@@ -253,8 +253,8 @@ fn sized(level: &Level, bytes: u64, below: u64, found: &Interval) -> (OsVerdict,
         (OsVerdict::Smaller, format!("{is} of the {of} stated are to be had now{}", why(level)))
     } else if found.value <= CONTRADICTION * bytes as f64 {
         let sentence = format!(
-            "{is} were found, more than the {of} stated: others hid the step, which measuring again \
-             tells, or a hypervisor made up what is stated"
+            "{is} were found, more than the {of} stated: others hid the step, which measuring \
+             again tells, or a hypervisor made up what is stated"
         );
         (OsVerdict::Larger, sentence)
     } else {

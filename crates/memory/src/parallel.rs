@@ -13,7 +13,7 @@
 
 use crate::arena::Arena;
 use crate::chase::{Chain, Cursor, Layout};
-use crate::curve::{middle, of_passes};
+use crate::curve::{LEAST_PASSES, middle, of_passes};
 use crate::window::{Plan, Windows};
 use linerate_hierarchy::parallel::{Overlap, Point, overlap};
 use linerate_record::memory::{ChainsPoint, MemoryTier, Order, Parallelism};
@@ -292,13 +292,20 @@ fn record(
     (seed, more): (u64, &str),
 ) -> Measured {
     let alone = alone_ns.filter(|_| points.first().is_some_and(|point| point.chains > 1));
+    let method = match alone {
+        Some(_) => "latency of the tier over the time of a load of many chains",
+        None => "time of a load of one chain over that of a load of many",
+    };
     let alone = alone.map(|ns| Point { chains: 1, passes: vec![ns] });
     let all: Vec<Point> = alone.into_iter().chain(points.iter().cloned()).collect();
     let overlap = overlap(&all, CONFIDENCE, seed);
     let outstanding = overlap.map(|Overlap { outstanding, .. }| outstanding);
-    let method = "time of a load of one chain over that of a load of many";
     let absent = |reason: &str| Figure::absent("loads", Tier::Sw, method, reason);
+    let passes = points.iter().map(|point| point.passes.len() as u64).max().unwrap_or(0);
     let figure = match (outstanding, bytes) {
+        (Some(Estimate { value, n, .. }), _) if passes < LEAST_PASSES => {
+            Figure { n, ..Figure::exact("loads", value, Tier::Sw, method) }
+        }
         (Some(outstanding), _) => Figure::number("loads", outstanding, Tier::Sw, method),
         (None, None) => absent("no size lies in this tier and clearly not in the one before"),
         (None, Some(_)) if all.len() > 1 && all[0].chains == 1 => {
@@ -497,6 +504,9 @@ pub(crate) mod tests {
         let found = record(Some(12.0));
         assert_eq!(found.outstanding.map(|outstanding| outstanding.value), Some(8.0));
         assert_eq!(found.record.points.len(), 3, "what was not measured is no point");
+        let figure = found.record.outstanding;
+        assert!(figure.method.starts_with("latency of the tier"), "{figure:?}");
+        assert_eq!((figure.low, figure.high), (None, None), "one pass has no interval");
         assert_eq!(record(None).outstanding, None);
     }
 
