@@ -23,8 +23,9 @@ use std::path::{Path, PathBuf};
 const FRAMES: [u32; 8] = [64, 128, 256, 342, 512, 1024, 1280, 1518];
 
 const AFTER: &str = "\
-Frames count with their FCS; the line carries 20 octets more of each. Machines: t1, t2, this, or a
-TOML file like those in crates/plan/data/processors. Nothing is measured but the clock of `this`.
+Frames count with their FCS; the line carries 20 octets more of each. IMIX is 64, 594 and 1518
+octets at 7:4:1. Machines: t1, t2, this, or a TOML file like those in crates/plan/data/processors.
+Nothing is measured but the clock of `this`.
 Examples:
 
   linerate budget --line 25Gb/s

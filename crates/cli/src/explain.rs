@@ -23,7 +23,7 @@ command that measures what is missing. Examples:
   linerate explain run.json --ask line-rate-64 --line 10Gb/s
   linerate explain two-ports.json --ask scaling --against one-port.json
 
-Exit status 2: the question that was asked cannot be answered from the record.";
+Exit status 2: the question that was asked cannot be answered from the record, or no question can.";
 
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
@@ -64,6 +64,13 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Answer, Failure> {
     };
     emit::check_writable(args.record.iter())?;
     let record = export::read(file)?;
+    if !matches!(record.body, Body::Run(_) | Body::Tune(_) | Body::Strands(_)) {
+        return Err(Failure::new(format!(
+            "{}: not a record of run, tune or import, which questions are answered from; make one \
+             with `linerate run --record FILE`",
+            file.display()
+        )));
+    }
     let against = args.against.as_ref().map(|file| export::read(file)).transpose()?;
     let processor = processor(args, &record)?;
     let provenance = figures::provenance();
@@ -84,10 +91,7 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Answer, Failure> {
     let body = Body::Answers(Box::new(report));
     let answers = Record { provenance, figures: BTreeMap::new(), warnings: Vec::new(), body };
     let done = emit::emit(args, &answers, &text)?;
-    match args.ask {
-        Some(_) if !is_told => Ok(Answer::Status(crate::args::STATUS_OF_FAILURE)),
-        _ => Ok(done),
-    }
+    if is_told { Ok(done) } else { Ok(Answer::Status(crate::args::STATUS_OF_FAILURE)) }
 }
 
 fn list() -> String {

@@ -179,7 +179,10 @@ impl Known {
         let clock = if args.clock.is_some() { "; the clock as given" } else { "" };
         let Some(processor) = &self.processor else {
             return Some(Machine {
-                name: "a machine of no known name".to_owned(),
+                name: match args.machine {
+                    Some(_) => "this machine".to_owned(),
+                    None => "a machine of no known name".to_owned(),
+                },
                 source: "the clock as given".to_owned(),
                 clock_ghz,
                 strands_per_core: None,

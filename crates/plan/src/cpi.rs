@@ -199,12 +199,17 @@ fn judge(whole: f64, causes: &[CpiCause], costs: &EventCosts) -> (Bound, String)
         (!known.is_empty()).then(|| known.iter().sum())
     };
     let (most, least) = (total(|cost| cost.most), total(|cost| cost.least));
+    let uncounted = uncounted(causes, costs);
+    let without = match uncounted.as_slice() {
+        [] => String::new(),
+        events => format!(", without those not counted: {}", events.join(", ")),
+    };
     let shown = three_digits(whole);
     let explained = most.map_or_else(
         || "no miss was counted whose cost is known".to_owned(),
         |most| {
             format!(
-                "misses of caches take {} of {shown} cycles per instruction at most",
+                "misses of caches take {} of {shown} cycles per instruction at most{without}",
                 three_digits(most)
             )
         },
@@ -223,12 +228,6 @@ fn judge(whole: f64, causes: &[CpiCause], costs: &EventCosts) -> (Bound, String)
             ),
         );
     }
-    // A miss that was not counted is missing from the most.
-    let is_counted = |cost: &EventCost| {
-        let counted = causes.iter().find(|cause| cause.event == cost.event);
-        counted.is_some_and(|cause| cause.cycles.as_number().is_some())
-    };
-    let are_all_counted = costs.events.iter().filter(|cost| cost.is_miss).all(is_counted);
     match (most, least) {
         (_, Some(least)) if least >= HALF * whole => (
             Bound::Memory,
@@ -238,11 +237,21 @@ fn judge(whole: f64, causes: &[CpiCause], costs: &EventCosts) -> (Bound, String)
                 three_digits(least)
             ),
         ),
-        (Some(most), _) if most < HALF * whole && are_all_counted => {
+        (Some(most), _) if most < HALF * whole && uncounted.is_empty() => {
             (Bound::Compute, format!("compute-bound: {explained}, less than half"))
         }
         _ => (Bound::CannotTell, format!("cannot tell what it waits for: {explained}")),
     }
+}
+
+/// The misses of caches that no cause stands for: their cycles are missing from the most.
+fn uncounted<'a>(causes: &[CpiCause], costs: &'a EventCosts) -> Vec<&'a str> {
+    let is_counted = |cost: &&EventCost| {
+        let counted = causes.iter().find(|cause| cause.event == cost.event);
+        counted.is_some_and(|cause| cause.cycles.as_number().is_some())
+    };
+    let misses = costs.events.iter().filter(|cost| cost.is_miss);
+    misses.filter(|cost| !is_counted(cost)).map(|cost| cost.event.as_str()).collect()
 }
 
 #[cfg(test)]
@@ -312,6 +321,18 @@ mod tests {
         assert!(by_cause(&figure(0.0), &[], &t1()).is_none());
         let absent = Figure::absent("", Tier::Hw, "", "none");
         assert!(by_cause(&absent, &[], &t1()).is_none());
+    }
+
+    /// An upper bound that leaves misses out says which, lest it be taken for one on all.
+    #[test]
+    fn misses_that_were_not_counted_are_named() {
+        let (some, none) = (figure(9.44), figure(0.0));
+        let mut pti = vec![("l2_dmiss", &some), ("l2_imiss", &none), ("ic", &none)];
+        let sentence =
+            |pti: &[(&str, &Figure)]| by_cause(&figure(7.9), pti, &t1()).unwrap().sentence;
+        assert!(sentence(&pti).ends_with("at most, without those not counted: dc"));
+        pti.push(("dc", &some));
+        assert!(sentence(&pti).ends_with("cycles per instruction at most"), "{}", sentence(&pti));
     }
 
     #[test]

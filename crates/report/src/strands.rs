@@ -31,7 +31,9 @@ fn head(report: &StrandsReport, style: &Style) -> String {
             let ghz = significant(machine.clock_ghz);
             format!("{}, {ghz} GHz ({})", machine.name, machine.source)
         }
-        None => "not known; name it with --machine".to_owned(),
+        None => {
+            "its clock is not known; give it with --clock, or name one with --machine".to_owned()
+        }
     };
     let figures = report.strands.iter().flat_map(|s| [&s.kpps, &s.ticks_per_packet, &s.cpi]);
     let tiers = match tiers(figures).as_str() {

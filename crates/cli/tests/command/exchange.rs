@@ -163,6 +163,13 @@ fn perf_and_vpp_are_recognised() {
     assert_eq!(done.stdout, "vpp_wk_0;ip4-lookup 50000000\n");
     let done = linerate(&["export", &record, "--format", "profile-dump"]);
     assert!(done.status == Some(2) && done.stderr.contains("vpp_wk_0"), "{done:?}");
+    let ask = ["explain", &record, "--ask", "line-rate-64", "--line", "10Gb/s"];
+    let done = linerate(&ask);
+    assert!(done.status == Some(2) && done.stdout.contains("--clock"), "{done:?}");
+    import(&file, &["--clock", "0.1", "--record", &record]);
+    // 25 ticks at 0.1 GHz are 250 ns, where 67.2 ns lie between packets.
+    let done = linerate(&ask);
+    assert!(done.status == Some(0) && done.stdout.contains("4 strands"), "{done:?}");
 }
 
 #[test]
@@ -188,6 +195,11 @@ fn questions_are_answered_from_the_record() {
     assert!(done.status == Some(0) && done.stdout.contains("no strand pays more"), "{done:?}");
     let done = asked(&["--ask", "why"]);
     assert!(done.status == Some(2) && done.stderr.contains("bottleneck"), "{done:?}");
+    let budget = folder.file("budget.json");
+    json(&["budget", "--machine", "t1", "--json", "--record", &budget]);
+    let done = linerate(&["explain", &budget]);
+    assert!(done.status == Some(2) && done.stdout.is_empty(), "{done:?}");
+    assert!(done.stderr.contains("not a record of run, tune or import"), "{done:?}");
     let done = linerate(&["explain", "--list"]);
     assert!(done.status == Some(0) && done.stdout.contains("line-rate-64"), "{done:?}");
 }

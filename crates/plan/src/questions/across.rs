@@ -109,9 +109,13 @@ pub(super) fn placement(asked: &Asked<'_>) -> Reply {
         Some(processor.instructions_per_cycle? * f64::from(processor.pipes_per_core))
     });
     let (Some(report), Some(per_core), Some(most)) = (report, per_core, most) else {
+        let next = match per_core {
+            Some(_) => format!("linerate explain {} --machine FILE.toml", asked.file),
+            None => "linerate import FILE --machine NAME --record strands.json".to_owned(),
+        };
         return Reply::cannot_tell(
             "which strands share a pipe, or what they execute in a cycle, is not known",
-            &format!("linerate explain {} --machine t1", asked.file),
+            &format!("{next}   # a machine whose pipes are known"),
         );
     };
     let cores = cores(report, per_core);

@@ -5,7 +5,7 @@ use super::evidence::{frame_octets, line, plain, quote, rate, run_of, strands_of
 use super::{Asked, Reply};
 use crate::budget::{FRAME_MIN, Question, budget, ns_between, shortfall};
 use crate::profile::given;
-use linerate_record::answers::Evidence;
+use linerate_record::answers::{AnswerVerdict, Evidence};
 use linerate_record::units::{BitsPerSecond, Kpps, three_digits};
 
 const SHORTEST: f64 = FRAME_MIN as f64;
@@ -46,7 +46,7 @@ pub(super) fn small_packets(asked: &Asked<'_>) -> Reply {
         Some(quoted),
         Some(plain("line", bits, "bit/s", line_source(asked))),
         octets.map(|octets| plain("mean frame", octets, "octets", "the record, FCS included")),
-        Some(plain("holds from", found.holds_from_octets, "octets", "model")),
+        Some(plain("holds from", found.holds_from_octets.ceil(), "octets", "model")),
         Some(plain("share at 64 octets", found.share_of_line_at_shortest, "ratio", "model")),
     ];
     let evidence = evidence.into_iter().flatten();
@@ -137,11 +137,7 @@ fn longest_path(asked: &Asked<'_>) -> Option<(String, f64)> {
 
 /// Anywhere: what a packet takes on all strands together, against the time there is.
 fn by_time(asked: &Asked<'_>, bits: f64) -> Reply {
-    let Some(run) = run_of(&asked.record.body) else {
-        let next = format!("linerate explain {} --machine t1 --line 1Gb/s", asked.file);
-        let why = "instructions per packet on a known processor, or times of stages, are missing";
-        return Reply::cannot_tell(why, &next);
-    };
+    let Some(run) = run_of(&asked.record.body) else { return by_ticks_of_nodes(asked, bits) };
     let entered = run.strands.iter().filter(|strand| strand.segment == 0);
     let entered: f64 = entered.map(given).sum();
     // Ticks of work over all strands, per packet that entered the path.
@@ -152,14 +148,52 @@ fn by_time(asked: &Asked<'_>, bits: f64) -> Reply {
         return Reply::cannot_tell("no packet was timed", next);
     }
     let work_ns = work / entered / run.ticks_per_second * 1e9;
+    let evidence = quote("processed", &run.processed_kpps).into_iter().chain([plain(
+        "work of a packet, all strands",
+        work_ns,
+        "ns",
+        "tier sw",
+    )]);
+    let reply = against_the_line(work_ns, bits, evidence.collect());
+    if reply.verdict == AnswerVerdict::Answered {
+        return reply.then("linerate tune PATH.toml");
+    }
+    reply
+}
+
+/// Ticks of nodes that were called, such as VPP's, are of work alone, and a packet stays with one
+/// strand. The ticks of a dump are not used: they pass while a strand polls as well.
+fn by_ticks_of_nodes(asked: &Asked<'_>, bits: f64) -> Reply {
+    let strands = strands_of(&asked.record.body).map_or(&[][..], |report| &report.strands);
+    let slowest = strands
+        .iter()
+        .filter(|strand| !strand.nodes.is_empty())
+        .filter_map(|strand| Some((strand, strand.ticks_per_packet.as_number()?)))
+        .max_by(|a, b| a.1.total_cmp(&b.1));
+    let Some((strand, ticks)) = slowest else {
+        return Reply::cannot_tell(
+            "instructions per packet on a known processor, or times of stages, are missing",
+            "linerate run PATH.toml --record run.json",
+        );
+    };
+    let machine = strands_of(&asked.record.body).and_then(|report| report.machine.as_ref());
+    let Some(machine) = machine else {
+        let next = "linerate import FILE --clock GHZ --record strands.json";
+        return Reply::cannot_tell("the clock of the record's ticks is not known", next);
+    };
+    let evidence = quote(strand.label(), &strand.ticks_per_packet).into_iter().chain([plain(
+        "clock of the ticks",
+        machine.clock_ghz,
+        "GHz",
+        "the record",
+    )]);
+    against_the_line(ticks / machine.clock_ghz, bits, evidence.collect())
+}
+
+/// How many strands it takes to spend so many ns on each of the shortest packets.
+fn against_the_line(work_ns: f64, bits: f64, mut evidence: Vec<Evidence>) -> Reply {
     let there_is = ns_between(SHORTEST, bits);
-    let evidence: Vec<Evidence> = quote("processed", &run.processed_kpps)
-        .into_iter()
-        .chain([
-            plain("work of a packet, all strands", work_ns, "ns", "tier sw"),
-            plain("time between packets", there_is, "ns", "tier model"),
-        ])
-        .collect();
+    evidence.push(plain("time between packets", there_is, "ns", "tier model"));
     let strands = (work_ns / there_is).ceil();
     let [work, there] = [work_ns, there_is].map(three_digits);
     if strands <= 1.0 {
@@ -171,5 +205,5 @@ fn by_time(asked: &Asked<'_>, bits: f64) -> Reply {
          at least, if spreading it adds nothing"
     );
     let advice = &["replicas first, stages in a row where state or order forbids replicas"];
-    Reply::answered(sentence).because(evidence).advise(advice).then("linerate tune PATH.toml")
+    Reply::answered(sentence).because(evidence).advise(advice)
 }

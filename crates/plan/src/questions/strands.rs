@@ -53,7 +53,11 @@ fn of_strand(strand: &StrandReport) -> Vec<linerate_record::answers::Evidence> {
     let share = |name: &str, value: f64| {
         plain(format!("strand {} {name}", strand.name), value, "ratio", "tier sw")
     };
-    let mut evidence = vec![share("busy", time.busy), share("starved", time.starved)];
+    let mut evidence = vec![
+        share("busy, of all time", time.busy),
+        share("starved, of all time", time.starved),
+        share("lost to others, of all time", time.lost),
+    ];
     evidence
         .extend(quote(format!("strand {} service time", strand.name), &strand.ticks_per_packet));
     evidence
