@@ -164,8 +164,8 @@ fn ratio(unit: &str, scale: f64, pairs: &[(f64, f64)], why_not: &str) -> Figure 
 }
 
 const NO_PACKETS: &str = "no two readings in a row: nothing tells how many packets there were";
-const NO_INSTRUCTIONS: &str = "no slice counts instructions by a code that is known: name the processor the dump is of with \
-     --machine, or a TOML file with its codes";
+const NO_INSTRUCTIONS: &str = "no slice counts instructions by a code that is known: give \
+                               --machine the processor of the dump, or a TOML file with its codes";
 
 fn kpps(slices: &[Slice], processor: &Processor) -> Figure {
     let Some(clock) = processor.clock_ghz else {

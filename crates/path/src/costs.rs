@@ -178,16 +178,19 @@ fn cost(entry: &Fields, mistakes: &mut Vec<Mistake>) -> Option<GivenCost> {
         turn_ns: of("turn_ns"),
     });
     // A figure that could not be read is on record already, and may be the cost.
-    if work.is_none() && !entry.is_given("ns") && mistakes.is_empty() {
+    let is_read = mistakes.is_empty();
+    if work.is_none() && !entry.is_given("ns") && is_read {
         let mistake = Mistake::new(&entry.at, "neither 'ns' nor 'instructions' says the cost");
         mistakes.push(mistake.help("give one of them, or both"));
     }
-    if work.is_none() {
+    if work.is_none() && is_read {
         check_needs_instructions(entry, mistakes);
     }
     check_more(entry, mistakes);
-    for key in ["fitted", "assumed"] {
-        check_keys(entry, key, mistakes);
+    if is_read {
+        for key in ["fitted", "assumed"] {
+            check_keys(entry, key, mistakes);
+        }
     }
     Some(GivenCost {
         name: entry.text("name")?.to_owned(),

@@ -154,6 +154,11 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "l1_misses = 600",
         "16:13: 'l1_misses' is 600, more than 'instructions', 560",
     ),
+    (
+        "instructions = 560",
+        "instructions = -5",
+        "15:16: 'instructions' is -5; it must be from 0 to 1000000000",
+    ),
     ("state = 'flow'", "state = 'flows'", "14:9: 'state' cannot be 'flows'; did you mean 'flow'?"),
     (
         "['instructions']",
