@@ -6,7 +6,7 @@
 //! before. The bound is a chain of as many decisions that do nothing else: a look-up of the next
 //! state by this one. Both run in turns; what is printed are medians.
 //!
-//! `cargo bench -p linerate-plan --bench cmt [-- REPETITIONS]`
+//! `cargo bench -p linerate-plan --bench cmt [-- REPETITIONS | --test]`; a test is one repetition.
 
 use linerate_plan::cmt::{Application, Chip, Run, System, simulate};
 use linerate_plan::processor::Processor;
@@ -19,8 +19,10 @@ const CYCLES: u64 = 4_000_000;
 const GOAL: f64 = 100e6;
 
 fn main() {
-    let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");
-    let repetitions = args.next().map_or(REPETITIONS, |text| text.parse().expect("a number"));
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let is_test = args.iter().any(|arg| arg == "--test");
+    let wanted = args.iter().find_map(|arg| arg.parse().ok());
+    let repetitions = wanted.unwrap_or(if is_test { 1 } else { REPETITIONS });
     let application = Application::named("rlp").expect("comes with the program");
     let t1 = Processor::named("t1").expect("comes with the program");
     let chip = Chip::new(&t1).expect("has latencies");
