@@ -14,7 +14,7 @@ use linerate_plan::processor::{Bandwidth, Processor};
 use linerate_record::budget::{BudgetReport, Shortfall};
 use linerate_record::run::RunReport;
 use linerate_record::units::three_digits;
-use linerate_record::{Body, Provenance, Record};
+use linerate_record::{Body, Figure, Provenance, Record, Tier};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -129,12 +129,36 @@ pub(crate) fn budget(args: &BudgetArgs) -> Result<Answer, Failure> {
         draw(&report, file, args.quiet)?;
     }
     let text = linerate_report::budget(&report, &emit::style(emit::WHOLE));
+    let figures = figures_of(&report);
     let body = Body::Budget(Box::new(report));
-    emit::emit(
-        args,
-        &Record { provenance, figures: BTreeMap::new(), warnings: Vec::new(), body },
-        &text,
-    )
+    emit::emit(args, &Record { provenance, figures, warnings: Vec::new(), body }, &text)
+}
+
+/// The figures of the first size of frame, by name.
+fn figures_of(report: &BudgetReport) -> BTreeMap<String, Figure> {
+    let Some(row) = report.rows.first() else { return BTreeMap::new() };
+    let exact = |unit, value, method| Figure::exact(unit, value, Tier::Model, method);
+    const SHARE: &str = "cycles per packet over the strands of a pipe, each busy";
+    let instructions = match row.instructions_per_packet {
+        Some(instructions) => exact("instructions", instructions, SHARE),
+        None => Figure::absent(
+            "instructions",
+            Tier::Model,
+            SHARE,
+            "nobody said how many instructions a pipe issues in a cycle",
+        ),
+    };
+    [
+        (
+            "ns_per_packet",
+            exact("ns", row.ns_per_packet, "bits of a frame on the line over its rate"),
+        ),
+        ("packets_per_s", exact("packets/s", row.packets_per_s, "1 over the time of a packet")),
+        ("cycles_per_packet", exact("cycles", row.cycles_per_packet, "time of a packet by clock")),
+        ("instructions_per_packet", instructions),
+    ]
+    .map(|(name, figure)| (name.to_owned(), figure))
+    .into()
 }
 
 fn processor(args: &BudgetArgs, provenance: &Provenance) -> Result<Processor, Failure> {

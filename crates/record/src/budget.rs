@@ -120,7 +120,7 @@ pub struct Shortfall {
 }
 
 impl BudgetReport {
-    /// What scripts read: the budget of the first size, and a list with that of each.
+    /// What scripts read beside the figures, which are of the first size: a list with each.
     pub fn summary(&self) -> BTreeMap<&'static str, Value> {
         let of = |row: &BudgetRow| {
             json!({
@@ -131,15 +131,6 @@ impl BudgetReport {
                 "instructions_per_packet": row.instructions_per_packet,
             })
         };
-        let mut summary = BTreeMap::from([("frames", self.rows.iter().map(of).collect())]);
-        if let Some(row) = self.rows.first() {
-            summary.extend([
-                ("ns_per_packet", json!(row.ns_per_packet)),
-                ("packets_per_s", json!(row.packets_per_s)),
-                ("cycles_per_packet", json!(row.cycles_per_packet)),
-                ("instructions_per_packet", json!(row.instructions_per_packet)),
-            ]);
-        }
-        summary
+        BTreeMap::from([("frames", self.rows.iter().map(of).collect())])
     }
 }
