@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `linerate budget`: what a packet may cost at line rate.
 
-use crate::emit::{self, Answer};
+use crate::emit::{self, Answer, Output};
 use crate::failure::Failure;
 use crate::{figures, machine};
 use clap::Args;
@@ -68,15 +68,8 @@ pub(crate) struct BudgetArgs {
     /// Write a plot over the sizes to this file, as SVG
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Print the record as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Write the record to this file as well
-    #[arg(long, value_name = "FILE")]
-    pub(crate) record: Option<PathBuf>,
-    /// No warnings
-    #[arg(long, short)]
-    pub(crate) quiet: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// Bits per second of a line.
@@ -109,7 +102,7 @@ pub(crate) fn clock(text: &str) -> Result<f64, String> {
 
 /// Prints what a packet may cost.
 pub(crate) fn budget(args: &BudgetArgs) -> Result<Answer, Failure> {
-    emit::check_writable(args.record.iter().chain(&args.svg))?;
+    emit::check_writable(args.output.record.iter().chain(&args.svg))?;
     let provenance = figures::provenance();
     let processor = processor(args, &provenance)?;
     let run = args.from.as_ref().map(|file| Run::read(file)).transpose()?;
@@ -122,16 +115,16 @@ pub(crate) fn budget(args: &BudgetArgs) -> Result<Answer, Failure> {
     };
     let mut report = budget_of(&question);
     report.shortfall = run.as_ref().map(|run| run.against(args.line));
-    if let Some(run) = run.filter(|_| !args.quiet) {
+    if let Some(run) = run.filter(|_| !args.output.quiet) {
         run.warn(&report.processor);
     }
     if let Some(file) = &args.svg {
-        draw(&report, file, args.quiet)?;
+        draw(&report, file, args.output.quiet)?;
     }
     let text = linerate_report::budget(&report, &emit::style(emit::WHOLE));
     let figures = figures_of(&report);
     let body = Body::Budget(Box::new(report));
-    emit::emit(args, &Record { provenance, figures, warnings: Vec::new(), body }, &text)
+    emit::emit(&args.output, &Record { provenance, figures, warnings: Vec::new(), body }, &text)
 }
 
 /// The figures of the first size of frame, by name.

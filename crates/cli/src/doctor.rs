@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `linerate doctor`: what this machine can measure and run, and what unlocks the rest.
 
-use crate::emit::{self, Answer};
+use crate::emit::{self, Answer, Output};
 use crate::failure::Failure;
 use crate::figures;
 use crate::profile::{self, Profile};
@@ -11,7 +11,6 @@ use linerate_counters::opener::Kernel;
 use linerate_counters::surroundings::Surroundings;
 use linerate_record::doctor::{Observation, Section};
 use linerate_record::{Body, Record, Warning};
-use std::path::PathBuf;
 
 const AFTER: &str = "\
 Each tier is tried on work of known size. No setting is changed: commands are printed, none is run.
@@ -26,20 +25,13 @@ Exit status 0, whatever is found.";
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct DoctorArgs {
-    /// Print the record as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Write the record to this file as well
-    #[arg(long, value_name = "FILE")]
-    pub(crate) record: Option<PathBuf>,
-    /// No warnings
-    #[arg(long, short)]
-    pub(crate) quiet: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// Examines this machine and prints what was found.
 pub(crate) fn doctor(args: &DoctorArgs) -> Result<Answer, Failure> {
-    emit::check_writable(args.record.iter())?;
+    emit::check_writable(args.output.record.iter())?;
     let mut report = doctor::examine(&Kernel, &Surroundings::gather());
     report.observations.push(memory_profile());
     report.observations.sort_by_key(|observation| observation.section);
@@ -52,7 +44,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<Answer, Failure> {
         body: Body::Doctor(Box::new(report.clone())),
     };
     let text = linerate_report::doctor(&report, &emit::style(emit::NARROW));
-    emit::emit(args, &record, &text)
+    emit::emit(&args.output, &record, &text)
 }
 
 /// Whether the memory hierarchy of this machine was measured.

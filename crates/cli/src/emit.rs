@@ -2,13 +2,9 @@
 //! Where results go: stdout for people or scripts, a file for the record.
 
 use crate::args::{Common, KernelsArgs};
-use crate::budget::BudgetArgs;
-use crate::doctor::DoctorArgs;
-use crate::explain::ExplainArgs;
 use crate::failure::Failure;
-use crate::import::ImportArgs;
 use crate::memory::MemoryArgs;
-use crate::plan::PlanArgs;
+use clap::Args;
 use linerate_record::Record;
 use linerate_report::Style;
 use std::fs::{self, OpenOptions};
@@ -83,6 +79,26 @@ pub(crate) fn check_writable<'a>(files: impl Iterator<Item = &'a PathBuf>) -> Re
     Ok(())
 }
 
+// What commands share that show no progress: the forms of their result.
+#[derive(Debug, Args)]
+pub(crate) struct Output {
+    /// Print the record as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write the record to this file as well
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+    /// No warnings
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+impl<'a> From<&'a Output> for Forms<'a> {
+    fn from(output: &'a Output) -> Self {
+        Self { json: output.json, record: output.record.as_ref(), quiet: output.quiet }
+    }
+}
+
 /// In which forms a command was asked for its result.
 pub(crate) struct Forms<'a> {
     json: bool,
@@ -104,36 +120,6 @@ impl<'a> From<&'a KernelsArgs> for Forms<'a> {
 
 impl<'a> From<&'a MemoryArgs> for Forms<'a> {
     fn from(args: &'a MemoryArgs) -> Self {
-        Self { json: args.json, record: args.record.as_ref(), quiet: args.quiet }
-    }
-}
-
-impl<'a> From<&'a BudgetArgs> for Forms<'a> {
-    fn from(args: &'a BudgetArgs) -> Self {
-        Self { json: args.json, record: args.record.as_ref(), quiet: args.quiet }
-    }
-}
-
-impl<'a> From<&'a PlanArgs> for Forms<'a> {
-    fn from(args: &'a PlanArgs) -> Self {
-        Self { json: args.json, record: args.record.as_ref(), quiet: args.quiet }
-    }
-}
-
-impl<'a> From<&'a DoctorArgs> for Forms<'a> {
-    fn from(args: &'a DoctorArgs) -> Self {
-        Self { json: args.json, record: args.record.as_ref(), quiet: args.quiet }
-    }
-}
-
-impl<'a> From<&'a ImportArgs> for Forms<'a> {
-    fn from(args: &'a ImportArgs) -> Self {
-        Self { json: args.json, record: args.record.as_ref(), quiet: args.quiet }
-    }
-}
-
-impl<'a> From<&'a ExplainArgs> for Forms<'a> {
-    fn from(args: &'a ExplainArgs) -> Self {
         Self { json: args.json, record: args.record.as_ref(), quiet: args.quiet }
     }
 }

@@ -2,7 +2,7 @@
 //! `linerate explain`: what people ask when packet software misses line rate, answered from a
 //! record.
 
-use crate::emit::{self, Answer};
+use crate::emit::{self, Answer, Output};
 use crate::failure::Failure;
 use crate::{export, figures, machine};
 use clap::Args;
@@ -46,15 +46,8 @@ pub(crate) struct ExplainArgs {
     /// The processor of the record: t1, t2, or a TOML file (default: the one that it names)
     #[arg(long, value_name = "NAME")]
     machine: Option<String>,
-    /// Print the answers as a record in JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Write that record to this file as well
-    #[arg(long, value_name = "FILE")]
-    pub(crate) record: Option<PathBuf>,
-    /// No warnings
-    #[arg(long, short)]
-    pub(crate) quiet: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// Answers questions about a record.
@@ -62,7 +55,7 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Answer, Failure> {
     let Some(file) = args.file.as_ref().filter(|_| !args.list) else {
         return emit::print(&list());
     };
-    emit::check_writable(args.record.iter())?;
+    emit::check_writable(args.output.record.iter())?;
     let record = export::read(file)?;
     if !matches!(record.body, Body::Run(_) | Body::Tune(_) | Body::Strands(_)) {
         return Err(Failure::new(format!(
@@ -90,7 +83,7 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Answer, Failure> {
     let text = linerate_report::answers(&report, &emit::style(emit::WHOLE));
     let body = Body::Answers(Box::new(report));
     let answers = Record { provenance, figures: BTreeMap::new(), warnings: Vec::new(), body };
-    let done = emit::emit(args, &answers, &text)?;
+    let done = emit::emit(&args.output, &answers, &text)?;
     if is_told { Ok(done) } else { Ok(Answer::Status(crate::args::STATUS_OF_FAILURE)) }
 }
 
@@ -120,7 +113,7 @@ fn costs(args: &ExplainArgs, record: &Record, here: &Provenance) -> Option<Event
     match machine::costs_here() {
         Ok(costs) => costs,
         Err(why) => {
-            if !args.quiet {
+            if !args.output.quiet {
                 emit::say(&format!("warning:    {why}\n"));
             }
             None

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `linerate import`: what another profiler printed, as a record.
 
-use crate::emit::{self, Answer};
+use crate::emit::{self, Answer, Output};
 use crate::failure::Failure;
 use crate::{figures, machine};
 use clap::{Args, ValueEnum};
@@ -41,15 +41,8 @@ pub(crate) struct ImportArgs {
     /// GHz of the tick counter (default: the machine's clock)
     #[arg(long, value_name = "GHZ", value_parser = crate::budget::clock)]
     clock: Option<f64>,
-    /// Print the record as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Write the record to this file as well
-    #[arg(long, value_name = "FILE")]
-    pub(crate) record: Option<PathBuf>,
-    /// No warnings
-    #[arg(long, short)]
-    pub(crate) quiet: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// Whose output an input is.
@@ -67,7 +60,7 @@ enum Format {
 
 /// Reads what another program measured, and prints what follows from it.
 pub(crate) fn import(args: &ImportArgs) -> Result<Answer, Failure> {
-    emit::check_writable(args.record.iter())?;
+    emit::check_writable(args.output.record.iter())?;
     let text = read(&args.file)?;
     let name = args.file.display();
     let format = format(args, &text)?;
@@ -86,7 +79,7 @@ pub(crate) fn import(args: &ImportArgs) -> Result<Answer, Failure> {
             strand.cpi_by_cause = of_strand(strand, costs);
         }
     }
-    if args.json && !args.quiet {
+    if args.output.json && !args.output.quiet {
         warn(&report);
     }
     let text = linerate_report::strands(&report, &emit::style(emit::WHOLE));
@@ -96,7 +89,7 @@ pub(crate) fn import(args: &ImportArgs) -> Result<Answer, Failure> {
         warnings: Vec::new(),
         body: Body::Strands(Box::new(report)),
     };
-    emit::emit(args, &record, &text)
+    emit::emit(&args.output, &record, &text)
 }
 
 /// Octets that are no UTF-8, such as noise on a console, are replaced: they damage their line only.
@@ -148,7 +141,7 @@ impl Known {
         };
         if name == Some("this") {
             let costs = machine::costs_here().map_err(Failure::new)?;
-            if costs.is_none() && !args.quiet {
+            if costs.is_none() && !args.output.quiet {
                 emit::say("warning:    what a miss costs here was not measured: linerate memory\n");
             }
             return Ok(Self { processor: None, is_assumed: false, costs });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `linerate plan`: what a mapping is predicted to do, and what to change, before anything runs.
 
-use crate::emit::{self, Answer};
+use crate::emit::{self, Answer, Output};
 use crate::failure::Failure;
 use crate::figures;
 use crate::machine;
@@ -55,20 +55,13 @@ pub(crate) struct PlanArgs {
     /// Write a plot of the predictions to this file, as SVG
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
-    /// Print the record as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Write the record to this file as well
-    #[arg(long, value_name = "FILE")]
-    pub(crate) record: Option<PathBuf>,
-    /// No warnings
-    #[arg(long, short)]
-    pub(crate) quiet: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// Predicts a mapping and prints what to change.
 pub(crate) fn plan(args: &PlanArgs) -> Result<Answer, Failure> {
-    emit::check_writable(args.record.iter().chain(&args.plot))?;
+    emit::check_writable(args.output.record.iter().chain(&args.plot))?;
     let provenance = figures::provenance();
     let described = described(args)?;
     let report = match args.machine.as_str() {
@@ -82,7 +75,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Answer, Failure> {
     let text = linerate_report::plan(&report, &emit::style(emit::WHOLE));
     let figures = figures_of(&report);
     let body = Body::Plan(Box::new(report));
-    emit::emit(args, &Record { provenance, figures, warnings: Vec::new(), body }, &text)
+    emit::emit(&args.output, &Record { provenance, figures, warnings: Vec::new(), body }, &text)
 }
 
 fn described(args: &PlanArgs) -> Result<Described, Failure> {
