@@ -61,8 +61,24 @@ static int forced_during_first_call(int delay)
 	       !strcmp(lr_variant_current().name, "portable");
 }
 
+#ifndef __x86_64__
+/* Whether nobody uses a vector once it has been said that there is none. */
+static int told_of_no_vectors(int unused)
+{
+	(void)unused;
+	lr_processor_tell(0);
+	for (size_t i = 0; i < lr_variant_count; i++)
+		if (lr_variants[i]->vector && lr_variants[i]->supported())
+			return 0;
+	return !lr_variant_current().vector && first_call(LR_CSUM);
+}
+#endif
+
 void check_first_calls(struct tally *tally)
 {
+#ifndef __x86_64__
+	expect(tally, in_a_process(told_of_no_vectors, 0), "told of no vectors: none is selected");
+#endif
 	for (int delay = 0; delay < 100000; delay += 500)
 		expect(tally, in_a_process(forced_during_first_call, delay),
 		       "portable is forced %d turns after another thread began the first call",

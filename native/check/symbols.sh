@@ -23,7 +23,9 @@ fail() {
 }
 
 exported=$("$nm" -g --defined-only "$archive" | awk 'NF == 3 { print $3 }' | sort -u)
-needed=$("$nm" -u "$archive" | awk '$1 == "U" { print $2 }' | sort -u)
+# Tables of addresses that the linker makes, and no symbol at all, are from nowhere.
+needed=$("$nm" -u "$archive" | awk '$1 == "U" && $2 !~ "^(|_GLOBAL_OFFSET_TABLE_|\\.TOC\\.)$" { print $2 }' |
+	sort -u)
 [ -n "$exported" ] || fail "exports nothing"
 
 foreign=$(echo "$exported" | grep -v '^lr_' || true)

@@ -3,13 +3,12 @@
  * The vector kernels, once. A file of isa/ defines the vectors, names one of ends_masked.h and
  * ends_overlap.h, which differ in what a machine can do with a part of a vector, and includes this.
  *
- * The sum. Words of 16 bits go in pairs into lanes of 32, by one instruction that multiplies signed
- * words and adds neighbours, the other factor being 1. Flipping the top bit of a word makes of an
- * unsigned w the signed w - 2^15, so that each vector puts LANES * 2^16 too little into the lanes
- * together, which is added at the end:
+ * The sum. Words of 16 bits go in pairs into lanes of 32, by one instruction that adds neighbours. How
+ * is the machine's affair; where it can add words only as if they were signed, each vector puts
+ * MISSING too little into the lanes together, which is added at the end:
  *
- *	for each vector v:		lane[i] += signed(v[2i] ^ 0x8000) + signed(v[2i+1] ^ 0x8000)
- *	sum = (lane[0] + lane[1] + ...) + vectors * LANES * 2^16	all modulo 2^32
+ *	for each vector v:		lane[i] += v[2i] + v[2i+1]	(less what is missing)
+ *	sum = (lane[0] + lane[1] + ...) + vectors * MISSING	all modulo 2^32
  *
  * The true sum of n octets is at most n / 2 * 65535, which is below 2^32 for n up to 131072; the
  * result modulo 2^32 is therefore the true sum, not merely congruent to it, and 0 only if all words
@@ -19,11 +18,13 @@
  * only from LONG octets on is it worth the trouble to begin with a part of a vector, so that the
  * rest is aligned. The rest is a fragment then, which may begin at an odd offset.
  *
- * What to define: VEC, octets in a vector; vec; vec_load, vec_store, vec_stream (aligned, past the
- * caches, with vec_stream_fence behind the last), vec_opaque (hides where a vector came from: the
- * compiler would load it twice), vec_join (32-bit lanes), vec_zero, vec_set; constants, which
- * vec_pairs and vec_accumulate are handed; vec_pairs (the lanes of one vector),
- * vec_accumulate (lanes plus those of a vector), vec_total (all lanes, modulo 2^32). The ends define:
+ * What to define: VEC, octets in a vector; vec; vec_load, vec_store, vec_opaque (hides where a vector
+ * came from: the compiler would load it twice), vec_join (32-bit lanes), vec_zero, vec_set;
+ * constants, which vec_pairs and vec_accumulate are handed; MISSING, 0 where words are added as they
+ * are; vec_pairs (the lanes of one vector), vec_accumulate (lanes plus those of a vector), vec_total
+ * (all lanes, modulo 2^32). Loads and stores take any address. Where the machine has stores that pass
+ * by the caches, STREAMS, vec_stream (aligned) and vec_stream_fence (behind the last). The ends
+ * define:
  *
  *	FEW		how many octets are summed in the shortest way
  *	sum_few		the sum of at most FEW octets, as 64 bits
@@ -46,8 +47,6 @@ enum {
 };
 
 #define BLOCK (4 * VEC)
-#define LANES (VEC / 4)
-#define FLIPPED_PER_VECTOR ((uint32_t)LANES << 16)
 
 /* Octets summed between two totals: with what precedes and follows them at most 2^17. */
 #define CHUNK ((size_t)1 << 16)
@@ -70,6 +69,18 @@ _Static_assert(CHUNK + VEC + 3 * BLOCK <= 1 << 17, "the sum of a chunk is below 
  */
 #ifndef LR_STREAM_OCTETS
 #define LR_STREAM_OCTETS ((size_t)12 << 20)
+#endif
+
+#ifndef STREAMS
+#define STREAMS 0
+ALWAYS_INLINE void vec_stream(uint8_t *at, vec v)
+{
+	vec_store(at, v);
+}
+
+ALWAYS_INLINE void vec_stream_fence(void)
+{
+}
 #endif
 
 /*
@@ -141,7 +152,7 @@ ALWAYS_INLINE vec take(uint8_t *dst, const uint8_t *src, const int copy)
 ALWAYS_INLINE uint32_t total(const struct lanes *s)
 {
 	const vec all = vec_join(vec_join(s->a, s->b), vec_join(s->c, s->d));
-	return vec_total(all) + s->vectors * FLIPPED_PER_VECTOR + s->last;
+	return vec_total(all) + s->vectors * MISSING + s->last;
 }
 
 /*
@@ -228,7 +239,7 @@ KERNEL static __attribute__((noinline)) uint32_t sum_long(const uint8_t *src, si
 KERNEL static __attribute__((noinline)) uint32_t copy_sum_long(uint8_t *dst, const uint8_t *src,
 							size_t octets, uint32_t seed)
 {
-	if (octets < LR_STREAM_OCTETS)
+	if (!STREAMS || octets < LR_STREAM_OCTETS)
 		return lr_csum_add(sum_aligned(dst, src, octets, COPY), seed);
 	const uint32_t sum = sum_aligned(dst, src, octets, STREAM);
 	vec_stream_fence();
@@ -291,7 +302,7 @@ ALWAYS_INLINE void copy_blocks(uint8_t *dst, const uint8_t *src, size_t octets, 
 KERNEL static __attribute__((noinline)) void copy_long(uint8_t *dst, const uint8_t *src,
 						       size_t octets)
 {
-	if (octets < LR_STREAM_OCTETS) {
+	if (!STREAMS || octets < LR_STREAM_OCTETS) {
 		copy_blocks(dst, src, octets, -(uintptr_t)dst % VEC, COPY);
 	} else {
 		copy_blocks(dst, src, octets, -(uintptr_t)dst % VEC, STREAM);

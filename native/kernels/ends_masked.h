@@ -52,7 +52,7 @@ ALWAYS_INLINE uint32_t copy_sum_two(uint8_t *dst, const uint8_t *src, size_t oct
 
 	vec_store(dst, a);
 	vec_store(dst + octets - VEC, end);
-	return vec_total(vec_join(vec_pairs(a, k), vec_pairs(b, k))) + 2 * FLIPPED_PER_VECTOR;
+	return vec_total(vec_join(vec_pairs(a, k), vec_pairs(b, k))) + 2 * MISSING;
 }
 
 /*
@@ -81,7 +81,7 @@ ALWAYS_INLINE uint32_t sum_some(uint8_t *dst, const uint8_t *src, size_t octets,
 		copy_below_block(dst, src, octets);
 	const vec ab = vec_join(vec_pairs(a, k), vec_pairs(b, k));
 	const vec cd = vec_join(vec_pairs(c, k), vec_pairs(d, k));
-	return vec_total(vec_join(ab, cd)) + 4 * FLIPPED_PER_VECTOR;
+	return vec_total(vec_join(ab, cd)) + 4 * MISSING;
 }
 
 _Static_assert(LONG <= 32 * VEC, "each number of vectors below LONG has its case");

@@ -8,8 +8,13 @@
  *
  * Fewer octets than a block are summed by words: vectors do not pay there.
  *
- * What to define: vec_and.
+ * What to define: vec_and; where VEC is above 16 also half, half_load and half_store, of 16 octets;
+ * SUM_SHORT, if the machine has a better way to sum (and copy) fewer than BLOCK octets than
+ * sum_words.
  */
+#ifndef SUM_SHORT
+#define SUM_SHORT sum_words
+#endif
 
 /* BLOCK octets of nothing, then BLOCK of everything: a window of it keeps the last n octets. */
 static const uint8_t keep_last[2 * BLOCK] __attribute__((aligned(VEC))) = {
@@ -28,7 +33,7 @@ static const uint8_t keep_last[2 * BLOCK] __attribute__((aligned(VEC))) = {
 
 ALWAYS_INLINE uint64_t sum_few(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
 {
-	return sum_short(dst, src, octets, copy);
+	return SUM_SHORT(dst, src, octets, copy);
 }
 
 /* There is nothing between FEW and BLOCK. */
@@ -41,7 +46,7 @@ ALWAYS_INLINE uint32_t sum_head(uint8_t *dst, const uint8_t *src, size_t octets,
 {
 	if (copy)
 		vec_store(dst, vec_load(src));
-	return fold64(sum_short(unused(src), src, octets, SUM));
+	return fold64(SUM_SHORT(unused(src), src, octets, SUM));
 }
 
 /* A vector of the last block, of which what keep has is kept. */
@@ -66,7 +71,7 @@ ALWAYS_INLINE void sum_tail(struct lanes *s, uint8_t *dst, const uint8_t *src, s
 	s->c = vec_accumulate(s->c, tail_vector(to + 2 * VEC, from + 2 * VEC, keep + 2 * VEC, copy), s->k);
 	s->d = vec_accumulate(s->d, tail_vector(to + 3 * VEC, from + 3 * VEC, keep + 3 * VEC, copy), s->k);
 	s->vectors += 4;
-	s->last = last & -(uint32_t)(octets & 1);
+	s->last = (LR_BYTE_SWAP ? last << 8 : last) & -(uint32_t)(octets & 1);
 	if (copy)
 		(dst + octets)[-1] = (uint8_t)last;
 }
@@ -103,14 +108,15 @@ ALWAYS_INLINE void copy_middle(uint8_t *dst, const uint8_t *src, size_t octets)
 /* Fewer octets than a vector: the first and the last 16, 8, 4 or 2 of them, which may overlap. */
 ALWAYS_INLINE void copy_below_vec(uint8_t *dst, const uint8_t *src, size_t octets)
 {
+#if VEC > 16
 	if (octets >= 16) {
-		const __m128i first = _mm_loadu_si128((const __m128i *)src);
-		const __m128i last = _mm_loadu_si128((const __m128i *)(src + octets - 16));
-		_mm_storeu_si128((__m128i *)dst, first);
-		_mm_storeu_si128((__m128i *)(dst + octets - 16), last);
-	} else {
-		copy_below_16(dst, src, octets);
+		const half first = half_load(src), last = half_load(src + octets - 16);
+		half_store(dst, first);
+		half_store(dst + octets - 16, last);
+		return;
 	}
+#endif
+	copy_below_16(dst, src, octets);
 }
 
 ALWAYS_INLINE void fill_below_vec(uint8_t *dst, uint8_t value, size_t octets)

@@ -10,28 +10,43 @@
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
+/*
+ * Words anywhere in memory. Packed structures and not memcpy, which compilers call on machines that
+ * load aligned words only.
+ */
+struct word64 {
+	uint64_t value;
+} __attribute__((packed, may_alias));
+struct word32 {
+	uint32_t value;
+} __attribute__((packed, may_alias));
+struct word16 {
+	uint16_t value;
+} __attribute__((packed, may_alias));
+
 ALWAYS_INLINE uint64_t load64(const uint8_t *at)
 {
-	uint64_t word;
-	__builtin_memcpy(&word, at, sizeof word);
-	return word;
+	return ((const struct word64 *)at)->value;
 }
 
 ALWAYS_INLINE void store64(uint8_t *at, uint64_t word)
 {
-	__builtin_memcpy(at, &word, sizeof word);
+	((struct word64 *)at)->value = word;
 }
 
-ALWAYS_INLINE uint16_t load16(const uint8_t *at)
+ALWAYS_INLINE uint32_t load32(const uint8_t *at)
 {
-	uint16_t word;
-	__builtin_memcpy(&word, at, sizeof word);
-	return word;
+	return ((const struct word32 *)at)->value;
 }
 
 ALWAYS_INLINE void store32(uint8_t *at, uint32_t word)
 {
-	__builtin_memcpy(at, &word, sizeof word);
+	((struct word32 *)at)->value = word;
+}
+
+ALWAYS_INLINE uint16_t load16(const uint8_t *at)
+{
+	return ((const struct word16 *)at)->value;
 }
 
 /*

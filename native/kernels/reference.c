@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* The specification: slow and obvious. */
-#if defined(__clang__) && defined(__x86_64__)
-#pragma clang attribute push(__attribute__((target("general-regs-only"))), apply_to = function)
-#elif defined(__x86_64__)
-#pragma GCC target("general-regs-only")
-#endif
+#include "no_vectors.h"
 
 #include <linerate/checksum.h>
 
@@ -23,6 +19,4 @@ uint16_t lr_checksum16(const void *src, size_t octets, uint32_t sum, int byte_sw
 	return (uint16_t)~sum;
 }
 
-#if defined(__clang__) && defined(__x86_64__)
-#pragma clang attribute pop
-#endif
+#include "no_vectors_end.h"

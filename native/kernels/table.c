@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* The table of variants, what is selected from it, and the functions that call what was selected. */
-#if defined(__clang__) && defined(__x86_64__)
-#pragma clang attribute push(__attribute__((target("general-regs-only"))), apply_to = function)
-#elif defined(__x86_64__)
-#pragma GCC target("general-regs-only")
-#endif
+#include "no_vectors.h"
 
 #include "kernels.h"
 
@@ -14,10 +10,12 @@ extern const struct lr_variant lr_variant_sse2;
 extern const struct lr_variant lr_variant_avx2;
 extern const struct lr_variant lr_variant_avx512;
 extern const struct lr_variant lr_variant_avx512vnni;
+extern const struct lr_variant lr_variant_neon;
 
 const struct lr_variant *const lr_variants[] = {
 	&lr_variant_portable, &lr_variant_adc,	  &lr_variant_sse2,
 	&lr_variant_avx2,     &lr_variant_avx512, &lr_variant_avx512vnni,
+	&lr_variant_neon,
 };
 const size_t lr_variant_count = sizeof lr_variants / sizeof *lr_variants;
 
@@ -185,6 +183,4 @@ void *lr_fill(void *dst, uint8_t value, size_t octets)
 	return CALLED(fill)(dst, value, octets);
 }
 
-#if defined(__clang__) && defined(__x86_64__)
-#pragma clang attribute pop
-#endif
+#include "no_vectors_end.h"

@@ -13,7 +13,7 @@ ALWAYS_INLINE uint64_t sum_below_8(const uint8_t *src, size_t octets)
 {
 	uint64_t sum = 0;
 	if (octets & 4) {
-		sum += lr_load32(src);
+		sum += load32(src);
 		src += 4;
 	}
 	if (octets & 2) {
@@ -43,7 +43,7 @@ ALWAYS_INLINE void copy_below_16(uint8_t *dst, const uint8_t *src, size_t octets
 		store64(dst, first);
 		store64(dst + octets - 8, last);
 	} else if (octets & 4) {
-		const uint32_t first = lr_load32(src), last = lr_load32(src + octets - 4);
+		const uint32_t first = load32(src), last = load32(src + octets - 4);
 		store32(dst, first);
 		store32(dst + octets - 4, last);
 	} else if (octets) {
@@ -71,6 +71,34 @@ ALWAYS_INLINE void copy_words(uint8_t *dst, const uint8_t *src, size_t octets)
 	}
 	store64(dst + last, y);
 	store64(dst + last + 8, z);
+}
+
+/*
+ * The sum of fewer than 2^31 octets, copied to dst if copy is set; 0 only if all are 0. Words are
+ * summed as halves into four sums of 64 bits, so that no carry is lost: 2^31 octets are 2^28 words,
+ * of which each sum takes half, less than 2^27 * 2^32.
+ */
+ALWAYS_INLINE uint64_t sum_words(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
+{
+	uint64_t low[2] = { 0, 0 }, high[2] = { 0, 0 };
+	for (; octets >= 16; octets -= 16, src += 16, dst += 16) {
+		for (unsigned i = 0; i < 2; i++) {
+			const uint64_t word = opaque(load64(src + 8 * i));
+			if (copy)
+				store64(dst + 8 * i, word);
+			low[i] += (uint32_t)word;
+			high[i] += word >> 32;
+		}
+	}
+	if (copy)
+		copy_below_16(dst, src, octets);
+	if (octets & 8) {
+		const uint64_t word = load64(src);
+		low[0] += (uint32_t)word;
+		high[0] += word >> 32;
+		src += 8;
+	}
+	return low[0] + low[1] + high[0] + high[1] + sum_below_8(src, octets & 7);
 }
 
 /* Fewer than 16 octets, as copy_below_16. */

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* Which vectors an x86-64 processor has and its operating system keeps. */
-#if defined(__clang__) && defined(__x86_64__)
-#pragma clang attribute push(__attribute__((target("general-regs-only"))), apply_to = function)
-#elif defined(__x86_64__)
-#pragma GCC target("general-regs-only")
-#endif
+#include "no_vectors.h"
 
 #ifdef __x86_64__
 #include "x86_64.h"
@@ -65,6 +61,4 @@ int lr_x86_has_avx512_vnni(void)
 }
 #endif
 
-#if defined(__clang__) && defined(__x86_64__)
-#pragma clang attribute pop
-#endif
+#include "no_vectors_end.h"

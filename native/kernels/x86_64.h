@@ -6,6 +6,15 @@
 #include "words.h"
 
 /*
+ * What the vectors share: flipping the top bit of a word makes of an unsigned w the signed w - 2^15,
+ * as the instruction that multiplies signed words and adds neighbours takes them, the other factor
+ * being 1. Each word is 2^15 too small then.
+ */
+#define MISSING ((uint32_t)VEC / 2 << 15)
+#define STREAMS 1
+#define SUM_SHORT sum_short
+
+/*
  * Whether this processor and its operating system can run what the variants are made of; answers of
  * supported(). They stand in a file of their own that asks for no instruction set: whoever asks may
  * not have it.

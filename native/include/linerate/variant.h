@@ -49,6 +49,23 @@ struct lr_variant {
 	void *(*fill)(void *dst, uint8_t value, size_t octets);
 };
 
+/* What lr_processor_tell is told. */
+enum {
+	LR_HAS_NEON = 1,    /* ARM: Advanced SIMD, its registers enabled */
+	LR_HAS_SVE = 2,	    /* AArch64: the Scalable Vector Extension, whatever its length */
+	LR_HAS_ALTIVEC = 4, /* PowerPC: AltiVec (VMX) */
+	LR_HAS_VSX = 8,	    /* PowerPC: VSX as of Power ISA 2.07 (POWER8) */
+};
+
+/*
+ * Says which vectors may be used, by LR_HAS_: the processor has them, and the registers are enabled
+ * and saved for whoever calls. Where nothing is told, a process of Linux with a C library, static or
+ * not, finds out by itself; anybody else uses no vector: on bare metal, in a kernel, tell. On x86-64
+ * it changes nothing, because there the processor answers for itself. Call it before the first call
+ * of any other function of this library.
+ */
+void lr_processor_tell(unsigned features);
+
 /* Every variant there is, from the plainest up; lr_variant_count of them. */
 extern const struct lr_variant *const lr_variants[];
 extern const size_t lr_variant_count;

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* x86-64 without vector registers: chains of additions with carry. */
-#if defined(__clang__) && defined(__x86_64__)
-#pragma clang attribute push(__attribute__((target("general-regs-only"))), apply_to = function)
-#elif defined(__x86_64__)
-#pragma GCC target("general-regs-only")
-#endif
+#include "../no_vectors.h"
 
 #include "../kernels.h"
 
@@ -81,6 +77,4 @@ const struct lr_variant lr_variant_adc = {
 #endif
 };
 
-#if defined(__clang__) && defined(__x86_64__)
-#pragma clang attribute pop
-#endif
+#include "../no_vectors_end.h"

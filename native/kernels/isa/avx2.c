@@ -67,6 +67,18 @@ ALWAYS_INLINE vec vec_and(vec a, vec b)
 	return _mm256_and_si256(a, b);
 }
 
+typedef __m128i half;
+
+ALWAYS_INLINE half half_load(const uint8_t *at)
+{
+	return _mm_loadu_si128((const __m128i *)at);
+}
+
+ALWAYS_INLINE void half_store(uint8_t *at, half v)
+{
+	_mm_storeu_si128((__m128i *)at, v);
+}
+
 ALWAYS_INLINE vec vec_join(vec a, vec b)
 {
 	return _mm256_add_epi32(a, b);

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* ARM with NEON, in 32 bits from ARMv7 on and in 64: 16 octets in a vector. */
+#if defined(__aarch64__) && defined(__ARM_NEON)
+#define COMPILED
+#elif defined(__arm__) && __ARM_ARCH >= 7 && __ARM_ARCH_PROFILE == 'A' && defined(__ARM_FP)
+#define COMPILED
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("neon"))), apply_to = function)
+#else
+#pragma GCC target("fpu=neon")
+#endif
+#endif
+
+#include "../kernels.h"
+
+#define VARIANT neon
+#define ISA "NEON"
+
+#ifdef COMPILED
+#include "../processor.h"
+#include "../words.h"
+
+#include <arm_neon.h>
+
+#define SUPPORTED supported
+#define PREFERRED LR_ALL
+#define VEC 16
+#define ENDS "ends_overlap.h"
+
+/* Words are added as they are. */
+#define MISSING 0u
+
+typedef uint8x16_t vec;
+
+static int supported(void)
+{
+	return lr_processor_runs(LR_HAS_NEON);
+}
+
+ALWAYS_INLINE vec vec_load(const uint8_t *at)
+{
+	return vld1q_u8(at);
+}
+
+ALWAYS_INLINE void vec_store(uint8_t *at, vec v)
+{
+	vst1q_u8(at, v);
+}
+
+ALWAYS_INLINE vec vec_opaque(vec v)
+{
+	__asm__("" : "+w"(v));
+	return v;
+}
+
+ALWAYS_INLINE vec vec_zero(void)
+{
+	return vdupq_n_u8(0);
+}
+
+ALWAYS_INLINE vec vec_set(uint8_t value)
+{
+	return vdupq_n_u8(value);
+}
+
+ALWAYS_INLINE vec vec_and(vec a, vec b)
+{
+	return vandq_u8(a, b);
+}
+
+ALWAYS_INLINE vec vec_join(vec a, vec b)
+{
+	return vreinterpretq_u8_u32(
+		vaddq_u32(vreinterpretq_u32_u8(a), vreinterpretq_u32_u8(b)));
+}
+
+struct constants {
+	int none;
+};
+
+ALWAYS_INLINE struct constants constants(void)
+{
+	return (struct constants){ 0 };
+}
+
+ALWAYS_INLINE vec vec_pairs(vec v, struct constants k)
+{
+	(void)k;
+	return vreinterpretq_u8_u32(vpaddlq_u16(vreinterpretq_u16_u8(v)));
+}
+
+ALWAYS_INLINE vec vec_accumulate(vec lanes, vec v, struct constants k)
+{
+	(void)k;
+	return vreinterpretq_u8_u32(
+		vpadalq_u16(vreinterpretq_u32_u8(lanes), vreinterpretq_u16_u8(v)));
+}
+
+/*	lanes		d c b a
+ *	two of 64	d+c b+a
+ */
+ALWAYS_INLINE uint32_t vec_total(vec lanes)
+{
+#ifdef __aarch64__
+	return vaddvq_u32(vreinterpretq_u32_u8(lanes));
+#else
+	const uint64x2_t two = vpaddlq_u32(vreinterpretq_u32_u8(lanes));
+	return (uint32_t)(vgetq_lane_u64(two, 0) + vgetq_lane_u64(two, 1));
+#endif
+}
+
+#include "../body.h"
+#else
+#include "../not_compiled.h"
+#endif
+
+#if defined(__clang__) && defined(COMPILED) && defined(__arm__)
+#pragma clang attribute pop
+#endif

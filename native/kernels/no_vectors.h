@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * What follows, up to no_vectors_end.h, is compiled without vector and floating-point registers, for
+ * callers that may not touch them; the flags of the build say what else may be used. Without it
+ * compilers move words by twos through vectors. Atomics are made of instructions: by default
+ * AArch64 calls functions of the compiler's library for them.
+ *
+ * clang knows such an attribute on x86-64 only: for other machines build with flags that say so.
+ */
+#ifndef LINERATE_NO_VECTORS_H
+#define LINERATE_NO_VECTORS_H
+
+#if defined(__clang__) && defined(__x86_64__)
+#pragma clang attribute push(__attribute__((target("general-regs-only"))), apply_to = function)
+#elif defined(__clang__)
+#elif defined(__x86_64__) || defined(__arm__)
+#pragma GCC target("general-regs-only")
+#elif defined(__aarch64__)
+#pragma GCC target("general-regs-only,no-outline-atomics")
+#elif defined(__powerpc__)
+#pragma GCC target("no-vsx,no-altivec")
+#endif
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Which vectors there are, on architectures where only what runs privileged may ask the processor.
+ *
+ * Linux hands every process a list of what may be used, the auxiliary vector. A program with a C
+ * library has getauxval to look into it, but in one that is linked statically that function is there
+ * only if something else wanted it. It must not be wanted here: on bare metal nobody has it. So it is
+ * named weakly, and where it is missing the list is read from /proc/self/auxv, by system calls made
+ * here. Those are only made if the program holds what a C library begins with on Linux, for in
+ * firmware or in a kernel the same instruction would go who knows where:
+ *
+ *	told?			what the caller said
+ *	getauxval linked?	ask it
+ *	a Linux C library?	read /proc/self/auxv
+ *	else			nothing: no vectors
+ *
+ * A static program with a C library of another kind, or without /proc, stays without vectors unless
+ * it tells. Left out: x86-64, where everybody may ask the processor (x86_64.c).
+ */
+#include "no_vectors.h"
+
+#include "processor.h"
+
+/* Beside LR_HAS_: whether the other bits have been found or told. */
+#define IS_KNOWN (1u << 31)
+
+static unsigned known;
+
+#if defined(__linux__) && !defined(__KERNEL__) &&                                                  \
+	(defined(__aarch64__) || defined(__arm__) || defined(__powerpc__))
+
+/* Entries of the auxiliary vector (elf.h). */
+#define AT_HWCAP 16
+#define AT_HWCAP2 26
+
+extern unsigned long getauxval(unsigned long type) __attribute__((weak));
+extern void __libc_start_main(void) __attribute__((weak));
+
+/* Flags of AT_HWCAP and AT_HWCAP2 (asm/hwcap.h, asm/cputable.h), and the numbers of system calls. */
+#if defined(__aarch64__)
+#define HWCAP_ASIMD (1ul << 1)
+#define HWCAP_SVE (1ul << 22)
+#define CALL_OPENAT 56
+#define CALL_CLOSE 57
+#define CALL_READ 63
+
+static unsigned from_hwcap(unsigned long hwcap, unsigned long hwcap2)
+{
+	(void)hwcap2;
+	return (hwcap & HWCAP_ASIMD ? LR_HAS_NEON : 0) | (hwcap & HWCAP_SVE ? LR_HAS_SVE : 0);
+}
+
+static long system_call(long number, long a, long b, long c)
+{
+	register long x8 __asm__("x8") = number;
+	register long x0 __asm__("x0") = a, x1 __asm__("x1") = b, x2 __asm__("x2") = c;
+	__asm__ volatile("svc #0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2) : "memory", "cc");
+	return x0;
+}
+
+#elif defined(__arm__)
+#define HWCAP_NEON (1ul << 12)
+#define CALL_OPENAT 322
+#define CALL_CLOSE 6
+#define CALL_READ 3
+
+static unsigned from_hwcap(unsigned long hwcap, unsigned long hwcap2)
+{
+	(void)hwcap2;
+	return hwcap & HWCAP_NEON ? LR_HAS_NEON : 0;
+}
+
+/* The number goes into r7, which in Thumb code may be the frame pointer. */
+static long system_call(long number, long a, long b, long c)
+{
+	register long r0 __asm__("r0") = a, r1 __asm__("r1") = b, r2 __asm__("r2") = c;
+	__asm__ volatile("mov r12, r7\n\t"
+			 "mov r7, %3\n\t"
+			 "svc #0\n\t"
+			 "mov r7, r12"
+			 : "+r"(r0)
+			 : "r"(r1), "r"(r2), "r"(number)
+			 : "r12", "memory", "cc");
+	return r0;
+}
+
+#else
+#define PPC_FEATURE_HAS_ALTIVEC 0x10000000ul
+#define PPC_FEATURE_HAS_VSX 0x00000080ul
+#define PPC_FEATURE2_ARCH_2_07 0x80000000ul
+#define CALL_OPENAT 286
+#define CALL_CLOSE 6
+#define CALL_READ 3
+
+static unsigned from_hwcap(unsigned long hwcap, unsigned long hwcap2)
+{
+	const int is_207 = (hwcap & PPC_FEATURE_HAS_VSX) && (hwcap2 & PPC_FEATURE2_ARCH_2_07);
+	return (hwcap & PPC_FEATURE_HAS_ALTIVEC ? LR_HAS_ALTIVEC : 0) | (is_207 ? LR_HAS_VSX : 0);
+}
+
+/* The kernel sets the summary overflow of cr0 and returns a positive number for an error. */
+static long system_call(long number, long a, long b, long c)
+{
+	register long r0 __asm__("r0") = number;
+	register long r3 __asm__("r3") = a, r4 __asm__("r4") = b, r5 __asm__("r5") = c;
+	__asm__ volatile("sc\n\t"
+			 "bns+ 0f\n\t"
+			 "neg %1, %1\n"
+			 "0:"
+			 : "+r"(r0), "+r"(r3), "+r"(r4), "+r"(r5)
+			 :
+			 : "r6", "r7", "r8", "r9", "r10", "r11", "r12", "cr0", "ctr", "xer", "memory");
+	return r3;
+}
+#endif
+
+/* A pair of the list. */
+struct entry {
+	unsigned long type, value;
+};
+
+/* Found in the file; nothing if it cannot be read. A few entries at once, to be small on the stack. */
+static unsigned from_file(void)
+{
+	static const char path[] = "/proc/self/auxv";
+	struct entry entries[8];
+	unsigned long hwcap = 0, hwcap2 = 0;
+	const long at_cwd = -100, read_only_close_on_exec = 02000000;
+	const long file = system_call(CALL_OPENAT, at_cwd, (long)path, read_only_close_on_exec);
+
+	if (file < 0)
+		return 0;
+	for (;;) {
+		const long octets = system_call(CALL_READ, file, (long)entries, sizeof entries);
+		const long count = octets / (long)sizeof *entries;
+		if (count <= 0)
+			break;
+		for (long i = 0; i < count; i++) {
+			if (entries[i].type == AT_HWCAP)
+				hwcap = entries[i].value;
+			else if (entries[i].type == AT_HWCAP2)
+				hwcap2 = entries[i].value;
+		}
+	}
+	system_call(CALL_CLOSE, file, 0, 0);
+	return from_hwcap(hwcap, hwcap2);
+}
+
+static unsigned found(void)
+{
+	if (getauxval)
+		return from_hwcap(getauxval(AT_HWCAP), getauxval(AT_HWCAP2));
+	return __libc_start_main ? from_file() : 0;
+}
+
+#else
+
+static unsigned found(void)
+{
+	return 0;
+}
+#endif
+
+/* Threads that ask at once find the same. */
+int lr_processor_runs(unsigned features)
+{
+	unsigned now = __atomic_load_n(&known, __ATOMIC_RELAXED);
+	if (!(now & IS_KNOWN)) {
+		now = found() | IS_KNOWN;
+		__atomic_store_n(&known, now, __ATOMIC_RELAXED);
+	}
+	return (now & features) == features ? LR_RUNS_WELL : 0;
+}
+
+void lr_processor_tell(unsigned features)
+{
+	__atomic_store_n(&known, features | IS_KNOWN, __ATOMIC_RELAXED);
+}
+
+#include "no_vectors_end.h"
