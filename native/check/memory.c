@@ -21,13 +21,13 @@
 #define CLOSE(at, octets) __asan_poison_memory_region(at, octets)
 #define OPEN(at, octets) __asan_unpoison_memory_region(at, octets)
 #elif defined(__has_include) && __has_include(<valgrind/memcheck.h>)
-/* A few instructions without effect, unless Valgrind runs them. */
+/* A few instructions without effect, unless Valgrind runs them; none where it does not exist. */
 #include <valgrind/memcheck.h>
 #define CLOSE(at, octets) VALGRIND_MAKE_MEM_NOACCESS(at, octets)
 #define OPEN(at, octets) VALGRIND_MAKE_MEM_DEFINED(at, octets)
 #else
-#define CLOSE(at, octets) (void)(at)
-#define OPEN(at, octets) (void)(at)
+#define CLOSE(at, octets) (void)(at), (void)(octets)
+#define OPEN(at, octets) (void)(at), (void)(octets)
 #endif
 
 static size_t page(void)
@@ -64,12 +64,14 @@ uint8_t *arena_back(const struct arena *arena, size_t octets, size_t offset)
 
 void fence(const void *at, size_t octets)
 {
+	(void)at, (void)octets;
 	CLOSE((const uint8_t *)at - LINE, LINE);
 	CLOSE((const uint8_t *)at + octets, LINE);
 }
 
 void unfence(const void *at, size_t octets)
 {
+	(void)at, (void)octets;
 	OPEN((const uint8_t *)at - LINE, LINE);
 	OPEN((const uint8_t *)at + octets, LINE);
 }

@@ -23,8 +23,8 @@
  * constants, which vec_pairs and vec_accumulate are handed; MISSING, 0 where words are added as they
  * are; vec_pairs (the lanes of one vector), vec_accumulate (lanes plus those of a vector), vec_total
  * (all lanes, modulo 2^32). Loads and stores take any address. Where the machine has stores that pass
- * by the caches, STREAMS, vec_stream (aligned) and vec_stream_fence (behind the last). The ends
- * define:
+ * by the caches, STREAMS, vec_stream (aligned) and vec_stream_fence (behind the last); where one
+ * instruction moves four vectors, BLOCK_AT_ONCE, struct block, load_block and store_block. The ends define:
  *
  *	FEW		how many octets are summed in the shortest way
  *	sum_few		the sum of at most FEW octets, as 64 bits
@@ -155,22 +155,44 @@ ALWAYS_INLINE uint32_t total(const struct lanes *s)
 	return vec_total(all) + s->vectors * MISSING + s->last;
 }
 
-/*
- * Beside stores, pairs are added in two steps where vec_accumulate would do it in one: the one reads
- * three registers, which on Zen 5 gets in the way of the stores (8000 octets copied in 152 cycles
- * instead of 180). Sums of fewer octets are limited by the number of instructions.
- */
+/* Whether pairs are better added in two steps beside stores, although vec_accumulate takes one. */
+#ifndef TWO_STEPS_BESIDE_STORES
+#define TWO_STEPS_BESIDE_STORES 0
+#endif
+
 ALWAYS_INLINE vec add_vector(vec lanes, vec v, struct constants k, const int copy)
 {
-	return copy ? vec_join(lanes, vec_pairs(v, k)) : vec_accumulate(lanes, v, k);
+	if (copy && TWO_STEPS_BESIDE_STORES)
+		return vec_join(lanes, vec_pairs(v, k));
+	return vec_accumulate(lanes, v, k);
+}
+
+#ifndef BLOCK_AT_ONCE
+#define BLOCK_AT_ONCE 0
+#endif
+
+ALWAYS_INLINE struct block take_block(uint8_t *dst, const uint8_t *src, const int copy)
+{
+#if BLOCK_AT_ONCE
+	vec v[4];
+	load_4(v, src);
+	if (copy)
+		store_4(dst, v);
+	return (struct block){ v[0], v[1], v[2], v[3] };
+#else
+	return (struct block){ take(dst, src, copy), take(dst + VEC, src + VEC, copy),
+			       take(dst + 2 * VEC, src + 2 * VEC, copy),
+			       take(dst + 3 * VEC, src + 3 * VEC, copy) };
+#endif
 }
 
 ALWAYS_INLINE void add_block(struct lanes *s, uint8_t *dst, const uint8_t *src, const int copy)
 {
-	s->a = add_vector(s->a, take(dst, src, copy), s->k, copy);
-	s->b = add_vector(s->b, take(dst + VEC, src + VEC, copy), s->k, copy);
-	s->c = add_vector(s->c, take(dst + 2 * VEC, src + 2 * VEC, copy), s->k, copy);
-	s->d = add_vector(s->d, take(dst + 3 * VEC, src + 3 * VEC, copy), s->k, copy);
+	const struct block v = take_block(dst, src, copy);
+	s->a = add_vector(s->a, v.a, s->k, copy);
+	s->b = add_vector(s->b, v.b, s->k, copy);
+	s->c = add_vector(s->c, v.c, s->k, copy);
+	s->d = add_vector(s->d, v.d, s->k, copy);
 }
 
 #include ENDS
@@ -245,9 +267,6 @@ KERNEL static __attribute__((noinline)) uint32_t copy_sum_long(uint8_t *dst, con
 	vec_stream_fence();
 	return lr_csum_add(sum, seed);
 }
-
-#define FUNCTION_(name, variant) lr_##name##_##variant
-#define FUNCTION(name, variant) FUNCTION_(name, variant)
 
 KERNEL uint32_t FUNCTION(csum_partial, VARIANT)(const void *src, size_t octets, uint32_t seed)
 {

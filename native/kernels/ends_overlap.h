@@ -49,15 +49,6 @@ ALWAYS_INLINE uint32_t sum_head(uint8_t *dst, const uint8_t *src, size_t octets,
 	return fold64(SUM_SHORT(unused(src), src, octets, SUM));
 }
 
-/* A vector of the last block, of which what keep has is kept. */
-ALWAYS_INLINE vec tail_vector(uint8_t *dst, const uint8_t *src, const uint8_t *keep, const int copy)
-{
-	const vec v = copy ? vec_opaque(vec_load(src)) : vec_load(src);
-	if (copy)
-		vec_store(dst, v);
-	return vec_and(v, vec_load(keep));
-}
-
 ALWAYS_INLINE void sum_tail(struct lanes *s, uint8_t *dst, const uint8_t *src, size_t octets,
 			    const int copy)
 {
@@ -66,10 +57,14 @@ ALWAYS_INLINE void sum_tail(struct lanes *s, uint8_t *dst, const uint8_t *src, s
 	uint8_t *const to = dst + even - BLOCK;
 	const uint32_t last = (src + octets)[-1];
 
-	s->a = vec_accumulate(s->a, tail_vector(to, from, keep, copy), s->k);
-	s->b = vec_accumulate(s->b, tail_vector(to + VEC, from + VEC, keep + VEC, copy), s->k);
-	s->c = vec_accumulate(s->c, tail_vector(to + 2 * VEC, from + 2 * VEC, keep + 2 * VEC, copy), s->k);
-	s->d = vec_accumulate(s->d, tail_vector(to + 3 * VEC, from + 3 * VEC, keep + 3 * VEC, copy), s->k);
+	const struct block v = take_block(to, from, copy ? COPY : SUM);
+	const struct block k = (struct block){ vec_load(keep), vec_load(keep + VEC),
+					       vec_load(keep + 2 * VEC), vec_load(keep + 3 * VEC) };
+
+	s->a = vec_accumulate(s->a, vec_and(v.a, k.a), s->k);
+	s->b = vec_accumulate(s->b, vec_and(v.b, k.b), s->k);
+	s->c = vec_accumulate(s->c, vec_and(v.c, k.c), s->k);
+	s->d = vec_accumulate(s->d, vec_and(v.d, k.d), s->k);
 	s->vectors += 4;
 	s->last = (LR_BYTE_SWAP ? last << 8 : last) & -(uint32_t)(octets & 1);
 	if (copy)
@@ -81,12 +76,13 @@ ALWAYS_INLINE uint32_t sum_middle(uint8_t *dst, const uint8_t *src, size_t octet
 {
 	const uint8_t *const tail = src + octets / BLOCK * BLOCK;
 	const struct constants k = constants();
+	const struct block first = take_block(dst, src, copy);
 	struct lanes s = {
 		.k = k,
-		.a = vec_pairs(take(dst, src, copy), k),
-		.b = vec_pairs(take(dst + VEC, src + VEC, copy), k),
-		.c = vec_pairs(take(dst + 2 * VEC, src + 2 * VEC, copy), k),
-		.d = vec_pairs(take(dst + 3 * VEC, src + 3 * VEC, copy), k),
+		.a = vec_pairs(first.a, k),
+		.b = vec_pairs(first.b, k),
+		.c = vec_pairs(first.c, k),
+		.d = vec_pairs(first.d, k),
 		.vectors = (uint32_t)(octets / BLOCK * 4),
 	};
 	while ((src += BLOCK, dst += BLOCK, src) != tail)

@@ -75,9 +75,11 @@ ALWAYS_INLINE uint32_t fold64(uint64_t sum)
 	return (uint32_t)((sum + (sum >> 32 | sum << 32)) >> 32);
 }
 
-/* The symbol of a variant's row in the table, and its name as text. */
+/* The symbols of a variant's row in the table and of its functions, and its name as text. */
 #define VARIANT_ROW_(variant) lr_variant_##variant
 #define VARIANT_ROW(variant) VARIANT_ROW_(variant)
+#define FUNCTION_(name, variant) lr_##name##_##variant
+#define FUNCTION(name, variant) FUNCTION_(name, variant)
 #define NAME_(variant) #variant
 #define NAME(variant) NAME_(variant)
 

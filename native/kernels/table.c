@@ -10,12 +10,29 @@ extern const struct lr_variant lr_variant_sse2;
 extern const struct lr_variant lr_variant_avx2;
 extern const struct lr_variant lr_variant_avx512;
 extern const struct lr_variant lr_variant_avx512vnni;
+extern const struct lr_variant lr_variant_adcs;
+extern const struct lr_variant lr_variant_armv6;
 extern const struct lr_variant lr_variant_neon;
+extern const struct lr_variant lr_variant_sve;
+extern const struct lr_variant lr_variant_aligned;
+extern const struct lr_variant lr_variant_alcg;
 
 const struct lr_variant *const lr_variants[] = {
-	&lr_variant_portable, &lr_variant_adc,	  &lr_variant_sse2,
-	&lr_variant_avx2,     &lr_variant_avx512, &lr_variant_avx512vnni,
+	&lr_variant_portable,
+	/* x86-64 */
+	&lr_variant_adc,
+	&lr_variant_sse2,
+	&lr_variant_avx2,
+	&lr_variant_avx512,
+	&lr_variant_avx512vnni,
+	/* ARM */
+	&lr_variant_armv6,
+	&lr_variant_adcs,
 	&lr_variant_neon,
+	&lr_variant_sve,
+	/* others */
+	&lr_variant_aligned,
+	&lr_variant_alcg,
 };
 const size_t lr_variant_count = sizeof lr_variants / sizeof *lr_variants;
 

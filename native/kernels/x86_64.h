@@ -12,7 +12,6 @@
  */
 #define MISSING ((uint32_t)VEC / 2 << 15)
 #define STREAMS 1
-#define SUM_SHORT sum_short
 
 /*
  * Whether this processor and its operating system can run what the variants are made of; answers of
@@ -77,61 +76,6 @@ ALWAYS_INLINE uint64_t add_32(uint64_t sum, uint8_t *dst, const uint8_t *src, co
 	return sum;
 }
 
-/*
- * The sum of fewer than 256 octets, copied to dst if copy is set; 0 only if all are 0.
- *
- * A chain of additions with carry for each binary digit of the length, then the last octets in one
- * load: of 1 to 7, the 8 that end with them, shifted so that those summed before fall out. The octets
- * left stand where they would if the message went on, in even places.
- */
-ALWAYS_INLINE uint64_t sum_short(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
-{
-	const uint8_t *const end = src + octets;
-	uint64_t sum = 0;
-
-	if (octets & 128) {
-		sum = add_32(sum, dst, src, copy);
-		sum = add_32(sum, dst + 32, src + 32, copy);
-		sum = add_32(sum, dst + 64, src + 64, copy);
-		sum = add_32(sum, dst + 96, src + 96, copy);
-		src += 128;
-		dst += 128;
-	}
-	if (octets & 64) {
-		sum = add_32(sum, dst, src, copy);
-		sum = add_32(sum, dst + 32, src + 32, copy);
-		src += 64;
-		dst += 64;
-	}
-	if (octets & 32) {
-		sum = add_32(sum, dst, src, copy);
-		src += 32;
-		dst += 32;
-	}
-	if (octets & 16) {
-		sum = add_16(sum, dst, src, copy);
-		src += 16;
-		dst += 16;
-	}
-	if (octets & 8) {
-		const uint64_t word = load64(src);
-		if (copy) {
-			store64(dst, word);
-			dst += 8;
-		}
-		sum = add_carry(sum, word);
-	}
-	const unsigned left = octets & 7;
-	if (octets >= 8) {
-		/* Twice, because a shift by 64 is not defined; left is 0 to 7. */
-		const uint64_t last = load64(end - 8);
-		if (copy)
-			store64(dst + left - 8, last);
-		return add_carry(sum, last >> (8 * (7 - left)) >> 8);
-	}
-	if (copy)
-		copy_below_16(dst, src, left);
-	return sum_below_8(src, left);
-}
+#include "chains.h"
 
 #endif

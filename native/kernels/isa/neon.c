@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* ARM with NEON, in 32 bits from ARMv7 on and in 64: 16 octets in a vector. */
-#if defined(__aarch64__) && defined(__ARM_NEON)
+/*
+ * ARM with NEON, in 32 bits from ARMv7 on and in 64: 16 octets in a vector. Little-endian only: on
+ * the others a vector of octets is no vector of words.
+ */
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#elif defined(__aarch64__) && defined(__ARM_NEON)
 #define COMPILED
 #elif defined(__arm__) && __ARM_ARCH >= 7 && __ARM_ARCH_PROFILE == 'A' && defined(__ARM_FP)
 #define COMPILED
@@ -18,7 +22,11 @@
 
 #ifdef COMPILED
 #include "../processor.h"
+#ifdef __aarch64__
+#include "../aarch64.h"
+#else
 #include "../words.h"
+#endif
 
 #include <arm_neon.h>
 
@@ -30,7 +38,8 @@
 /* Words are added as they are. */
 #define MISSING 0u
 
-typedef uint8x16_t vec;
+/* Lanes: where the compiler has to see octets as lanes it copies them. */
+typedef uint32x4_t vec;
 
 static int supported(void)
 {
@@ -39,13 +48,31 @@ static int supported(void)
 
 ALWAYS_INLINE vec vec_load(const uint8_t *at)
 {
-	return vld1q_u8(at);
+	return vreinterpretq_u32_u8(vld1q_u8(at));
 }
 
 ALWAYS_INLINE void vec_store(uint8_t *at, vec v)
 {
-	vst1q_u8(at, v);
+	vst1q_u8(at, vreinterpretq_u8_u32(v));
 }
+
+#ifdef __aarch64__
+#define BLOCK_AT_ONCE 1
+
+ALWAYS_INLINE void load_4(vec v[4], const uint8_t *at)
+{
+	const uint8x16x4_t four = vld1q_u8_x4(at);
+	for (int i = 0; i < 4; i++)
+		v[i] = vreinterpretq_u32_u8(four.val[i]);
+}
+
+ALWAYS_INLINE void store_4(uint8_t *at, const vec v[4])
+{
+	const uint8x16x4_t four = { { vreinterpretq_u8_u32(v[0]), vreinterpretq_u8_u32(v[1]),
+				      vreinterpretq_u8_u32(v[2]), vreinterpretq_u8_u32(v[3]) } };
+	vst1q_u8_x4(at, four);
+}
+#endif
 
 ALWAYS_INLINE vec vec_opaque(vec v)
 {
@@ -55,23 +82,22 @@ ALWAYS_INLINE vec vec_opaque(vec v)
 
 ALWAYS_INLINE vec vec_zero(void)
 {
-	return vdupq_n_u8(0);
+	return vdupq_n_u32(0);
 }
 
 ALWAYS_INLINE vec vec_set(uint8_t value)
 {
-	return vdupq_n_u8(value);
+	return vreinterpretq_u32_u8(vdupq_n_u8(value));
 }
 
 ALWAYS_INLINE vec vec_and(vec a, vec b)
 {
-	return vandq_u8(a, b);
+	return vandq_u32(a, b);
 }
 
 ALWAYS_INLINE vec vec_join(vec a, vec b)
 {
-	return vreinterpretq_u8_u32(
-		vaddq_u32(vreinterpretq_u32_u8(a), vreinterpretq_u32_u8(b)));
+	return vaddq_u32(a, b);
 }
 
 struct constants {
@@ -86,14 +112,13 @@ ALWAYS_INLINE struct constants constants(void)
 ALWAYS_INLINE vec vec_pairs(vec v, struct constants k)
 {
 	(void)k;
-	return vreinterpretq_u8_u32(vpaddlq_u16(vreinterpretq_u16_u8(v)));
+	return vpaddlq_u16(vreinterpretq_u16_u32(v));
 }
 
 ALWAYS_INLINE vec vec_accumulate(vec lanes, vec v, struct constants k)
 {
 	(void)k;
-	return vreinterpretq_u8_u32(
-		vpadalq_u16(vreinterpretq_u32_u8(lanes), vreinterpretq_u16_u8(v)));
+	return vpadalq_u16(lanes, vreinterpretq_u16_u32(v));
 }
 
 /*	lanes		d c b a
@@ -102,9 +127,9 @@ ALWAYS_INLINE vec vec_accumulate(vec lanes, vec v, struct constants k)
 ALWAYS_INLINE uint32_t vec_total(vec lanes)
 {
 #ifdef __aarch64__
-	return vaddvq_u32(vreinterpretq_u32_u8(lanes));
+	return vaddvq_u32(lanes);
 #else
-	const uint64x2_t two = vpaddlq_u32(vreinterpretq_u32_u8(lanes));
+	const uint64x2_t two = vpaddlq_u32(lanes);
 	return (uint32_t)(vgetq_lane_u64(two, 0) + vgetq_lane_u64(two, 1));
 #endif
 }

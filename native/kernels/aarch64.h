@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What the AArch64 variants share: additions with carry. */
+#ifndef LINERATE_AARCH64_H
+#define LINERATE_AARCH64_H
+
+#include "kernels.h"
+
+ALWAYS_INLINE uint64_t add_16(uint64_t sum, uint8_t *dst, const uint8_t *src, const int copy)
+{
+	const uint64_t a = load64(src), b = load64(src + 8);
+	if (copy) {
+		store64(dst, a);
+		store64(dst + 8, b);
+	}
+	__asm__("adds %0, %0, %1\n\t"
+		"adcs %0, %0, %2\n\t"
+		"adc %0, %0, xzr"
+		: "+&r"(sum)
+		: "r"(a), "r"(b)
+		: "cc");
+	return sum;
+}
+
+ALWAYS_INLINE uint64_t add_32(uint64_t sum, uint8_t *dst, const uint8_t *src, const int copy)
+{
+	const uint64_t a = load64(src), b = load64(src + 8);
+	const uint64_t c = load64(src + 16), d = load64(src + 24);
+	if (copy) {
+		store64(dst, a);
+		store64(dst + 8, b);
+		store64(dst + 16, c);
+		store64(dst + 24, d);
+	}
+	__asm__("adds %0, %0, %1\n\t"
+		"adcs %0, %0, %2\n\t"
+		"adcs %0, %0, %3\n\t"
+		"adcs %0, %0, %4\n\t"
+		"adc %0, %0, xzr"
+		: "+&r"(sum)
+		: "r"(a), "r"(b), "r"(c), "r"(d)
+		: "cc");
+	return sum;
+}
+
+/*
+ * A multiple of 128 octets, and not 0. One chain that goes on from one round to the next: neither
+ * subtraction nor branch touches the carry. 26 instructions for 128 octets, of which 24 load and add.
+ */
+ALWAYS_INLINE uint64_t sum_in_one_chain(uint64_t sum, const uint8_t *src, size_t octets)
+{
+	const uint8_t *const end = src + octets;
+	uint64_t a, b, c, d, left;
+
+#define LOAD_AND_ADD_32                                                                            \
+	"ldp %[a], %[b], [%[src]], #16\n\t"                                                        \
+	"ldp %[c], %[d], [%[src]], #16\n\t"                                                        \
+	"adcs %[sum], %[sum], %[a]\n\t"                                                            \
+	"adcs %[sum], %[sum], %[b]\n\t"                                                            \
+	"adcs %[sum], %[sum], %[c]\n\t"                                                            \
+	"adcs %[sum], %[sum], %[d]\n\t"
+	__asm__("cmn xzr, xzr\n"
+		"0:\n\t" LOAD_AND_ADD_32 LOAD_AND_ADD_32 LOAD_AND_ADD_32 LOAD_AND_ADD_32
+		"sub %[left], %[end], %[src]\n\t"
+		"cbnz %[left], 0b\n\t"
+		"adc %[sum], %[sum], xzr"
+		: [sum] "+&r"(sum), [src] "+&r"(src), [left] "=&r"(left), [a] "=&r"(a),
+		  [b] "=&r"(b), [c] "=&r"(c), [d] "=&r"(d)
+		: [end] "r"(end)
+		: "cc", "memory");
+#undef LOAD_AND_ADD_32
+	return sum;
+}
+
+/* Copied as well: a chain for every 32 octets. */
+ALWAYS_INLINE uint64_t sum_blocks(uint64_t sum, uint8_t *dst, const uint8_t *src, size_t octets,
+				  const int copy)
+{
+	if (!copy)
+		return sum_in_one_chain(sum, src, octets);
+	const uint8_t *const end = src + octets;
+	uint64_t other = 0;
+	for (; src != end; src += 64, dst += 64) {
+		sum = add_32(sum, dst, src, copy);
+		other = add_32(other, dst + 32, src + 32, copy);
+	}
+	return add_carry(sum, other);
+}
+#define SUM_BLOCKS sum_blocks
+
+#include "chains.h"
+
+#endif

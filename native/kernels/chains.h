@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Sums by additions with carry, for 64-bit machines that have them and load words from anywhere.
+ *
+ * What to define: add_16 and add_32, which add so many octets to a sum of 64 bits, and copy them to
+ * dst if copy is set. Each is a chain: an addition, then additions with carry, the last one of 0.
+ * That one never carries: what carries out of an addition without carry is at most 2^64 - 2, and
+ * of one with carry 2^64 - 1 only if that is what came in together with a carry.
+ *
+ * Defined are sum_short, and sum_blocks unless SUM_BLOCKS says that the machine has its own.
+ */
+#ifndef LINERATE_CHAINS_H
+#define LINERATE_CHAINS_H
+
+#include "words.h"
+
+#define SUM_SHORT sum_short
+
+/* The octets of a word but for the first few, to where they would stand if the message went on. */
+ALWAYS_INLINE uint64_t last_octets(uint64_t word, unsigned count)
+{
+	/* Twice, because a shift by 64 is not defined; count is 0 to 7. */
+	return LR_BYTE_SWAP ? word << (8 * (7 - count)) << 8 : word >> (8 * (7 - count)) >> 8;
+}
+
+/*
+ * The sum of fewer than 256 octets, copied to dst if copy is set; 0 only if all are 0.
+ *
+ * A chain for each binary digit of the length, then the last octets in one load: of 1 to 7, the 8
+ * that end with them, shifted so that those summed before fall out. The octets left stand where
+ * they would if the message went on, in even places.
+ */
+ALWAYS_INLINE uint64_t sum_short(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
+{
+	const uint8_t *const end = src + octets;
+	uint64_t sum = 0;
+
+	if (octets & 128) {
+		sum = add_32(sum, dst, src, copy);
+		sum = add_32(sum, dst + 32, src + 32, copy);
+		sum = add_32(sum, dst + 64, src + 64, copy);
+		sum = add_32(sum, dst + 96, src + 96, copy);
+		src += 128;
+		dst += 128;
+	}
+	if (octets & 64) {
+		sum = add_32(sum, dst, src, copy);
+		sum = add_32(sum, dst + 32, src + 32, copy);
+		src += 64;
+		dst += 64;
+	}
+	if (octets & 32) {
+		sum = add_32(sum, dst, src, copy);
+		src += 32;
+		dst += 32;
+	}
+	if (octets & 16) {
+		sum = add_16(sum, dst, src, copy);
+		src += 16;
+		dst += 16;
+	}
+	if (octets & 8) {
+		const uint64_t word = load64(src);
+		if (copy) {
+			store64(dst, word);
+			dst += 8;
+		}
+		sum = add_carry(sum, word);
+	}
+	const unsigned left = octets & 7;
+	if (octets >= 8) {
+		const uint64_t last = load64(end - 8);
+		if (copy)
+			store64(dst + left - 8, last);
+		return add_carry(sum, last_octets(last, left));
+	}
+	if (copy)
+		copy_below_16(dst, src, left);
+	return sum_below_8(src, left);
+}
+
+#ifndef SUM_BLOCKS
+#define SUM_BLOCKS sum_blocks
+/* A multiple of 128 octets, and not 0: four chains, because in one each addition waits for the last. */
+ALWAYS_INLINE uint64_t sum_blocks(uint64_t a, uint8_t *dst, const uint8_t *src, size_t octets,
+				  const int copy)
+{
+	const uint8_t *const end = src + octets;
+	uint64_t b = 0, c = 0, d = 0;
+	do {
+		a = add_32(a, dst, src, copy);
+		b = add_32(b, dst + 32, src + 32, copy);
+		c = add_32(c, dst + 64, src + 64, copy);
+		d = add_32(d, dst + 96, src + 96, copy);
+		src += 128;
+		dst += 128;
+	} while (src != end);
+	return add_carry(add_carry(a, b), add_carry(c, d));
+}
+#endif
+
+#endif

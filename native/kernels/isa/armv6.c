@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * ARM in 32 bits, from ARMv6 on, without vector registers: many words in one load, added with carry.
+ *
+ * Such a load needs an aligned address; so the first octets are summed apart until the source is
+ * aligned, and the rest is a fragment then, which may begin at an odd offset. Stores of single words
+ * take any address there; in a build that says otherwise (-mno-unaligned-access) they are of octets.
+ */
+#include "../no_vectors.h"
+
+#include "../kernels.h"
+#include "../scalar_row.h"
+
+#define VARIANT armv6
+#define ISA "ARMv6"
+
+#if defined(__arm__) && __ARM_ARCH >= 6 && (!defined(__thumb__) || defined(__thumb2__))
+#include "../words.h"
+
+static int supported(void)
+{
+	return LR_RUNS_WELL;
+}
+
+/*
+ * A multiple of 64 octets, and not 0, aligned to 4. One chain that goes on from one round to the next:
+ * neither the comparison nor the branch touches the carry. 20 instructions for 64 octets. Registers
+ * that may be the frame pointer (r7, r11) stay as they are.
+ */
+ALWAYS_INLINE uint32_t sum_blocks(uint32_t sum, const uint8_t *src, size_t octets)
+{
+	const uint8_t *const end = src + octets;
+
+#define LOAD_AND_ADD_32                                                                            \
+	"ldmia %[src]!, {r3, r4, r5, r6, r8, r9, r10, r12}\n\t"                                    \
+	"adcs %[sum], %[sum], r3\n\t"                                                              \
+	"adcs %[sum], %[sum], r4\n\t"                                                              \
+	"adcs %[sum], %[sum], r5\n\t"                                                              \
+	"adcs %[sum], %[sum], r6\n\t"                                                              \
+	"adcs %[sum], %[sum], r8\n\t"                                                              \
+	"adcs %[sum], %[sum], r9\n\t"                                                              \
+	"adcs %[sum], %[sum], r10\n\t"                                                             \
+	"adcs %[sum], %[sum], r12\n\t"
+	__asm__("adds %[sum], %[sum], #0\n"
+		"0:\n\t" LOAD_AND_ADD_32 LOAD_AND_ADD_32
+		"teq %[src], %[end]\n\t"
+		"bne 0b\n\t"
+		"adc %[sum], %[sum], #0"
+		: [sum] "+&r"(sum), [src] "+&r"(src)
+		: [end] "r"(end)
+		: "r3", "r4", "r5", "r6", "r8", "r9", "r10", "r12", "cc", "memory");
+#undef LOAD_AND_ADD_32
+	return sum;
+}
+
+/* 16 octets, aligned to 4. */
+ALWAYS_INLINE uint32_t add_16(uint32_t sum, uint8_t *dst, const uint8_t *src, const int copy)
+{
+	const uint32_t *const words = __builtin_assume_aligned(src, 4);
+	const uint32_t a = words[0], b = words[1], c = words[2], d = words[3];
+	if (copy) {
+		store32(dst, a);
+		store32(dst + 4, b);
+		store32(dst + 8, c);
+		store32(dst + 12, d);
+	}
+	__asm__("adds %0, %0, %1\n\t"
+		"adcs %0, %0, %2\n\t"
+		"adcs %0, %0, %3\n\t"
+		"adcs %0, %0, %4\n\t"
+		"adc %0, %0, #0"
+		: "+&r"(sum)
+		: "r"(a), "r"(b), "r"(c), "r"(d)
+		: "cc");
+	return sum;
+}
+
+/* The sum of octets that begin at an aligned address. */
+ALWAYS_INLINE uint32_t sum_aligned(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
+{
+	const size_t blocks = copy ? 0 : octets & ~(size_t)63;
+	uint32_t sum = 0;
+	if (blocks) {
+		sum = sum_blocks(sum, src, blocks);
+		src += blocks;
+		octets -= blocks;
+	}
+	for (; octets >= 16; octets -= 16, src += 16, dst += 16)
+		sum = add_16(sum, dst, src, copy);
+	if (octets & 8) {
+		const uint32_t a = load32(src), b = load32(src + 4);
+		if (copy) {
+			store32(dst, a);
+			store32(dst + 4, b);
+		}
+		sum = lr_csum_add(lr_csum_add(sum, a), b);
+		src += 8;
+		dst += 8;
+	}
+	if (copy)
+		copy_below_16(dst, src, octets & 7);
+	return lr_csum_add(sum, fold64(sum_below_8(src, octets & 7)));
+}
+
+ALWAYS_INLINE uint32_t sum(uint8_t *dst, const uint8_t *src, size_t octets, uint32_t seed,
+			   const int copy)
+{
+	const size_t unaligned = -(uintptr_t)src & 3;
+	const size_t head = octets < unaligned ? octets : unaligned;
+	const uint32_t before = lr_csum_add(fold64(sum_below_8(src, head)), seed);
+	if (copy)
+		copy_below_16(dst, src, head);
+	const uint32_t rest = sum_aligned(dst + head, src + head, octets - head, copy);
+	return lr_csum_combine(before, rest, head);
+}
+
+uint32_t lr_csum_partial_armv6(const void *src, size_t octets, uint32_t seed)
+{
+	return sum(unused(src), src, octets, seed, 0);
+}
+
+uint32_t lr_copy_csum_partial_armv6(void *dst, const void *src, size_t octets, uint32_t seed)
+{
+	return sum(dst, src, octets, seed, 1);
+}
+
+void *lr_copy_armv6(void *dst, const void *src, size_t octets)
+{
+	copy_words(dst, src, octets);
+	return dst;
+}
+
+void *lr_fill_armv6(void *dst, uint8_t value, size_t octets)
+{
+	fill_words(dst, value, octets);
+	return dst;
+}
+
+SCALAR_ROW(LR_CSUM | LR_COPY_CSUM);
+#else
+SCALAR_ROW_WITHOUT;
+#endif
+
+#include "../no_vectors_end.h"
