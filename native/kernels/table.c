@@ -14,6 +14,9 @@ extern const struct lr_variant lr_variant_adcs;
 extern const struct lr_variant lr_variant_armv6;
 extern const struct lr_variant lr_variant_neon;
 extern const struct lr_variant lr_variant_sve;
+extern const struct lr_variant lr_variant_ppc;
+extern const struct lr_variant lr_variant_altivec;
+extern const struct lr_variant lr_variant_vsx;
 extern const struct lr_variant lr_variant_aligned;
 extern const struct lr_variant lr_variant_alcg;
 
@@ -30,6 +33,10 @@ const struct lr_variant *const lr_variants[] = {
 	&lr_variant_adcs,
 	&lr_variant_neon,
 	&lr_variant_sve,
+	/* PowerPC */
+	&lr_variant_ppc,
+	&lr_variant_altivec,
+	&lr_variant_vsx,
 	/* others */
 	&lr_variant_aligned,
 	&lr_variant_alcg,

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* PowerPC without vector registers: one chain of additions with carry, by words of 4 or 8 octets. */
+#include "../kernels.h"
+
+#ifdef __powerpc__
+#include "../ppc.h"
+
+static int supported(void)
+{
+	return LR_RUNS_WELL;
+}
+
+/* On the 64-bit architecture the sum has 64 bits, on the other 32 already. */
+ALWAYS_INLINE uint32_t folded(uintptr_t sum)
+{
+	return sizeof sum == sizeof(uint32_t) ? (uint32_t)sum : fold64(sum);
+}
+
+uint32_t lr_csum_partial_ppc(const void *src, size_t octets, uint32_t seed)
+{
+	return folded(ppc_sum(seed, unused(src), src, octets, 0));
+}
+
+uint32_t lr_copy_csum_partial_ppc(void *dst, const void *src, size_t octets, uint32_t seed)
+{
+	return folded(ppc_sum(seed, dst, src, octets, 1));
+}
+
+void *lr_copy_ppc(void *dst, const void *src, size_t octets)
+{
+	ppc_copy(dst, src, octets);
+	return dst;
+}
+
+void *lr_fill_ppc(void *dst, uint8_t value, size_t octets)
+{
+	ppc_fill(dst, value, octets);
+	return dst;
+}
+#endif
+
+const struct lr_variant lr_variant_ppc = {
+	.name = "ppc",
+	.isa = "PowerPC",
+	.vector = 0,
+#ifdef __powerpc__
+	.compiled = 1,
+	.supported = supported,
+	.preferred = LR_ALL,
+	.csum_partial = lr_csum_partial_ppc,
+	.copy_csum_partial = lr_copy_csum_partial_ppc,
+	.copy = lr_copy_ppc,
+	.fill = lr_fill_ppc,
+#else
+	.supported = nowhere,
+#endif
+};

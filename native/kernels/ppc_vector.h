@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * What the vector variants of PowerPC share: their sum, and the loop around what they differ in. In
+ * assembly, because gcc refuses to turn AltiVec on for a function or a file of the 32-bit ABI that was
+ * not built for it: so no file needs flags, and none needs the compiler's vectors. Leaves out
+ * how vectors are loaded and stored.
+ *
+ * vmsumuhm multiplies the eight unsigned words of a vector by those of another, here 1, and adds them
+ * in pairs to four lanes of 32 bits: one instruction for what the loop of the white paper "Enhanced
+ * TCP/IP Performance with AltiVec", over vaddcuw, does in three. The sum of PIECE octets and a few
+ * is at most half their number times 65535, less than 2^32: all lanes together, modulo 2^32, are
+ * the sum itself, not merely congruent to it, and 0 only if all octets are.
+ */
+#ifndef LINERATE_PPC_VECTOR_H
+#define LINERATE_PPC_VECTOR_H
+
+#include "ppc.h"
+#include "processor.h"
+
+#define VEC 16
+
+/*
+ * Fewer octets go by words, where that takes fewer instructions: to sum, and to copy or fill only. The
+ * 64-bit architecture has the longer words.
+ */
+#ifdef __powerpc64__
+#define FEW 256
+#define FEW_MOVED 128
+#else
+#define FEW 96
+#define FEW_MOVED 96
+#endif
+
+#define SOME static __attribute__((noinline))
+
+/* Octets in one call of the loops; a comparison with it fits into an instruction. */
+#define PIECE ((size_t)1 << 15)
+
+_Static_assert(PIECE + FEW <= (size_t)1 << 17, "the sum of a piece is below 2^32");
+_Static_assert(PIECE % 2 == 0, "words of one piece are words of the message in the next");
+
+/*
+ * A system that saves those vector registers which a thread has marked in VRSAVE, and no others, has
+ * them marked with LR_VRSAVE defined: the loops use 0 to 19. Linux saves all.
+ */
+#ifdef LR_VRSAVE
+#define MARK "mfspr %[saved],256\n\toris %[t],%[saved],0xffff\n\tori %[t],%[t],0xf000\n\t" \
+	     "mtspr 256,%[t]\n\t"
+#define UNMARK "mtspr 256,%[saved]\n\t"
+#define SAVED [saved] "=&r"(saved), [t] "=&r"(t),
+#define SAVED_VARIABLES uintptr_t saved, t;
+#else
+#define MARK
+#define UNMARK
+#define SAVED
+#define SAVED_VARIABLES
+#endif
+
+/* What a compiler that knows vector registers must not keep in them. */
+#ifdef __ALTIVEC__
+#define CLOBBERED , "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11",     \
+		  "v12", "v13", "v14", "v15", "v16", "v17", "v18", "v19"
+#else
+#define CLOBBERED
+#endif
+
+/* For instructions of a processor that the build does not ask for. */
+#define BEGIN(machine) ".machine push\n\t.machine \"" machine "\"\n\t" MARK
+#define END UNMARK ".machine pop"
+
+/* 16, 32, ... 112 for addresses. */
+#define INDICES \
+	"li %[i1],16\n\tli %[i2],32\n\tli %[i3],48\n\tli %[i4],64\n\t" \
+	"li %[i5],80\n\tli %[i6],96\n\tli %[i7],112\n\t"
+#define INDEX_VARIABLES uintptr_t i1, i2, i3, i4, i5, i6, i7;
+#define INDEX_REGISTERS                                                                       \
+	[i1] "=&b"(i1), [i2] "=&b"(i2), [i3] "=&b"(i3), [i4] "=&b"(i4), [i5] "=&b"(i5), \
+		[i6] "=&b"(i6), [i7] "=&b"(i7)
+
+/*
+ * Registers: 0 to 3 sums, 4 words of 1. Sums alone need four, because vmsumuhm takes
+ * four cycles; where vectors are stored as well, loads and stores take as long as two.
+ */
+#define WORDS_OF_1 "vspltish 4,1\n\t"
+#define NO_SUMS_2 "vspltisw 0,0\n\tvspltisw 1,0\n\t"
+#define NO_SUMS_4 NO_SUMS_2 "vspltisw 2,0\n\tvspltisw 3,0\n\t"
+#define ADD(sum, v) "vmsumuhm " #sum "," v ",4," #sum "\n\t"
+
+/* All lanes of two sums, or of four, in each of them, so that any may be stored. */
+#define TOTAL_2                                                                              \
+	"vadduwm 0,0,1\n\tvsldoi 1,0,0,8\n\tvadduwm 0,0,1\n\tvsldoi 1,0,0,4\n\t"             \
+	"vadduwm 0,0,1\n\tla %[i7],%[total]\n\tstvewx 0,0,%[i7]\n\t"
+#define TOTAL_4 "vadduwm 0,0,2\n\tvadduwm 1,1,3\n\t" TOTAL_2
+
+/*
+ * TURNS, as early as one likes; then TURN for every 128 octets of left, then FOUR, TWO and ONE of 64,
+ * 32 and 16, then LAST if there are more. Bits of the condition register are counted from 0: mtcrf puts
+ * those of left from 128 down to 16 into 24 to 27. The seventh index is used before it is set, and after.
+ */
+#define TURNS                                                                                \
+	PPC_SHIFT_RIGHT " %[i7],%[left],7\n\tmtcrf 2,%[left]\n\t"                            \
+	PPC_COMPARE " 1,%[i7],0\n\tmtctr %[i7]\n\t"
+#define LOOP(TURN, FOUR, TWO, ONE, LAST)                                                     \
+	"beq 1,2f\n"                                                                         \
+	"1:\n\t" TURN "bdnz 1b\n"                                                            \
+	"2:\n\t"                                                                             \
+	"bf 25,3f\n\t" FOUR "3:\n\t"                                                         \
+	"bf 26,4f\n\t" TWO "4:\n\t"                                                          \
+	"bf 27,5f\n\t" ONE "5:\n\t" LAST
+#define IF_MORE(LAST) "andi. %[i7],%[left],15\n\tbeq 0,6f\n\t" LAST "6:\n\t"
+#define OF_LOOP "cr0", "cr1", "cr6", "ctr", "memory"
+
+/* An instruction for four registers, at 0 to 48 from base on, and at 64 to 112. */
+#define AT_FIRST(what, base, v0, v1, v2, v3)                                                 \
+	what " " v0 ",0," base "\n\t" what " " v1 ",%[i1]," base "\n\t"                      \
+	what " " v2 ",%[i2]," base "\n\t" what " " v3 ",%[i3]," base "\n\t"
+#define AT_NEXT(what, base, v0, v1, v2, v3)                                                  \
+	what " " v0 ",%[i4]," base "\n\t" what " " v1 ",%[i5]," base "\n\t"                  \
+	what " " v2 ",%[i6]," base "\n\t" what " " v3 ",%[i7]," base "\n\t"
+
+/* What is moved is summed or not. */
+#define NO_ADD(sum, v)
+
+ALWAYS_INLINE void copy_16(uint8_t *dst, const uint8_t *src)
+{
+	const uint64_t a = load64(src), b = load64(src + 8);
+	store64(dst, a);
+	store64(dst + 8, b);
+}
+
+#endif
