@@ -8,9 +8,6 @@
 #ifndef LINERATE_PPC_VECTOR_ROW_H
 #define LINERATE_PPC_VECTOR_ROW_H
 
-#define FUNCTION_(name, variant) lr_##name##_##variant
-#define FUNCTION(name, variant) FUNCTION_(name, variant)
-
 SOME uint32_t sum_long(const uint8_t *src, size_t octets, uint32_t seed)
 {
 	for (; octets > PIECE + FEW; octets -= PIECE, src += PIECE)

@@ -15,6 +15,8 @@
  *
  * Lengths are in octets and may be anything a size_t holds, 0 included; no alignment is required.
  * Exactly the octets named are read; none beside them, not even within the same word or cache line.
+ * The one exception is AltiVec, whose loads are of aligned vectors: its variant may load, and
+ * discards, what else stands in the aligned 16 octets around a named one, which is in the same page.
  * The functions keep no state but which variant was selected (variant.h), may be called from any
  * number of threads at once, and touch vector registers only if the selected variant does.
  */

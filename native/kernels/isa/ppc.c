@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* PowerPC without vector registers: one chain of additions with carry, by words of 4 or 8 octets. */
+#include "../no_vectors.h"
+
 #include "../kernels.h"
+#include "../scalar_row.h"
+
+#define VARIANT ppc
+#define ISA "PowerPC"
 
 #ifdef __powerpc__
 #include "../ppc.h"
@@ -37,21 +43,10 @@ void *lr_fill_ppc(void *dst, uint8_t value, size_t octets)
 	ppc_fill(dst, value, octets);
 	return dst;
 }
+
+SCALAR_ROW(LR_ALL);
+#else
+SCALAR_ROW_WITHOUT;
 #endif
 
-const struct lr_variant lr_variant_ppc = {
-	.name = "ppc",
-	.isa = "PowerPC",
-	.vector = 0,
-#ifdef __powerpc__
-	.compiled = 1,
-	.supported = supported,
-	.preferred = LR_ALL,
-	.csum_partial = lr_csum_partial_ppc,
-	.copy_csum_partial = lr_copy_csum_partial_ppc,
-	.copy = lr_copy_ppc,
-	.fill = lr_fill_ppc,
-#else
-	.supported = nowhere,
-#endif
-};
+#include "../no_vectors_end.h"
