@@ -23,9 +23,10 @@ fail() {
 }
 
 exported=$("$nm" -g --defined-only "$archive" | awk 'NF == 3 { print $3 }' | sort -u)
-# Tables of addresses that the linker makes, and no symbol at all, are from nowhere.
-needed=$("$nm" -u "$archive" | awk '$1 == "U" && $2 !~ "^(|_GLOBAL_OFFSET_TABLE_|\\.TOC\\.)$" { print $2 }' |
-	sort -u)
+# Tables of addresses that the linker makes, the bounds of sections that it knows, and no symbol at
+# all, are from nowhere.
+needed=$("$nm" -u "$archive" | awk '$1 == "U" { print $2 }' | sort -u |
+	grep -vxE '_GLOBAL_OFFSET_TABLE_|\.TOC\.|__(start|stop)_lr_fault_table|' || true)
 [ -n "$exported" ] || fail "exports nothing"
 
 foreign=$(echo "$exported" | grep -v '^lr_' || true)
@@ -35,7 +36,7 @@ for symbol in $needed; do
 	echo "$exported" | grep -qx "$symbol" || fail "needs $symbol from outside"
 done
 
-objects="$(echo "$build"/kernels/*.o) $build/check/inline.o"
+objects="$(echo "$build"/kernels/*.o "$build"/fault/*.o) $build/check/inline.o"
 for name; do
 	objects="$objects $build/kernels/isa/$name.o"
 done

@@ -76,6 +76,9 @@ const STEPS: &[Step] = &[
     slow("kernels in C under Valgrind", native::valgrind),
     slow("kernels in C with clang", || native::make(&["check-clang"])),
     slow("kernels in C, old processors", native::old_processors),
+    slow("copies that survive faults", || {
+        native::make(&["check-fault", "examples", "check-fault-qemu"])
+    }),
     slow("oldest compiler, workspace", || {
         oldest_compiler(env!("CARGO_PKG_RUST_VERSION"), &["--workspace"])
     }),

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The check of copies that survive a fault: memory of which every page can be made to fault, and
+ * one copy in it, judged octet by octet. A program of its own: it changes what signals do.
+ */
+#ifndef LINERATE_CHECK_FAULT_H
+#define LINERATE_CHECK_FAULT_H
+
+#include "check.h"
+
+#include <linerate/hosted.h>
+
+/* A page for what is before an edge, one for what is behind it, and two for random holes. */
+#define PAGES 4
+
+enum { CANNOT = 0, CAN_READ = 1, CAN_WRITE = 3 };
+
+/* The same octets twice: as copies meet them, and as the check looks at them. */
+struct memory {
+	uint8_t *view;
+	uint8_t *truth;
+	size_t page;
+	/* Of each page of view, CANNOT, CAN_READ or CAN_WRITE. */
+	int can[PAGES];
+	int file;
+};
+
+struct memory memory_new(void);
+void memory_free(struct memory *memory);
+/* What copies can do with that page. */
+void memory_protect(struct memory *memory, size_t page, int can);
+/*
+ * The file behind both keeps so many pages: access to others is a SIGBUS, and they lose their
+ * octets.
+ */
+void memory_truncate(struct memory *memory, size_t pages);
+
+/* One copy: from source at src_at to destination at dst_at. The destination holds GUARD. */
+struct try {
+	struct memory *destination, *source;
+	size_t dst_at, src_at, octets;
+	uint32_t seed;
+};
+/* Makes it, with checksum or without, judges all there is to judge, and puts GUARD back. */
+void check_try(struct tally *tally, const struct try *try, int csum);
+
+/* Whether a bus error says where it was. If not, prints why that is not checked. */
+int bus_errors_have_addresses(void);
+
+/* Numbers that only look random; of one thread. */
+uint64_t random_from(uint64_t *state);
+
+/*
+ * fault_edges.c: a fault at every octet; with bus errors, of files that were truncated, or
+ * without.
+ */
+void check_fault_edges(struct tally *tally, int bus_errors);
+/* fault_random.c: random copies and random holes, in several threads at once. */
+void check_fault_random(struct tally *tally, unsigned long cases);
+/* The same while ranges come and go. */
+void check_fault_ranges(struct tally *tally, unsigned long cases);
+/* fault_signals.c: what reaches the actions that were there before, and who comes after. */
+void check_fault_signals(struct tally *tally);
+/* The signal that ended body(which) in a process of its own; 0 if it returned. */
+int ended_by(int (*body)(int which), int which);
+/* fault_handlers.c: other handlers than ours, and what the calls refuse. */
+void check_fault_handlers(struct tally *tally);
+/* The edges once more, under a handler that knows the fix-up table and nothing of ranges. */
+void check_fault_embedded(struct tally *tally);
+/* fault_speed.c: what surviving costs here. */
+void print_fault_speed(void);
+/* fault_huge.c: a fault beyond 4 GiB. */
+void check_fault_huge(struct tally *tally);
+
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Who handles the faults of copies: a trap handler that knows the fix-up table and nothing else,
+ * ours behind somebody else's, nobody; and what the calls refuse.
+ */
+#define _GNU_SOURCE
+#include "fault.h"
+
+#include "../hosted/context.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* What the trap handler of a kernel does. */
+static void trap(int signal, siginfo_t *info, void *opaque)
+{
+	ucontext_t *context = opaque;
+	const uintptr_t fixup = lr_fault_lookup((uintptr_t)PROGRAM_COUNTER(context), 0);
+	(void)signal, (void)info;
+	if (!fixup)
+		abort();
+	PROGRAM_COUNTER(context) = (__typeof__(PROGRAM_COUNTER(context)))fixup;
+}
+
+void check_fault_embedded(struct tally *tally)
+{
+	static const int signals[] = { SIGSEGV, SIGBUS };
+	struct sigaction old[2], action = { .sa_flags = SA_SIGINFO };
+	action.sa_sigaction = trap;
+	for (size_t i = 0; i < 2; i++)
+		sigaction(signals[i], &action, &old[i]);
+	check_fault_edges(tally, 1);
+	for (size_t i = 0; i < 2; i++)
+		sigaction(signals[i], &old[i], 0);
+	expect(tally,
+	       !lr_fault_lookup(0, 0) && !lr_fault_lookup((uintptr_t)&check_fault_embedded, 0),
+	       "an instruction that is no copy's has a fix-up");
+}
+
+static uint8_t *closed;
+static size_t page;
+static volatile sig_atomic_t passed_on;
+static struct sigaction ours;
+
+/* What a library does that installs its handler after ours. */
+static void later(int signal, siginfo_t *info, void *context)
+{
+	passed_on++;
+	ours.sa_sigaction(signal, info, context);
+}
+
+static int survives(void)
+{
+	uint8_t octets[40];
+	const struct lr_tried tried = lr_try_copy(octets, closed, sizeof octets);
+	return tried.residue == sizeof octets && tried.side == LR_FAULT_SOURCE;
+}
+
+static int somebody_after_us(int unused)
+{
+	struct sigaction theirs = { .sa_flags = SA_SIGINFO };
+	(void)unused;
+	theirs.sa_sigaction = later;
+	int holds = !lr_fault_install() && !lr_fault_register(closed, page);
+	sigaction(SIGSEGV, &theirs, &ours);
+	holds = holds && survives() && passed_on > 0;
+	/* Not while they may call us; and nothing has changed by trying. */
+	holds = holds && lr_fault_uninstall() == EBUSY && lr_fault_uninstall() == EBUSY;
+	holds = holds && !lr_fault_install() && !lr_fault_uninstall() && survives();
+	sigaction(SIGSEGV, &ours, 0);
+	return holds && survives() && !lr_fault_uninstall() && lr_fault_uninstall() == EINVAL;
+}
+
+/* Taken away and installed again, in front of an action that has changed. */
+static int again(int unused)
+{
+	(void)unused;
+	int holds = !lr_fault_register(closed, page);
+	for (int round = 0; round < 3; round++) {
+		holds = holds && !lr_fault_install() && survives() && !lr_fault_uninstall();
+		signal(SIGSEGV, round & 1 ? SIG_IGN : SIG_DFL);
+	}
+	return holds;
+}
+
+/* A range registered twice is registered until it has been taken back twice. */
+static int twice(int unused)
+{
+	(void)unused;
+	return !lr_fault_install() && !lr_fault_register(closed, page) &&
+	       !lr_fault_register(closed, page) && !lr_fault_unregister(closed, page) &&
+	       survives() && !lr_fault_unregister(closed, page) &&
+	       lr_fault_unregister(closed, page) == ENOENT;
+}
+
+static int refusals(int unused)
+{
+	(void)unused;
+	return lr_fault_uninstall() == EINVAL && lr_fault_register(closed, 0) == EINVAL &&
+	       lr_fault_register(closed, SIZE_MAX) == EINVAL &&
+	       lr_fault_register((void *)UINTPTR_MAX, 2) == EINVAL &&
+	       !lr_fault_register((void *)UINTPTR_MAX, 1) &&
+	       !lr_fault_unregister((void *)UINTPTR_MAX, 1) &&
+	       lr_fault_unregister(closed, page) == ENOENT &&
+	       lr_fault_unregister(closed, 0) == ENOENT;
+}
+
+static void copy_after_uninstall(void)
+{
+	lr_fault_register(closed, page);
+	if (lr_fault_install() || !survives() || lr_fault_uninstall())
+		_exit(100);
+	survives();
+}
+
+static void copy_after_unregister(void)
+{
+	lr_fault_register(closed, page);
+	if (lr_fault_install() || !survives() || lr_fault_unregister(closed, page))
+		_exit(100);
+	survives();
+}
+
+static void copy_beside_a_range(void)
+{
+	lr_fault_register(closed, 20);
+	lr_fault_register(closed + 21, page - 21);
+	if (lr_fault_install())
+		_exit(100);
+	/* The first octet is expected to fault, the one at 20 is not. */
+	uint8_t octet;
+	if (lr_try_copy(&octet, closed + 19, 1).residue != 1)
+		_exit(100);
+	lr_try_copy(&octet, closed + 20, 1);
+}
+
+static const struct {
+	const char *name;
+	void (*body)(void);
+} ends[] = {
+	{ "a copy after uninstall", copy_after_uninstall },
+	{ "a copy after unregister", copy_after_unregister },
+	{ "a copy between two ranges", copy_beside_a_range },
+};
+
+static int run_ending(int which)
+{
+	signal(SIGSEGV, SIG_DFL);
+	ends[which].body();
+	return 1;
+}
+
+void check_fault_handlers(struct tally *tally)
+{
+	page = (size_t)sysconf(_SC_PAGESIZE);
+	closed = mmap(0, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	expect(tally, closed != MAP_FAILED, "no page without access: mmap failed");
+	expect(tally, in_a_process(somebody_after_us, 0), "somebody's handler after ours");
+	expect(tally, in_a_process(again, 0), "installed again");
+	expect(tally, in_a_process(twice, 0), "a range registered twice");
+	expect(tally, in_a_process(refusals, 0), "what the calls refuse");
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+		expect(tally, ended_by(run_ending, (int)i) == SIGSEGV,
+		       "%s does not end the process", ends[i].name);
+}

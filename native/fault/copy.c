@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Copies that survive a fault, without the accesses that may fault: those are an architecture's.
+ *
+ *   1, 2, 4, ... octets at once until dst is aligned to the widest store
+ *   for each of the loops over blocks, groups and words, the widest first:
+ *       while a whole step of it is left:
+ *           run the loop
+ *           if it has left a whole step, an access faulted: try the octets of its group one by one
+ *   ..., 4, 2, 1 octets at once of what is left
+ *   whenever octets at once fault, try them one by one
+ *   whenever one octet faults, end
+ *
+ * A loop ends before a group that faults, with whole groups stored and added. Every store lies in
+ * one page, hence is made as a whole or not at all: in the loops because it is aligned to its
+ * width, before and behind them because all that is stored there lies in one aligned stretch of
+ * the widest store. Stores of a group go up. So nothing at or beyond the first octet at fault is
+ * ever written, and what a group wrote before it is written again, and then added, octet by octet.
+ *
+ * What is added is what was stored, from the same register: others may change src meanwhile.
+ *
+ * Octets are summed in the halves of 16-bit words where they stand in dst. If dst is odd, that is
+ * the sum wanted, rotated by 8 bits.
+ */
+#include "../kernels/no_vectors.h"
+
+#include "table.h"
+
+#if LR_FAULT
+#include "../kernels/kernels.h"
+
+#if defined(__LP64__)
+typedef uint64_t word;
+#define SWAPPED(x) __builtin_bswap64(x)
+#define FOLDED(x) fold64(x)
+#else
+typedef uint32_t word;
+#define SWAPPED(x) __builtin_bswap32(x)
+#define FOLDED(x) (x)
+#endif
+#define WORD sizeof(word)
+
+/* How far a copy has come. */
+struct copy {
+	uint8_t *dst;
+	const uint8_t *src;
+	size_t left;
+	word sum;
+	uint32_t side;
+};
+
+/* Ones' complement addition: 0 only if both are 0. */
+ALWAYS_INLINE word add_word(word a, word b)
+{
+	a += b;
+	return a + (a < b);
+}
+
+/*
+ * What an architecture gives:
+ *
+ *   ALIGN    to what dst is aligned before the loops: the widest store
+ *   BLOCK    octets of a step of the widest loop
+ *   GROUP    octets of a step of the next one; after a fault as many are repeated
+ *   void copy_blocks(struct copy *at, const int csum), copy_groups, copy_words
+ *            move at on by all whole steps that are left, of which there is one or more, or up to a
+ *            group that faults; add to the sum if csum is not 0
+ *   int copy_at_once(const struct copy *at, const size_t octets, word *value)
+ *            copies 1, 2, 4 octets, and 8 if ALIGN is above that, by one load and one store; stores
+ *            what was loaded, filled up with zeros, at value; returns whether it faulted
+ *   word copy_octets(struct copy *at, size_t octets)
+ *            moves at on by 1 to WORD octets, or up to one that faults, and then sets at->side;
+ *            returns the octets copied, each shifted in from below
+ */
+#ifdef __x86_64__
+#include "x86_64.h"
+#elif defined(__aarch64__)
+#include "aarch64.h"
+#else
+#include "powerpc.h"
+#endif
+
+/* So many octets, shifted in one after the other, as a word that sums like them in memory. */
+ALWAYS_INLINE word as_in_memory(word shifted, size_t octets)
+{
+	const word first = shifted << 8 * (WORD - octets);
+	return LR_BYTE_SWAP ? first : SWAPPED(first);
+}
+
+/* Adds octets of which the first stands in dst at that address. */
+ALWAYS_INLINE void add_at(struct copy *c, const uint8_t *dst, word octets)
+{
+	const word rotated = octets << 8 | octets >> (8 * WORD - 8);
+	c->sum = add_word(c->sum, (uintptr_t)dst & 1 ? rotated : octets);
+}
+
+/*
+ * Up to so many octets one by one, and no more than are left. By value and out of line: what is rare
+ * must not keep the rest from using registers.
+ */
+static __attribute__((noinline, cold)) struct copy one_by_one(struct copy c, size_t octets, int csum)
+{
+	if (octets > c.left)
+		octets = c.left;
+	while (octets && !c.side) {
+		uint8_t *const dst = c.dst;
+		const size_t run = octets < WORD ? octets : WORD;
+		const word shifted = copy_octets(&c, run);
+		const size_t copied = (size_t)(c.dst - dst);
+		if (csum && copied)
+			add_at(&c, dst, as_in_memory(shifted, copied));
+		octets -= run;
+	}
+	return c;
+}
+
+/* So many octets, 1, 2, 4 or 8, all in one page of dst; one by one if they fault. */
+ALWAYS_INLINE void at_once(struct copy *c, const size_t octets, const int csum)
+{
+	word value;
+	if (c->side)
+		return;
+	if (copy_at_once(c, octets, &value)) {
+		*c = one_by_one(*c, octets, csum);
+		return;
+	}
+	if (csum)
+		add_at(c, c->dst, LR_BYTE_SWAP && octets == 1 ? value << 8 : value);
+	c->dst += octets;
+	c->src += octets;
+	c->left -= octets;
+}
+
+/* Up to where dst is aligned. The widths go up: each store is aligned, or ends before that. */
+ALWAYS_INLINE void copy_head(struct copy *c, const int csum)
+{
+	size_t octets = -(uintptr_t)c->dst & (ALIGN - 1);
+	if (octets > c->left)
+		octets = c->left;
+	if (octets & 1)
+		at_once(c, 1, csum);
+	if (octets & 2)
+		at_once(c, 2, csum);
+	if (ALIGN > 4 && octets & 4)
+		at_once(c, 4, csum);
+	if (ALIGN > 8 && octets & 8)
+		at_once(c, 8, csum);
+}
+
+/* What is left, less than a word, from where dst is aligned. The widths go down. */
+ALWAYS_INLINE void copy_tail(struct copy *c, const int csum)
+{
+	if (WORD > 4 && c->left & 4)
+		at_once(c, 4, csum);
+	if (c->left & 2)
+		at_once(c, 2, csum);
+	if (c->left & 1)
+		at_once(c, 1, csum);
+}
+
+ALWAYS_INLINE struct lr_tried try(uint8_t *dst, const uint8_t *src, size_t octets, uint32_t seed,
+				  const int csum)
+{
+	struct copy c = { dst, src, octets, 0, 0 };
+
+	copy_head(&c, csum);
+	while (!c.side && c.left >= BLOCK) {
+		copy_blocks(&c, csum);
+		if (c.left >= BLOCK)
+			c = one_by_one(c, GROUP, csum);
+	}
+	while (!c.side && c.left >= GROUP) {
+		copy_groups(&c, csum);
+		if (c.left >= GROUP)
+			c = one_by_one(c, GROUP, csum);
+	}
+	while (!c.side && c.left >= WORD) {
+		copy_words(&c, csum);
+		if (c.left >= WORD)
+			c = one_by_one(c, WORD, csum);
+	}
+	copy_tail(&c, csum);
+	return (struct lr_tried){
+		.residue = c.left,
+		.sum = csum ? lr_csum_combine(seed, FOLDED(c.sum), (uintptr_t)dst) : 0,
+		.side = c.side,
+	};
+}
+
+struct lr_tried lr_try_copy(void *dst, const void *src, size_t octets)
+{
+	return try(dst, src, octets, 0, 0);
+}
+
+struct lr_tried lr_try_copy_csum(void *dst, const void *src, size_t octets, uint32_t sum)
+{
+	return try(dst, src, octets, sum, 1);
+}
+#endif
+
+#include "../kernels/no_vectors_end.h"

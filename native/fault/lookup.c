@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Finds the fix-up of an instruction. A few hundred entries, looked through one by one. */
+#include "../kernels/no_vectors.h"
+
+#include "table.h"
+
+#if LR_FAULT
+/* From the linker. Hidden: the table of this program or library, not of another one's. */
+extern const struct fault_entry table_start[] __asm__("__start_lr_fault_table")
+	__attribute__((visibility("hidden")));
+extern const struct fault_entry table_end[] __asm__("__stop_lr_fault_table")
+	__attribute__((visibility("hidden")));
+
+static uintptr_t target(const int32_t *field)
+{
+	return (uintptr_t)field + (uintptr_t)(intptr_t)*field;
+}
+
+uintptr_t lr_fault_lookup(uintptr_t pc, unsigned *access)
+{
+	for (const struct fault_entry *entry = table_start; entry < table_end; entry++) {
+		if (target(&entry->fault) != pc)
+			continue;
+		if (access)
+			*access = entry->access;
+		return target(&entry->resume);
+	}
+	return 0;
+}
+#endif
+
+#include "../kernels/no_vectors_end.h"

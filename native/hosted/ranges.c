@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The ranges in which faults are expected: written under a lock, read without one by a signal
+ * handler that may have interrupted anything, a writer included.
+ *
+ * A range stands in a slot and does not move while it is registered. A slot has a version, odd
+ * while it is written:
+ *
+ *   write: version odd; first, octets; version even, two above what it was
+ *   read:  version; first, octets; version again. If it was odd or is another one now, the slot was
+ *          written meanwhile: what stood there is no longer registered, or what comes not yet, so
+ *          the slot counts as empty. A range that is registered is in a slot that nobody writes.
+ *
+ * So a reader waits for nobody and looks at each slot once. Slots come in chunks, linked when all
+ * are taken and never freed.
+ */
+#include "ranges.h"
+
+#include <linerate/hosted.h>
+
+#if LR_FAULT
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#define SLOTS 64
+
+/* Empty without octets; first is 0 then. */
+struct slot {
+	/* A word: one slot is not written 2^31 times during one read. */
+	_Atomic uintptr_t version;
+	_Atomic uintptr_t first;
+	_Atomic size_t octets;
+};
+
+struct chunk {
+	struct slot slots[SLOTS];
+	struct chunk *_Atomic next;
+};
+
+static struct chunk head;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void write_slot(struct slot *slot, uintptr_t first, size_t octets)
+{
+	const uintptr_t version = atomic_load_explicit(&slot->version, memory_order_relaxed);
+	atomic_store_explicit(&slot->version, version + 1, memory_order_relaxed);
+	/*
+	 * Pairs with the fence of holds(): who sees a store below sees an odd or a later version.
+	 */
+	atomic_thread_fence(memory_order_release);
+	atomic_store_explicit(&slot->first, first, memory_order_relaxed);
+	atomic_store_explicit(&slot->octets, octets, memory_order_relaxed);
+	atomic_store_explicit(&slot->version, version + 2, memory_order_release);
+}
+
+static int holds(struct slot *slot, uintptr_t address)
+{
+	const uintptr_t version = atomic_load_explicit(&slot->version, memory_order_acquire);
+	const uintptr_t first = atomic_load_explicit(&slot->first, memory_order_relaxed);
+	const size_t octets = atomic_load_explicit(&slot->octets, memory_order_relaxed);
+	atomic_thread_fence(memory_order_acquire);
+	return !(version & 1) &&
+	       atomic_load_explicit(&slot->version, memory_order_relaxed) == version &&
+	       address - first < octets;
+}
+
+/* Pairs with the release in add_chunk: a chunk that is seen is seen with its empty slots. */
+static struct chunk *after(struct chunk *chunk)
+{
+	return atomic_load_explicit(&chunk->next, memory_order_acquire);
+}
+
+int lr_fault_expected(uintptr_t address)
+{
+	for (struct chunk *chunk = &head; chunk; chunk = after(chunk))
+		for (size_t i = 0; i < SLOTS; i++)
+			if (holds(&chunk->slots[i], address))
+				return 1;
+	return 0;
+}
+
+/* The slot that holds exactly that; of nothing, an empty one. Under the lock, as all below. */
+static struct slot *find(uintptr_t first, size_t octets)
+{
+	for (struct chunk *chunk = &head; chunk; chunk = after(chunk))
+		for (size_t i = 0; i < SLOTS; i++) {
+			struct slot *slot = &chunk->slots[i];
+			if (slot->first == first && slot->octets == octets)
+				return slot;
+		}
+	return 0;
+}
+
+/* The first slot of a new chunk, or null. */
+static struct slot *add_chunk(void)
+{
+	struct chunk *last = &head;
+	struct chunk *added = calloc(1, sizeof *added);
+	if (!added)
+		return 0;
+	while (after(last))
+		last = after(last);
+	atomic_store_explicit(&last->next, added, memory_order_release);
+	return &added->slots[0];
+}
+
+int lr_fault_register(const void *first, size_t octets)
+{
+	const uintptr_t at = (uintptr_t)first;
+	if (!octets || at + (octets - 1) < at)
+		return EINVAL;
+	pthread_mutex_lock(&lock);
+	struct slot *slot = find(0, 0);
+	if (!slot)
+		slot = add_chunk();
+	if (slot)
+		write_slot(slot, at, octets);
+	pthread_mutex_unlock(&lock);
+	return slot ? 0 : ENOMEM;
+}
+
+int lr_fault_unregister(const void *first, size_t octets)
+{
+	if (!octets)
+		return ENOENT;
+	pthread_mutex_lock(&lock);
+	struct slot *slot = find((uintptr_t)first, octets);
+	if (slot)
+		write_slot(slot, 0, 0);
+	pthread_mutex_unlock(&lock);
+	return slot ? 0 : ENOENT;
+}
+#endif

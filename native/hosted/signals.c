@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The signal handlers that let copies survive, and the way on to the actions that were there
+ * before.
+ *
+ *   if the kernel reports a fault, and of an instruction of the fix-up table:
+ *       if the access is wide, or the address is in a registered range: resume at the fix-up
+ *   otherwise do what the action before would have done
+ *
+ * The fault of a wide access is not judged: which of its octets the reported address is of depends
+ * on the processor. Resumed, it is repeated octet by octet, and that fault has the address of its
+ * octet.
+ *
+ * Our actions have the flags and the mask of those they replace. So the kernel itself chooses the
+ * stack, blocks signals and restarts calls as it would have for them.
+ */
+#define _GNU_SOURCE
+#include "context.h"
+#include "ranges.h"
+
+#include <linerate/hosted.h>
+
+#if LR_FAULT
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static const int signals[] = { SIGSEGV, SIGBUS };
+#define SIGNALS (sizeof signals / sizeof *signals)
+
+/*
+ * The actions before ours, in the order of signals. What is pointed to is never changed nor freed:
+ * a handler may be at it in another thread when the handlers are taken away and installed again.
+ */
+static const struct sigaction *_Atomic before[SIGNALS];
+static const struct sigaction standard = { .sa_handler = SIG_DFL };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static size_t installations;
+
+static const struct sigaction *_Atomic *before_of(int signal)
+{
+	return &before[signal == SIGBUS];
+}
+
+/* Whether the thread itself met it, as opposed to a signal that somebody sent. */
+static int is_fault(int signal, const siginfo_t *info)
+{
+	return info->si_code > 0 && !(signal == SIGBUS && info->si_code == BUS_MCEERR_AO);
+}
+
+/* Resumes one of our copies, or returns 0. */
+static int resume(const siginfo_t *info, ucontext_t *context)
+{
+	unsigned access;
+	const uintptr_t pc = (uintptr_t)PROGRAM_COUNTER(context);
+	const uintptr_t fixup = lr_fault_lookup(pc, &access);
+	if (!fixup)
+		return 0;
+	if (!(access & LR_FAULT_WIDE) && !lr_fault_expected((uintptr_t)info->si_addr))
+		return 0;
+	PROGRAM_COUNTER(context) = (__typeof__(PROGRAM_COUNTER(context)))fixup;
+	return 1;
+}
+
+/*
+ * Ends the process by the default action, at the instruction that was interrupted. A fault recurs
+ * when our handler returns to it, and with the very siginfo. A signal that was sent is sent again,
+ * to this thread and with what came with it; it waits, blocked, until then.
+ */
+static void end_process(int signal, siginfo_t *info)
+{
+	sigaction(signal, &standard, 0);
+	if (!is_fault(signal, info) &&
+	    syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), signal, info))
+		raise(signal);
+}
+
+/* The action before ours; one that resets itself is the standard one from now on. */
+static const struct sigaction *take_before(int signal)
+{
+	const struct sigaction *_Atomic *place = before_of(signal);
+	const struct sigaction *action = atomic_load(place);
+	while (action->sa_flags & (int)SA_RESETHAND &&
+	       !atomic_compare_exchange_weak(place, &action, &standard))
+		;
+	return action;
+}
+
+static void pass_on(int signal, siginfo_t *info, void *context)
+{
+	const struct sigaction *action = take_before(signal);
+	/* The kernel lets nobody ignore a fault. */
+	if (action->sa_handler == SIG_DFL ||
+	    (action->sa_handler == SIG_IGN && is_fault(signal, info)))
+		end_process(signal, info);
+	else if (action->sa_handler == SIG_IGN)
+		return;
+	else if (action->sa_flags & SA_SIGINFO)
+		action->sa_sigaction(signal, info, context);
+	else
+		action->sa_handler(signal);
+}
+
+static void on_signal(int signal, siginfo_t *info, void *context)
+{
+	if (!is_fault(signal, info) || !resume(info, context))
+		pass_on(signal, info, context);
+}
+
+static int is_ours(const struct sigaction *action)
+{
+	return action->sa_flags & SA_SIGINFO && action->sa_sigaction == on_signal;
+}
+
+/* Whether the handler is called at all: if not, flags and mask mean nothing. */
+static int has_handler(const struct sigaction *action)
+{
+	return action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN;
+}
+
+static int is_same(const struct sigaction *a, const struct sigaction *b)
+{
+	return a->sa_sigaction == b->sa_sigaction && a->sa_flags == b->sa_flags &&
+	       !memcmp(&a->sa_mask, &b->sa_mask, sizeof a->sa_mask);
+}
+
+/* Remembers what to pass on to. The memory of another action stays where handlers may be at it. */
+static int remember(int signal, const struct sigaction *action)
+{
+	const struct sigaction *known = atomic_load(before_of(signal));
+	if (known && is_same(known, action))
+		return 0;
+	struct sigaction *copy = malloc(sizeof *copy);
+	if (!copy)
+		return ENOMEM;
+	*copy = *action;
+	atomic_store(before_of(signal), copy);
+	return 0;
+}
+
+/* Puts our handler in front of what is there. */
+static int install(int signal)
+{
+	struct sigaction old, ours = { .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART };
+	if (sigaction(signal, 0, &old))
+		return errno;
+	if (has_handler(&old)) {
+		ours.sa_flags = (old.sa_flags & ~(int)SA_RESETHAND) | SA_SIGINFO;
+		ours.sa_mask = old.sa_mask;
+	}
+	ours.sa_sigaction = on_signal;
+	const int error = remember(signal, &old);
+	if (error)
+		return error;
+	return sigaction(signal, &ours, 0) ? errno : 0;
+}
+
+static void restore(int signal)
+{
+	sigaction(signal, atomic_load(before_of(signal)), 0);
+}
+
+static int install_all(void)
+{
+	for (size_t i = 0; i < SIGNALS; i++) {
+		const int error = install(signals[i]);
+		if (!error)
+			continue;
+		while (i)
+			restore(signals[--i]);
+		return error;
+	}
+	return 0;
+}
+
+int lr_fault_install(void)
+{
+	int error = 0;
+	pthread_mutex_lock(&lock);
+	if (!installations)
+		error = install_all();
+	installations += !error;
+	pthread_mutex_unlock(&lock);
+	return error;
+}
+
+/* Whether nobody has put another handler in front of ours. */
+static int all_ours(void)
+{
+	for (size_t i = 0; i < SIGNALS; i++) {
+		struct sigaction action;
+		if (sigaction(signals[i], 0, &action) || !is_ours(&action))
+			return 0;
+	}
+	return 1;
+}
+
+int lr_fault_uninstall(void)
+{
+	int error = 0;
+	pthread_mutex_lock(&lock);
+	if (!installations)
+		error = EINVAL;
+	else if (installations == 1 && !all_ours())
+		error = EBUSY;
+	else if (--installations == 0)
+		for (size_t i = 0; i < SIGNALS; i++)
+			restore(signals[i]);
+	pthread_mutex_unlock(&lock);
+	return error;
+}
+#endif

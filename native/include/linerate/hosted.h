@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Makes the copies of fault.h survive in a process of Linux: signal handlers for SIGSEGV and
+ * SIGBUS, and the ranges of addresses in which a fault is expected: files that somebody may
+ * truncate, memory shared with a process that may end, pages without access.
+ *
+ * A fault is ours if an instruction of one of those copies met it and its address is in a
+ * registered range. Every other one, and every SIGSEGV or SIGBUS that was sent, goes to the action
+ * that was there before, which sees what it would see without us: the same siginfo and context, on
+ * the same stack, with the same signals blocked; SA_RESETHAND resets; without a handler the
+ * process ends as it would have, or ignores a signal that can be ignored. One thing differs: where
+ * a copy faults outside of all ranges, the instruction that the action sees at fault accesses a
+ * single octet.
+ *
+ * Handlers that others install after us work as long as they pass on to us what is not theirs. One
+ * that does not takes our faults too.
+ */
+#ifndef LINERATE_HOSTED_H
+#define LINERATE_HOSTED_H
+
+#include <linerate/fault.h>
+
+#if LR_FAULT
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Installs the handlers if they are not, and counts how often that was asked for: parts of a
+ * program need not know of each other. 0, or an errno value of sigaction or malloc (ENOMEM), and
+ * nothing has changed.
+ *
+ * Thread-safe; but no other part of the program may change the actions of SIGSEGV or SIGBUS at the
+ * same time. Not for signal handlers.
+ */
+int lr_fault_install(void);
+
+/*
+ * Takes back one lr_fault_install; the last puts back what was there before the first. 0, or
+ *   EINVAL  nothing is installed
+ *   EBUSY   somebody installed a handler after us, and may still call ours: nothing has changed.
+ *           Take that one away first, or leave ours where it is.
+ * Threads as for lr_fault_install.
+ */
+int lr_fault_uninstall(void);
+
+/*
+ * From now on copies survive faults at the octets from first on, whether or not handlers are
+ * installed yet. Ranges may overlap, and the same one may be registered many times. 0, or
+ *   EINVAL  no octets, or more than there are addresses from first on
+ *   ENOMEM  no memory to remember the range in
+ *
+ * Thread-safe, also while others copy and fault. Not for signal handlers. Every fault of a copy
+ * looks at every range: keep them to hundreds, by registering what encloses them.
+ *
+ * On AArch64 give addresses without a tag, as the system reports them.
+ */
+int lr_fault_register(const void *first, size_t octets);
+
+/*
+ * Takes back one registration of exactly this range. 0, or ENOENT if there is none. A copy that
+ * faulted before the return may still survive after it. Threads as for lr_fault_register.
+ */
+int lr_fault_unregister(const void *first, size_t octets);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
+#endif
