@@ -7,16 +7,32 @@
 #include <string.h>
 
 static const char usage[] =
-	"usage: check [--quick | --huge | --list]\n"
+	"usage: check [--quick | --huge | --list | --force NAME]\n"
 	"  checks every variant that runs here, and what is selected from them, against the\n"
 	"  reference; exits with 1 if one fails, 2 if the check cannot do its work\n"
 	"  --quick  few offsets and lengths: for emulators and sanitizers\n"
 	"  --huge   lengths above 4 GiB, and nothing else\n"
-	"  --list   the table: name, scalar or vector, compiled, how it runs here, what it needs\n";
+	"  --list   the table: name, scalar or vector, compiled, how it runs here, what it needs; last\n"
+	"           of which variants csum_partial, copy_csum_partial, copy and fill are selected\n"
+	"  --force  makes every call use a variant, and checks it so; exits with 1 if it cannot run\n";
 
 /* Every length ends well beyond 2048, where a kernel may change its ways, and a few blocks. */
 static const struct extent full = { 2800, 1, 1, 1, SIZE_MAX };
 static const struct extent quick = { 600, 9, 21, 9, 10000 };
+
+/* The plainest variant that holds the function, a member of struct lr_variant. */
+#define ORIGIN(member, function)                                                                   \
+	static const char *origin_of_##member(void)                                                \
+	{                                                                                          \
+		for (size_t i = 0; i < lr_variant_count; i++)                                      \
+			if (lr_variants[i]->member == (function))                                  \
+				return lr_variants[i]->name;                                       \
+		return "none";                                                                     \
+	}
+ORIGIN(csum_partial, lr_variant_current().csum_partial)
+ORIGIN(copy_csum_partial, lr_variant_current().copy_csum_partial)
+ORIGIN(copy, lr_variant_current().copy)
+ORIGIN(fill, lr_variant_current().fill)
 
 static int list(void)
 {
@@ -29,6 +45,8 @@ static int list(void)
 							"not-supported",
 		       v->isa);
 	}
+	printf("%-12s %s %s %s %s\n", "selected", origin_of_csum_partial(),
+	       origin_of_copy_csum_partial(), origin_of_copy(), origin_of_fill());
 	return 0;
 }
 
@@ -87,11 +105,33 @@ static unsigned run(int huge, const struct extent *extent)
 	return failures;
 }
 
+/* The quick sweep through the dispatching functions, one variant being forced. */
+static int force(const char *name)
+{
+	static const char *const reasons[] = {
+		[LR_UNKNOWN] = "there is no such variant",
+		[LR_NOT_COMPILED] = "this build does not hold it",
+		[LR_NOT_SUPPORTED] = "this processor cannot run it",
+	};
+	struct subject subject = { .tally = { .name = name }, .kernels = dispatching() };
+	const int refused = lr_variant_force(name);
+
+	if (refused) {
+		fprintf(stderr, "check: %s cannot be forced: %s; see --list\n", name,
+			reasons[refused]);
+		return 1;
+	}
+	check_sweep(&subject, 1, &quick);
+	return print_result(&subject.tally) ? 1 : 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *option = argc > 1 ? argv[1] : "";
 
 	report_faults();
+	if (argc == 3 && !strcmp(option, "--force"))
+		return force(argv[2]);
 	if (argc > 2 || (argc == 2 && strcmp(option, "--quick") && strcmp(option, "--huge") &&
 			 strcmp(option, "--list"))) {
 		fputs(usage, stderr);

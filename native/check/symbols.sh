@@ -22,11 +22,14 @@ fail() {
 	failed=1
 }
 
-exported=$("$nm" -g --defined-only "$archive" | awk 'NF == 3 { print $3 }' | sort -u)
+# A function of two instructions that compilers for SPARC put beside every file, hidden.
+thunk='__sparc_get_pc_thunk.*'
+exported=$("$nm" -g --defined-only "$archive" | awk 'NF == 3 { print $3 }' | sort -u |
+	grep -vxE "$thunk" || true)
 # Tables of addresses that the linker makes, the bounds of sections that it knows, and no symbol at
-# all, are from nowhere.
+# all (on SPARC, a register) are from nowhere.
 needed=$("$nm" -u "$archive" | awk '$1 == "U" { print $2 }' | sort -u |
-	grep -vxE '_GLOBAL_OFFSET_TABLE_|\.TOC\.|__(start|stop)_lr_fault_table|' || true)
+	grep -vxE "_GLOBAL_OFFSET_TABLE_|\.TOC\.|__(start|stop)_lr_fault_table|$thunk|" || true)
 [ -n "$exported" ] || fail "exports nothing"
 
 foreign=$(echo "$exported" | grep -v '^lr_' || true)
@@ -40,24 +43,47 @@ objects="$(echo "$build"/kernels/*.o "$build"/fault/*.o) $build/check/inline.o"
 for name; do
 	objects="$objects $build/kernels/isa/$name.o"
 done
-if [ -n "${X86_64-x}" ]; then
+
+# Operands, as they are written: behind them a comma, a bracket or nothing, and no name of a place.
+operand() {
+	echo "[[:space:],{(]($1)([],})[]|\$)"
+}
+
+# How each machine's vector and floating-point registers are written, and instructions of
+# extensions that nobody may use before it is known that the processor has them.
+extensions='no such instruction'
+case ${MACHINE-} in
+x86_64-*)
 	beyond='%([xyz]?mm[0-9]|k[0-7]|st\b)'
+	extensions='\b(andn|bextr|bls(i|r|msk)|bzhi|mulx|pdep|pext|rorx|s(ar|hl|hr)x|[lt]zcnt)'
+	;;
+aarch64-*) beyond=$(operand '[vz][0-9]+(\.[0-9]*[bhsdq])?(\[[0-9]+\])?|[qdshb][0-9]+') ;;
+arm-*) beyond=$(operand '[qds][0-9]+(\[[0-9]+\])?') ;;
+powerpc*) beyond=$(operand '(v|vs|f)[0-9]+') ;;
+s390x-* | sparc64-*) beyond=$(operand '%[vfdq][0-9]+') ;;
+riscv64-*) beyond=$(operand 'f[ast][0-9]+|v[0-9]+') ;;
+*) beyond= ;;
+esac
+
+disassembled() {
+	"$objdump" -d --no-show-raw-insn "$1"
+}
+
+if [ -n "$beyond" ]; then
 	for object in $objects; do
-		touched=$("$objdump" -d --no-show-raw-insn "$object" | grep -cE "$beyond" || true)
+		touched=$(disassembled "$object" | grep -cE "$beyond" || true)
 		[ "$touched" = 0 ] ||
 			fail "${object##*/} is scalar; $touched instructions touch vector registers"
 	done
-	# Nor an instruction of BMI1, BMI2: it runs before anybody knows what the processor has.
-	beyond="$beyond"'|\b(andn|bextr|bls(i|r|msk)|bzhi|mulx|pdep|pext|rorx|s(ar|hl|hr)x|[lt]zcnt)'
 	for object in "$build"/kernels/isa/*.o; do
-		touched=$("$objdump" -d --no-show-raw-insn "$object" |
-			sed -n '/<supported[^>]*>:$/,/^$/p' | grep -cE "$beyond" || true)
+		touched=$(disassembled "$object" | sed -n '/<supported[^>]*>:$/,/^$/p' |
+			grep -cE "$beyond|$extensions" || true)
 		[ "$touched" = 0 ] ||
 			fail "${object##*/}: supported() itself needs what it asks for"
 	done
 	scalar="no vector register in $(basename -a $objects | xargs)"
 else
-	scalar="SKIP: the names of vector registers are known for x86-64 only"
+	scalar="SKIP: the names of vector registers of ${MACHINE:-this machine} are not known"
 fi
 
 [ $failed = 0 ] || exit 1

@@ -17,6 +17,8 @@
 #pragma GCC target("general-regs-only")
 #elif defined(__aarch64__)
 #pragma GCC target("general-regs-only,no-outline-atomics")
+#elif defined(__s390x__)
+#pragma GCC target("soft-float")
 #elif defined(__powerpc__)
 #pragma GCC target("no-vsx,no-altivec")
 #endif

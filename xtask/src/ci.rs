@@ -8,7 +8,7 @@
 //! failed, what looks like the cause is printed, once more at the very end.
 
 use crate::command::{cargo, cargo_of, log_to, output, program, root, status, status_with_lines};
-use crate::{examples, lab, native, schema, tutorials};
+use crate::{examples, isa, lab, native, schema, tutorials};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -75,7 +75,7 @@ const STEPS: &[Step] = &[
     slow("kernels in C under sanitizers", || native::make(&["check-asan"])),
     slow("kernels in C under Valgrind", native::valgrind),
     slow("kernels in C with clang", || native::make(&["check-clang"])),
-    slow("kernels in C, old processors", native::old_processors),
+    slow("kernels in C, every architecture", isa::check),
     slow("copies that survive faults", || {
         native::make(&["check-fault", "examples", "check-fault-qemu"])
     }),

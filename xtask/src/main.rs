@@ -10,6 +10,7 @@ mod command;
 mod evidence;
 mod examples;
 mod fetch;
+mod isa;
 mod kernels;
 mod lab;
 mod memory;
@@ -35,6 +36,9 @@ usage: cargo xtask COMMAND
                 docs/results/memory.md and its plot
   evidence netra
                 fit the simulator of strands to the Netra document, and write docs/results/netra
+  isa [--full] [NAME...]
+                check the kernels on emulated processors of every architecture, or on those named;
+                --full with every case
   lab GUEST [COMMAND]
                 check the counters in guest-arm64 or guest-armhf, or run a command there
   tutorials     run the commands of docs/tutorials and write what they print
@@ -54,6 +58,8 @@ fn main() -> ExitCode {
         ["evidence", "memory"] => report(memory::write(None)),
         ["evidence", "memory", repeats] => report(memory::write(Some(repeats))),
         ["evidence", "netra"] => report(netra::write()),
+        ["isa", "--full", names @ ..] => report(isa::run(names, true)),
+        ["isa", names @ ..] => report(isa::run(names, false)),
         ["lab", guest] => report(lab::run(guest, None)),
         ["lab", guest, command] => report(lab::run(guest, Some(command))),
         ["tutorials"] => report(tutorials::write()),

@@ -20,12 +20,6 @@ pub(crate) fn valgrind() -> Outcome {
     make_with(&["check-valgrind"], |line| line.starts_with("SKIP:"))
 }
 
-/// The variants, on processors that lack what some of them need. That these are skipped there is
-/// the purpose; only a missing emulator counts.
-pub(crate) fn old_processors() -> Outcome {
-    make_with(&["check-qemu"], |line| line.starts_with("SKIP:"))
-}
-
 fn make_with(targets: &[&str], is_skip: IsSkip) -> Outcome {
     if let Err(why) = output(program("make", &["--version"])) {
         return Outcome::Skipped(why);

@@ -6,6 +6,8 @@
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #elif defined(__aarch64__) && defined(__ARM_NEON)
 #define COMPILED
+#elif defined(__GCC_IEC_559) && !__GCC_IEC_559
+/* gcc says no more than that floating-point numbers are not whole: -mgeneral-regs-only. */
 #elif defined(__arm__) && __ARM_ARCH >= 7 && __ARM_ARCH_PROFILE == 'A' && defined(__ARM_FP)
 #define COMPILED
 #if defined(__clang__)

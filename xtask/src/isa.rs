@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The kernels on every architecture, each on emulated processors: the whole matrix as one table.
+//!
+//! A build is one compiler with its flags. Of each, three things are looked at once: which symbols
+//! and registers its objects name, whether it compiles with flags that forbid vectors, and whether
+//! the same is selected in a program linked dynamically as in one linked statically. A row is a
+//! build on one emulated processor: the check of the kernels runs there, and what is selected must
+//! be what the row says; a selection that quietly stays with a plainer variant is a failure.
+//!
+//! Rows without their compiler, its C library or the emulator are skipped, and counted. Left out:
+//! times. An emulator's say nothing about a processor.
+
+use crate::ci::Outcome;
+use crate::command::{program, say, shown};
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+/// A compiler with its flags.
+struct Build {
+    /// The beginning of the names of the compiler and its tools; of this machine's if empty.
+    tools: &'static str,
+    flags: &'static str,
+    emulator: &'static str,
+    rows: &'static [Row],
+}
+
+struct Row {
+    name: &'static str,
+    /// What the emulator calls the processor; its default if empty.
+    cpu: &'static str,
+    /// The variants of checksum, copy with checksum, copy and fill; one name if it is the same.
+    selected: &'static str,
+    /// A variant of this build that the processor cannot run: forcing it must fail.
+    refused: Option<&'static str>,
+}
+
+const fn row(name: &'static str, cpu: &'static str, selected: &'static str) -> Row {
+    Row { name, cpu, selected, refused: None }
+}
+
+const fn refusing(row: Row, variant: &'static str) -> Row {
+    Row { refused: Some(variant), ..row }
+}
+
+const BUILDS: &[Build] = &[
+    Build {
+        tools: "arm-linux-gnueabi-",
+        flags: "-mcpu=arm1176jzf-s",
+        emulator: "qemu-arm",
+        rows: &[row("arm1176", "arm1176", "armv6 armv6 portable portable")],
+    },
+    Build {
+        tools: "arm-linux-gnueabihf-",
+        flags: "",
+        emulator: "qemu-arm",
+        rows: &[row("cortex-a7", "cortex-a7", "neon")],
+    },
+    Build {
+        tools: "aarch64-linux-gnu-",
+        flags: "",
+        emulator: "qemu-aarch64",
+        rows: &[
+            refusing(row("cortex-a57", "cortex-a57", "neon"), "sve"),
+            // By name only: with vectors as short as NEON's it takes more instructions.
+            row("sve16", "max,sve-default-vector-length=16", "neon"),
+            row("sve32", "max,sve-default-vector-length=32", "sve sve neon neon"),
+            row("sve64", "max,sve-default-vector-length=64", "sve sve neon neon"),
+            row("sve256", "max,sve-default-vector-length=256", "sve sve neon neon"),
+        ],
+    },
+    Build {
+        tools: "sparc64-linux-gnu-",
+        flags: "",
+        emulator: "qemu-sparc64",
+        rows: &[row("sparc64", "", "aligned")],
+    },
+    Build {
+        tools: "s390x-linux-gnu-",
+        flags: "",
+        emulator: "qemu-s390x",
+        rows: &[row("s390x", "", "alcg alcg portable portable")],
+    },
+    Build {
+        tools: "riscv64-linux-gnu-",
+        flags: "",
+        emulator: "qemu-riscv64",
+        rows: &[row("riscv64", "", "aligned")],
+    },
+    Build {
+        tools: "powerpc-linux-gnu-",
+        flags: "",
+        emulator: "qemu-ppc",
+        rows: &[row("7455", "7455", "altivec"), refusing(row("750", "750", "ppc"), "altivec")],
+    },
+    Build {
+        tools: "powerpc64-linux-gnu-",
+        flags: "",
+        emulator: "qemu-ppc64",
+        rows: &[refusing(row("970", "970", "altivec"), "vsx"), row("power8be", "power8", "vsx")],
+    },
+    Build {
+        tools: "powerpc64le-linux-gnu-",
+        flags: "",
+        emulator: "qemu-ppc64le",
+        rows: &[
+            row("power8", "power8", "vsx"),
+            row("power9", "power9", "vsx"),
+            row("power10", "power10", "vsx"),
+        ],
+    },
+    // From before SSE4 to AVX2, each without something that a later one has.
+    Build {
+        tools: "",
+        flags: "",
+        emulator: "qemu-x86_64",
+        rows: &[
+            refusing(row("conroe", "Conroe", "adc adc sse2 sse2"), "avx2"),
+            refusing(row("nehalem", "Nehalem", "adc adc sse2 sse2"), "avx2"),
+            refusing(row("sandybridge", "SandyBridge", "adc adc sse2 sse2"), "avx2"),
+            refusing(row("haswell", "Haswell-noTSX", "avx2"), "avx512"),
+        ],
+    },
+];
+
+/// How a row ended.
+enum Verdict {
+    Holds,
+    Fails(String),
+    Skipped(String),
+}
+
+struct Line {
+    row: &'static Row,
+    compiler: String,
+    selected: String,
+    checked: Vec<String>,
+    cases: u64,
+    verdict: Verdict,
+}
+
+/// Checks the rows of those names, or all; `full` makes every case of the check. `Err` names the
+/// rows that failed.
+pub(crate) fn run(names: &[&str], full: bool) -> Result<(), String> {
+    let known = |name: &&str| BUILDS.iter().flat_map(|b| b.rows).any(|row| row.name == *name);
+    if let Some(unknown) = names.iter().find(|name| !known(name)) {
+        let all: Vec<_> = BUILDS.iter().flat_map(|b| b.rows).map(|row| row.name).collect();
+        return Err(format!("no row is called `{unknown}`; choose of {}", all.join(", ")));
+    }
+    let lines = lines(names, full);
+    say(&table(&lines)).map_err(|e| format!("cannot print the table: {e}"))?;
+    let failed = |line: &&Line| matches!(line.verdict, Verdict::Fails(_));
+    let failed: Vec<_> = lines.iter().filter(failed).map(|line| line.row.name).collect();
+    if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
+}
+
+/// As a step of CI: the whole matrix with few cases.
+pub(crate) fn check() -> Outcome {
+    let lines = lines(&[], false);
+    if let Err(error) = say(&table(&lines)) {
+        return Outcome::Failed(format!("cannot print the table: {error}"));
+    }
+    let mut skips = Vec::new();
+    for line in &lines {
+        match &line.verdict {
+            Verdict::Holds => {}
+            Verdict::Fails(why) => return Outcome::Failed(format!("{}: {why}", line.row.name)),
+            Verdict::Skipped(why) => skips.push(format!("SKIP: {}: {why}", line.row.name)),
+        }
+    }
+    Outcome::Passed(skips)
+}
+
+/// Builds are shared out among as many threads as there are processors; lines are in their order.
+fn lines(names: &[&str], full: bool) -> Vec<Line> {
+    let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        while let Some(build) = BUILDS.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let wanted = |row: &&Row| names.is_empty() || names.contains(&row.name);
+            let rows: Vec<&'static Row> = build.rows.iter().filter(wanted).collect();
+            if !rows.is_empty() {
+                let lines = lines_of(build, &rows, full);
+                found.lock().unwrap_or_else(PoisonError::into_inner).extend(lines);
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+    });
+    let mut lines = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let place = |line: &Line| {
+        BUILDS.iter().flat_map(|b| b.rows).position(|row| std::ptr::eq(row, line.row))
+    };
+    lines.sort_by_key(place);
+    lines
+}
+
+fn lines_of(build: &Build, rows: &[&'static Row], full: bool) -> Vec<Line> {
+    let compiler = format!("{}gcc", build.tools);
+    let prepared = missing(build).map_or_else(|| prepare(build), |why| Err(Verdict::Skipped(why)));
+    let line = |row: &&'static Row| {
+        let mut line = Line {
+            row,
+            compiler: format!("{compiler} {}", build.flags).trim_end().to_owned(),
+            selected: String::new(),
+            checked: Vec::new(),
+            cases: 0,
+            verdict: Verdict::Holds,
+        };
+        line.verdict = match &prepared {
+            Err(Verdict::Skipped(why)) => Verdict::Skipped(why.clone()),
+            Err(Verdict::Fails(why)) => Verdict::Fails(why.clone()),
+            Err(Verdict::Holds) | Ok(()) => examine(build, row, full, &mut line)
+                .map_or_else(Verdict::Fails, |()| Verdict::Holds),
+        };
+        line
+    };
+    rows.iter().map(line).collect()
+}
+
+/// Why a build cannot be made or run here.
+fn missing(build: &Build) -> Option<String> {
+    let starts = |name: &str| program(name, &["--version"]).output().is_ok();
+    let compiler = format!("{}gcc", build.tools);
+    let absent = [compiler.as_str(), build.emulator, "make"].into_iter().find(|n| !starts(n));
+    if let Some(name) = absent {
+        return Some(format!("no {name}"));
+    }
+    let library = program(&compiler, &["-print-file-name=libc.a"]).output().ok()?;
+    // gcc repeats the name of what it does not find.
+    let library = String::from_utf8_lossy(&library.stdout).trim().to_owned();
+    (!Path::new(&library).is_absolute()).then(|| format!("no C library for {compiler} to link"))
+}
+
+/// Where what a build makes goes, below `native`.
+fn folder(build: &Build) -> String {
+    format!("build/isa/{}gcc", build.tools)
+}
+
+/// The emulator, with the libraries of the architecture for programs that are linked dynamically.
+fn emulator(build: &Build, cpu: &str) -> Vec<String> {
+    let mut words = vec![build.emulator.to_owned()];
+    if !cpu.is_empty() {
+        words.extend(["-cpu".to_owned(), cpu.to_owned()]);
+    }
+    if !build.tools.is_empty() {
+        let libraries = format!("/usr/{}", build.tools.trim_end_matches('-'));
+        words.extend(["-L".to_owned(), libraries]);
+    }
+    words
+}
+
+/// Makes both programs, and looks at what does not depend on the processor.
+fn prepare(build: &Build) -> Result<(), Verdict> {
+    let folder = folder(build);
+    let tool = |name: &str, tool: &str| format!("{name}={}{tool}", build.tools);
+    // With its flags, because each target has other ones of its own.
+    let compiler = tool("CC", "gcc") + " " + build.flags;
+    let cpu = build.rows.last().map_or("", |row| row.cpu);
+    let mut args: Vec<String> =
+        ["--no-print-directory", "-s", "-C", "native", "WERROR=-Werror", "SYMBOL_LEVELS=-O3"]
+            .map(str::to_owned)
+            .into();
+    args.extend([compiler, tool("AR", "ar"), tool("NM", "nm"), tool("OBJDUMP", "objdump")]);
+    args.push(format!("BUILD={folder}"));
+    args.push(format!("RUN={}", emulator(build, cpu).join(" ")));
+    let programs = ["lr-check", "lr-check-static"].map(|name| format!("{folder}/{name}"));
+    args.extend(programs);
+    args.extend(["symbols", "builds"].map(str::to_owned));
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let made = captured(program("make", &args)).map_err(Verdict::Fails)?;
+    if made.code == 0 { Ok(()) } else { Err(Verdict::Fails(made.last_line())) }
+}
+
+/// What a program wrote, and its exit status; 128 if a signal ended it.
+struct Captured {
+    text: String,
+    code: i32,
+}
+
+impl Captured {
+    fn last_line(&self) -> String {
+        let telling = |line: &&str| line.starts_with("FAIL") || line.contains("error");
+        let lines = || self.text.lines();
+        let line = lines().find(telling).or_else(|| lines().last()).unwrap_or("no output");
+        format!("{line} (exit status {})", self.code)
+    }
+}
+
+/// Runs a command; what it wrote goes to the log as a whole, because others run beside it.
+fn captured(mut command: Command) -> Result<Captured, String> {
+    let shown = shown(&command);
+    let output = command.output().map_err(|e| format!("cannot start `{shown}`: {e}"))?;
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    say(&format!("$ {shown}\n{text}")).map_err(|e| format!("cannot print: {e}"))?;
+    Ok(Captured { text, code: output.status.code().unwrap_or(128) })
+}
+
+/// A program of the build on the emulated processor.
+fn on(build: &Build, row: &Row, name: &str, args: &[&str]) -> Result<Captured, String> {
+    let mut words = emulator(build, row.cpu);
+    words.push(format!("native/{}/{name}", folder(build)));
+    words.extend(args.iter().map(|&arg| arg.to_owned()));
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    captured(program(words[0], &words[1..]))
+}
+
+/// Fills in the line; `Err` says what does not hold.
+fn examine(build: &Build, row: &Row, full: bool, line: &mut Line) -> Result<(), String> {
+    for name in ["lr-check", "lr-check-static"] {
+        let list = on(build, row, name, &["--list"])?;
+        line.selected = selected(&list.text).ok_or_else(|| list.last_line())?;
+        if line.selected != row.selected {
+            return Err(format!("{name} selects {}, not {}", line.selected, row.selected));
+        }
+    }
+    if let Some(variant) = row.refused {
+        let forced = on(build, row, "lr-check-static", &["--force", variant])?;
+        if forced.code != 1 {
+            return Err(format!("forcing {variant} ends with {}, not with 1", forced.code));
+        }
+    }
+    let args: &[&str] = if full { &[] } else { &["--quick"] };
+    let check = on(build, row, "lr-check-static", args)?;
+    for (subject, cases) in check.text.lines().filter_map(counted) {
+        line.cases += cases;
+        if !["arithmetic", "dispatch", "selected"].contains(&subject) {
+            line.checked.push(subject.to_owned());
+        }
+    }
+    if check.code != 0 {
+        return Err(check.last_line());
+    }
+    if line.checked.is_empty() {
+        return Err("no variant was checked".to_owned());
+    }
+    Ok(())
+}
+
+/// The variants of the list's last line, once if they are the same.
+fn selected(list: &str) -> Option<String> {
+    let words = list.lines().find_map(|line| line.strip_prefix("selected "))?;
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let is_one = words.iter().all(|word| *word == words[0]);
+    Some(if is_one { words[0].to_owned() } else { words.join(" ") })
+}
+
+/// The subject and the number of a line like `neon 279858 cases, 0 failures`.
+fn counted(line: &str) -> Option<(&str, u64)> {
+    let (before, _) = line.split_once(" cases, ")?;
+    let (subject, cases) = before.split_once(' ')?;
+    Some((subject, cases.trim().parse().ok()?))
+}
+
+fn table(lines: &[Line]) -> String {
+    let mut text = format!(
+        "{:<12} {:<33} {:<30} {:<34} {:>9}  {}\n",
+        "processor", "compiler", "selected", "checked", "cases", "verdict"
+    );
+    let (mut failed, mut skipped) = (0, 0);
+    for line in lines {
+        let verdict = match &line.verdict {
+            Verdict::Holds => "holds".to_owned(),
+            Verdict::Fails(why) => {
+                failed += 1;
+                format!("FAILS: {why}")
+            }
+            Verdict::Skipped(why) => {
+                skipped += 1;
+                format!("SKIP: {why}")
+            }
+        };
+        let (name, checked) = (line.row.name, line.checked.join(" "));
+        let _ = writeln!(
+            text,
+            "{name:<12} {:<33} {:<30} {checked:<34} {:>9}  {verdict}",
+            line.compiler, line.selected, line.cases
+        );
+    }
+    let holds = lines.len() - failed - skipped;
+    let _ = write!(text, "{holds} hold, {failed} fail, {skipped} skipped");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BUILDS, counted, selected};
+
+    #[test]
+    fn lines_of_the_check_are_understood() {
+        assert_eq!(counted("neon         279858 cases, 0 failures"), Some(("neon", 279_858)));
+        assert_eq!(counted("sve          SKIP: this processor lacks SVE"), None);
+        let list = "neon vector compiled\nselected     sve sve neon neon\n";
+        assert_eq!(selected(list).as_deref(), Some("sve sve neon neon"));
+        assert_eq!(selected("selected     neon neon neon neon").as_deref(), Some("neon"));
+        assert_eq!(selected("neon vector compiled"), None);
+    }
+
+    #[test]
+    fn rows_can_be_told_apart() {
+        let names: Vec<_> = BUILDS.iter().flat_map(|b| b.rows).map(|row| row.name).collect();
+        for (i, name) in names.iter().enumerate() {
+            assert!(!names[..i].contains(name), "{name} twice");
+        }
+    }
+}
