@@ -360,7 +360,7 @@ fn counted(line: &str) -> Option<(&str, u64)> {
 
 fn table(lines: &[Line]) -> String {
     let mut text = format!(
-        "{:<12} {:<33} {:<30} {:<34} {:>9}  {}\n",
+        "{:<12} {:<42} {:<30} {:<27} {:>9}  {}\n",
         "processor", "compiler", "selected", "checked", "cases", "verdict"
     );
     let (mut failed, mut skipped) = (0, 0);
@@ -379,7 +379,7 @@ fn table(lines: &[Line]) -> String {
         let (name, checked) = (line.row.name, line.checked.join(" "));
         let _ = writeln!(
             text,
-            "{name:<12} {:<33} {:<30} {checked:<34} {:>9}  {verdict}",
+            "{name:<12} {:<42} {:<30} {checked:<27} {:>9}  {verdict}",
             line.compiler, line.selected, line.cases
         );
     }
