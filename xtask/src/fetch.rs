@@ -27,6 +27,12 @@ const BUILD_SCRIPT: &str = "crates/kernelbench/build.rs";
 pub(crate) const TAG: &str =
     "Signature: 8a477f597d28d172789f06886806bc55\n# Made by `cargo xtask`.\n";
 
+/// Brings lwIP where it is not there in the version that is pinned.
+pub(crate) fn lwip_if_absent() -> Result<(), String> {
+    let version = fs::read_to_string(root().join(FOLDER).join("lwip/version.txt"));
+    if version.is_ok_and(|version| version.trim() == LWIP_VERSION) { Ok(()) } else { lwip() }
+}
+
 /// Brings lwIP.
 pub(crate) fn lwip() -> Result<(), String> {
     let folder = root().join(FOLDER);

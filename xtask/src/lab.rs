@@ -7,6 +7,8 @@
 mod checks;
 pub(crate) mod compiler;
 mod guest;
+mod linux_7455;
+mod module;
 mod packages;
 
 use crate::ci::Outcome;
@@ -14,6 +16,7 @@ use crate::command::{root, say};
 use crate::fetch::{TAG, write};
 use guest::Guest;
 pub(crate) use guest::{Answer, Question};
+use module::Toolchain;
 use packages::{Package, Packages};
 use std::path::PathBuf;
 
@@ -57,6 +60,7 @@ const GUESTS: [Guest; 2] = [
         pmu: "armv8_pmuv3",
         has_user_reads: true,
         calls_per_phase: 20,
+        port: Some((Toolchain { architecture: "arm64", prefix: "aarch64-linux-gnu-" }, "neon")),
     },
     Guest {
         name: "guest-armhf",
@@ -80,14 +84,16 @@ const GUESTS: [Guest; 2] = [
         pmu: "armv7_cortex_a7",
         has_user_reads: false,
         calls_per_phase: 2000,
+        port: None,
     },
 ];
 
 /// Commands and files that the lab needs on this machine, and the packages that bring them.
-const TOOLS: [(&str, &str); 10] = [
+const TOOLS: [(&str, &str); 11] = [
     ("apt-get", "apt"),
     ("dpkg-deb", "dpkg"),
     ("cpio", "cpio"),
+    ("make", "make"),
     ("fdtput", "device-tree-compiler"),
     ("qemu-system-aarch64", "qemu-system-arm"),
     ("qemu-system-arm", "qemu-system-arm"),
@@ -108,12 +114,12 @@ fn note(line: &str) {
 }
 
 /// Says which tools are missing, and the command that brings them.
-fn check_tools() -> Result<(), Obstacle> {
+fn check_tools(tools: &[(&str, &str)]) -> Result<(), Obstacle> {
     // A file stays what it is when it is joined to a folder.
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
     let is_missing = |tool: &str| folders.iter().all(|folder| !folder.join(tool).exists());
-    let missing: Vec<_> = TOOLS.iter().filter(|(tool, _)| is_missing(tool)).collect();
+    let missing: Vec<_> = tools.iter().filter(|(tool, _)| is_missing(tool)).collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -136,7 +142,7 @@ struct Ready {
 
 impl Ready {
     fn new(guest: &'static Guest) -> Result<Self, Obstacle> {
-        check_tools()?;
+        check_tools(&TOOLS)?;
         write(&cache().join("CACHEDIR.TAG"), TAG)?;
         let mut packages = Packages::new(cache().join("apt"));
         let prefix = cache().join(guest.name);
@@ -159,7 +165,12 @@ impl Ready {
 
     /// Runs the checks; what held.
     fn check(&self) -> Result<Vec<String>, Obstacle> {
-        let answers = self.guest.ask(&self.prefix, &self.programs, &checks::plan(self.guest))?;
+        let mut files = self.programs.clone();
+        if let Some((toolchain, _)) = self.guest.port {
+            let mut packages = Packages::new(cache().join("apt"));
+            files.push(module::build_for(&mut packages, self.guest, toolchain, &self.prefix)?);
+        }
+        let answers = self.guest.ask(&self.prefix, &files, &checks::plan(self.guest))?;
         let findings = checks::judge(self.guest, &answers);
         let (held, failed): (Vec<_>, Vec<_>) = findings.into_iter().partition(|f| f.holds);
         let sentences = |of: &[checks::Finding]| of.iter().map(|f| f.sentence.clone()).collect();
@@ -177,7 +188,7 @@ impl Ready {
 fn called(name: &str) -> Result<&'static Guest, String> {
     GUESTS.iter().find(|guest| guest.name == name).ok_or_else(|| {
         let names = GUESTS.map(|guest| guest.name);
-        format!("there is no `{name}`; the lab has {}", names.join(", "))
+        format!("there is no `{name}`; the lab has {}, {}", names.join(", "), linux_7455::NAME)
     })
 }
 
@@ -194,6 +205,13 @@ pub(crate) fn ask(name: &str, plan: &[Question]) -> Result<Vec<Answer>, Obstacle
 
 /// Runs the checks in the guest of this name, or `command` alone where there is one.
 pub(crate) fn run(name: &str, command: Option<&str>) -> Result<(), String> {
+    let why = |(Obstacle::Missing(why) | Obstacle::Failed(why))| why;
+    if name == linux_7455::NAME {
+        return match command {
+            None => linux_7455::check().map(drop).map_err(why),
+            Some(_) => Err(format!("{name} has no shell; leave the command out")),
+        };
+    }
     let guest = called(name)?;
     let result = Ready::new(guest).and_then(|ready| match command {
         Some(command) => match ready.command(command)? {
@@ -202,17 +220,33 @@ pub(crate) fn run(name: &str, command: Option<&str>) -> Result<(), String> {
         },
         None => ready.check().map(drop),
     });
-    result.map_err(|(Obstacle::Missing(why) | Obstacle::Failed(why))| why)
+    result.map_err(why)
 }
 
-/// Checks all guests; skips them where something is missing.
+/// Checks all guests, and that the kernels' port builds for this architecture's kernel too; skips
+/// what lacks something.
 pub(crate) fn check_all() -> Outcome {
-    for guest in &GUESTS {
-        match Ready::new(guest).and_then(|ready| ready.check()) {
-            Ok(_) => {}
-            Err(Obstacle::Missing(why)) => return Outcome::Skipped(why),
+    let guests = GUESTS.iter().map(|guest| (guest.name, check_guest(guest)));
+    let others = [(linux_7455::NAME, linux_7455::check().map(drop)), ("amd64", build_for_amd64())];
+    let mut skips = Vec::new();
+    for (name, result) in guests.chain(others) {
+        match result {
+            Ok(()) => {}
+            Err(Obstacle::Missing(why)) => skips.push(format!("SKIP: {name}: {why}")),
             Err(Obstacle::Failed(why)) => return Outcome::Failed(why),
         }
     }
-    Outcome::Passed(Vec::new())
+    Outcome::Passed(skips)
+}
+
+fn check_guest(guest: &'static Guest) -> Result<(), Obstacle> {
+    Ready::new(guest).and_then(|ready| ready.check()).map(drop)
+}
+
+/// Builds the kernels' port for the distribution's kernel of x86-64. It is loaded nowhere: this
+/// machine's own kernel is not for the lab to touch.
+fn build_for_amd64() -> Result<(), Obstacle> {
+    module::build_for_amd64(&mut Packages::new(cache().join("apt")))?;
+    note(&format!("amd64: {} builds; not loaded", module::FILE));
+    Ok(())
 }

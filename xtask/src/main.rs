@@ -16,6 +16,7 @@ mod lab;
 mod memory;
 mod native;
 mod netra;
+mod ports;
 mod regions;
 mod schema;
 mod tutorials;
@@ -41,8 +42,11 @@ usage: cargo xtask COMMAND
                 --full with every case
   lab GUEST [COMMAND]
                 check the counters in guest-arm64 or guest-armhf, or run a command there
+  lab linux-7455
+                build Linux for the MPC7455 and check the kernels' port in it
   tutorials     run the commands of docs/tutorials and write what they print
-  fetch lwip    bring the source of lwIP, whose checksum `linerate kernels` then measures too
+  fetch lwip    bring the source of lwIP, whose checksum `linerate kernels` then measures too, and
+                into which native/ports puts ours
 ";
 
 fn main() -> ExitCode {

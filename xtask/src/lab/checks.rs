@@ -6,6 +6,7 @@ mod memory;
 mod records;
 
 use super::guest::{Answer, Guest, Question};
+use super::module;
 
 /// Something that was checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +37,11 @@ pub(crate) fn plan(guest: &Guest) -> Vec<Question> {
     }
     plan.extend(records::plan(guest));
     plan.push(memory::plan());
+    if guest.port.is_some() {
+        plan.push(question("port", &format!("insmod /bin/{}", module::FILE)));
+        let unload = format!("rmmod {}; dmesg", module::NAME);
+        plan.push(question("port log", &format!("sh -c '{unload}'")));
+    }
     plan
 }
 
@@ -58,6 +64,9 @@ pub(crate) fn judge(guest: &Guest, answers: &[Answer]) -> Vec<Finding> {
     }
     findings.extend(records::judge(answer));
     findings.push(memory::judge(answer));
+    if let Some((_, vector)) = guest.port {
+        findings.push(finding(module::judge(&answer("port log").output, vector)));
+    }
     findings
 }
 

@@ -10,6 +10,7 @@
 //! by `lab/init`.
 
 use super::Obstacle;
+use super::module::Toolchain;
 use super::packages::Package;
 use crate::command::{finish, output, program, root};
 use crate::fetch::write;
@@ -37,6 +38,8 @@ pub(crate) struct Guest {
     pub(crate) has_user_reads: bool,
     /// System calls that take some 0.2 ms of its time.
     pub(crate) calls_per_phase: u32,
+    /// Where the kernels' port into Linux is loaded: what builds it, and what has vectors there.
+    pub(crate) port: Option<(Toolchain, &'static str)>,
 }
 
 /// A command that a guest runs, and a name to find its answer by.
@@ -139,12 +142,17 @@ impl Guest {
         let init = root().join("lab/init");
         fs::copy(&init, folder.join("init")).map_err(at(&init))?;
         write(&folder.join("plan"), &written(plan))?;
-        let archive = prefix.with_extension("cpio");
-        let mut pack = program("sh", &["-c", PACK, "sh"]);
-        pack.arg(&archive).current_dir(&folder);
-        output(pack)?;
-        Ok(archive)
+        Ok(archive(&folder)?)
     }
+}
+
+/// Packs a folder, beside it.
+pub(crate) fn archive(folder: &Path) -> Result<PathBuf, String> {
+    let archive = folder.with_extension("cpio");
+    let mut pack = program("sh", &["-c", PACK, "sh"]);
+    pack.arg(&archive).current_dir(folder);
+    output(pack)?;
+    Ok(archive)
 }
 
 /// Names sorted, numbers and owners made up, times left: whatever differs between two machines and
@@ -158,7 +166,7 @@ fn written(plan: &[Question]) -> String {
 }
 
 /// The kernel's image, whatever its version.
-fn kernel(prefix: &Path) -> Result<PathBuf, String> {
+pub(crate) fn kernel(prefix: &Path) -> Result<PathBuf, String> {
     let boot = prefix.join("boot");
     let entries = fs::read_dir(&boot).map_err(|error| format!("{}: {error}", boot.display()))?;
     let is_kernel = |path: &PathBuf| {
@@ -169,7 +177,7 @@ fn kernel(prefix: &Path) -> Result<PathBuf, String> {
 }
 
 /// Runs the emulator; what the guest wrote to its console.
-fn run(emulator: Command) -> Result<String, String> {
+pub(crate) fn run(emulator: Command) -> Result<String, String> {
     let ended = finish(emulator)?;
     match ended.status.code() {
         Some(0) => Ok(String::from_utf8_lossy(&ended.stdout).replace('\r', "")),
@@ -179,7 +187,7 @@ fn run(emulator: Command) -> Result<String, String> {
 }
 
 /// The answers in the console's text, one per question.
-fn answers(console: &str, plan: &[Question]) -> Result<Vec<Answer>, String> {
+pub(crate) fn answers(console: &str, plan: &[Question]) -> Result<Vec<Answer>, String> {
     let mut found = Vec::new();
     let mut answer = Answer::default();
     for line in console.lines() {

@@ -45,18 +45,40 @@ impl Packages {
     /// Unpacks those packages into `prefix` that are not there yet.
     pub(crate) fn unpack(&mut self, packages: &[Package], prefix: &Path) -> Result<(), Obstacle> {
         for package in packages {
-            let stamp = prefix.join(format!(".{}_{}", package.name, package.architecture));
+            let stamp = stamp(prefix, package.name, package.architecture);
             if !stamp.exists() {
                 let (file, version) = self.download(package)?;
-                fs::create_dir_all(prefix).map_err(|e| format!("{}: {e}", prefix.display()))?;
-                let mut unpack = program("dpkg-deb", &["--extract"]);
-                unpack.arg(&file).arg(prefix);
-                output(unpack)?;
-                fs::remove_file(&file).map_err(|e| format!("{}: {e}", file.display()))?;
+                extract(&file, prefix)?;
                 write(&stamp, &version)?;
             }
         }
         Ok(())
+    }
+
+    /// Unpacks a package into `prefix`, in this version and in no other, if it is not there yet.
+    pub(crate) fn unpack_exactly(
+        &mut self,
+        name: &str,
+        architecture: &str,
+        version: &str,
+        prefix: &Path,
+    ) -> Result<(), Obstacle> {
+        let stamp = stamp(prefix, name, architecture);
+        if fs::read_to_string(&stamp).is_ok_and(|unpacked| unpacked == version) {
+            return Ok(());
+        }
+        self.prepare()?;
+        let wanted = format!("{name}:{architecture}={version}");
+        let mut file = self.fetch(&wanted)?;
+        if file.is_none() {
+            self.update()?;
+            file = self.fetch(&wanted)?;
+        }
+        let file = file.ok_or_else(|| {
+            Obstacle::Missing(format!("no source of apt has {name} {version} for {architecture}"))
+        })?;
+        extract(&file, prefix)?;
+        Ok(write(&stamp, version)?)
     }
 
     /// Downloads the pinned version, or the current one; the file and its version.
@@ -153,6 +175,26 @@ impl Packages {
         }
         Ok(())
     }
+}
+
+/// The file that says in which version a package has been unpacked.
+fn stamp(prefix: &Path, name: &str, architecture: &str) -> PathBuf {
+    prefix.join(format!(".{name}_{architecture}"))
+}
+
+/// The version in which a package has been unpacked.
+pub(crate) fn unpacked_version(package: &Package, prefix: &Path) -> Result<String, String> {
+    let stamp = stamp(prefix, package.name, package.architecture);
+    fs::read_to_string(&stamp).map_err(|e| format!("{}: {e}", stamp.display()))
+}
+
+/// Unpacks a file into `prefix` and removes it.
+fn extract(file: &Path, prefix: &Path) -> Result<(), String> {
+    fs::create_dir_all(prefix).map_err(|e| format!("{}: {e}", prefix.display()))?;
+    let mut unpack = program("dpkg-deb", &["--extract"]);
+    unpack.arg(file).arg(prefix);
+    output(unpack)?;
+    fs::remove_file(file).map_err(|e| format!("{}: {e}", file.display()))
 }
 
 /// apt's configuration for a state in this folder: the sources stay those of the machine.

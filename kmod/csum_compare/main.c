@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * A Linux module that compares every variant of the kernels with Linux' own csum_partial() and
+ * csum_partial_copy_nocheck() on random buffers when it is loaded, and lr_linux.h with what it
+ * promises about contexts. It prints what it found, in the end a line with RESULT, and stays only
+ * if all agreed. It offers nothing, and measures no time.
+ */
+#include "lr_linux.h"
+
+#include <linux/completion.h>
+#include <linux/hrtimer.h>
+#include <linux/kernel.h>
+#include <linux/module.h>
+#include <linux/prandom.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <net/checksum.h>
+
+#undef pr_fmt
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+/* More than a jumbo frame, and more than two steps of lr_linux_csum. */
+#define MAX_OCTETS 9000
+/* Buffers begin anywhere within so many octets of an address. */
+#define OFFSETS 64
+/* Octets beside a destination that must stay as they are. */
+#define GUARD 64
+#define GUARD_OCTET 0xa5
+#define ROOM (GUARD + OFFSETS + MAX_OCTETS + GUARD)
+
+static unsigned int buffers = 100000;
+module_param(buffers, uint, 0444);
+MODULE_PARM_DESC(buffers, "how many random buffers each variant is compared on");
+
+static u8 *source, *ours, *theirs;
+static struct rnd_state random;
+
+static u32 random_below(u32 bound)
+{
+	return prandom_u32_state(&random) % bound;
+}
+
+/* Short ones, packets of a network, and at times anything. */
+static size_t random_octets(void)
+{
+	const u32 kind = random_below(10);
+
+	return random_below(kind < 3 ? 128 : kind < 9 ? 1600 : MAX_OCTETS + 1);
+}
+
+/* As they come, all ones (which always carry), or zeros with a one here and there. */
+static void fill(u8 *at, size_t octets)
+{
+	switch (random_below(4)) {
+	case 0:
+		memset(at, 0xff, octets);
+		break;
+	case 1:
+		memset(at, 0, octets);
+		if (octets)
+			at[random_below(octets)] = 1;
+		break;
+	default:
+		prandom_bytes_state(&random, at, octets);
+	}
+}
+
+static u16 folded(u32 sum)
+{
+	return (__force u16)~csum_fold((__force __wsum)sum);
+}
+
+/* Linux begins a sum while copying with 0 or with ~0, by architecture, which differ by 65535. */
+static bool are_congruent(u32 a, u32 b)
+{
+	return folded(a) % 0xffff == folded(b) % 0xffff;
+}
+
+struct differences {
+	unsigned int sums, copies;
+};
+
+/* One buffer, summed and copied by both. */
+static void compare_buffer(const struct lr_variant *v, struct differences *found)
+{
+	const size_t octets = random_octets();
+	const size_t to = GUARD + random_below(OFFSETS);
+	const u32 seed = prandom_u32_state(&random);
+	u8 *const from = source + random_below(OFFSETS);
+	u32 sum, copied;
+
+	fill(from, octets);
+	memset(ours, GUARD_OCTET, to + octets + GUARD);
+	memset(theirs, GUARD_OCTET, to + octets + GUARD);
+	if (v->vector && !lr_linux_begin()) {
+		found->sums++;
+		return;
+	}
+	sum = v->csum_partial(from, octets, seed);
+	copied = v->copy_csum_partial(ours + to, from, octets, 0);
+	if (v->vector)
+		lr_linux_end();
+	if (folded(sum) != folded((__force u32)csum_partial(from, octets, (__force __wsum)seed)))
+		found->sums++;
+	if (!are_congruent(copied, (__force u32)csum_partial_copy_nocheck(from, theirs + to,
+									  octets)) ||
+	    memcmp(ours, theirs, to + octets + GUARD))
+		found->copies++;
+}
+
+static bool compare(const struct lr_variant *v)
+{
+	struct differences found = { 0, 0 };
+	unsigned int i;
+
+	for (i = 0; i < buffers; i++) {
+		compare_buffer(v, &found);
+		cond_resched();
+	}
+	pr_info("%s: %u buffers, %u sums and %u copies differ\n", v->name, buffers, found.sums,
+		found.copies);
+	return !found.sums && !found.copies;
+}
+
+/* A vector variant that counts its calls, and those with preemption on. */
+static atomic_t spied, spied_preemptible;
+
+static void spy(void)
+{
+	atomic_inc(&spied);
+	if (preemptible())
+		atomic_inc(&spied_preemptible);
+}
+
+static uint32_t spy_csum(const void *src, size_t octets, uint32_t sum)
+{
+	spy();
+	return lr_variant_find("portable")->csum_partial(src, octets, sum);
+}
+
+static uint32_t spy_copy_csum(void *dst, const void *src, size_t octets, uint32_t sum)
+{
+	spy();
+	return lr_variant_find("portable")->copy_csum_partial(dst, src, octets, sum);
+}
+
+static const struct lr_variant spying = {
+	.name = "spy",
+	.vector = 1,
+	.compiled = 1,
+	.csum_partial = spy_csum,
+	.copy_csum_partial = spy_copy_csum,
+};
+
+/* Sums and copies so many octets; how many calls took vectors, or -1 if a result is wrong. */
+static int vector_calls(size_t octets)
+{
+	const int before = atomic_read(&spied);
+	const u16 want = folded((__force u32)csum_partial(source, octets, 0));
+
+	if (folded(lr_linux_csum(source, octets, 0)) != want ||
+	    folded(lr_linux_copy_csum(ours, source, octets, 0)) != want ||
+	    memcmp(ours, source, octets))
+		return -1;
+	return atomic_read(&spied) - before;
+}
+
+struct interrupt {
+	struct hrtimer timer;
+	struct completion done;
+	int calls;
+};
+
+static enum hrtimer_restart on_interrupt(struct hrtimer *timer)
+{
+	struct interrupt *const interrupt = container_of(timer, struct interrupt, timer);
+
+	interrupt->calls = in_hardirq() ? vector_calls(MAX_OCTETS) : -1;
+	complete(&interrupt->done);
+	return HRTIMER_NORESTART;
+}
+
+static int vector_calls_in_interrupt(void)
+{
+	struct interrupt interrupt;
+
+	init_completion(&interrupt.done);
+	hrtimer_init_on_stack(&interrupt.timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
+	interrupt.timer.function = on_interrupt;
+	hrtimer_start(&interrupt.timer, ns_to_ktime(NSEC_PER_MSEC), HRTIMER_MODE_REL_HARD);
+	wait_for_completion(&interrupt.done);
+	hrtimer_cancel(&interrupt.timer);
+	destroy_hrtimer_on_stack(&interrupt.timer);
+	return interrupt.calls;
+}
+
+/*
+ * Vectors in a task for long buffers only, step by step with preemption off, and never in an
+ * interrupt. A processor that has none takes them nowhere.
+ */
+static bool keep_to_contexts(void)
+{
+	const int has_vectors = lr_linux_begin();
+	const int whole_steps = MAX_OCTETS / LR_LINUX_STEP_OCTETS;
+	const int rest = MAX_OCTETS % LR_LINUX_STEP_OCTETS >= LR_LINUX_VECTOR_OCTETS;
+	const int expected = has_vectors ? 2 * (whole_steps + rest) : 0;
+	int in_task, below, in_interrupt;
+
+	if (has_vectors)
+		lr_linux_end();
+	prandom_bytes_state(&random, source, MAX_OCTETS);
+	lr_linux_use(lr_variant_find("portable"), &spying);
+	in_task = vector_calls(MAX_OCTETS);
+	below = vector_calls(LR_LINUX_VECTOR_OCTETS - 1);
+	in_interrupt = vector_calls_in_interrupt();
+	lr_linux_select();
+	pr_info("vectors taken: task %d of %d, short %d, interrupt %d, preemptible %d\n", in_task,
+		expected, below, in_interrupt, atomic_read(&spied_preemptible));
+	return in_task == expected && !below && !in_interrupt && !atomic_read(&spied_preemptible);
+}
+
+/* What is selected, in a task and in an interrupt. */
+static bool selected_agree(void)
+{
+	size_t octets;
+
+	for (octets = 0; octets <= MAX_OCTETS; octets++)
+		if (vector_calls(octets) < 0) {
+			pr_err("what is selected differs at %zu octets\n", octets);
+			return false;
+		}
+	return vector_calls_in_interrupt() == 0;
+}
+
+static int compare_all(void)
+{
+	unsigned int ran = 0, vector = 0, agreed = 0;
+	bool holds;
+	size_t i;
+
+	lr_linux_select();
+	for (i = 0; i < lr_variant_count; i++) {
+		const struct lr_variant *const v = lr_variants[i];
+
+		if (!v->compiled || !v->supported()) {
+			pr_info("%s: %s\n", v->name, v->compiled ? "not on this processor" :
+								   "not in this build");
+			continue;
+		}
+		ran++;
+		vector += !!v->vector;
+		agreed += compare(v);
+	}
+	holds = keep_to_contexts() && selected_agree() && ran && agreed == ran;
+	pr_info("RESULT %s: %u of %u variants agree, %u of them with vectors, %u buffers each\n",
+		holds ? "PASS" : "FAIL", agreed, ran, vector, buffers);
+	return holds ? 0 : -EBADMSG;
+}
+
+static int __init csum_compare_init(void)
+{
+	int error = -ENOMEM;
+
+	prandom_seed_state(&random, 1);
+	source = kmalloc(ROOM, GFP_KERNEL);
+	ours = kmalloc(ROOM, GFP_KERNEL);
+	theirs = kmalloc(ROOM, GFP_KERNEL);
+	if (source && ours && theirs)
+		error = compare_all();
+	kfree(theirs);
+	kfree(ours);
+	kfree(source);
+	return error;
+}
+
+static void __exit csum_compare_exit(void)
+{
+	pr_info("unloaded\n");
+}
+
+module_init(csum_compare_init);
+module_exit(csum_compare_exit);
+MODULE_DESCRIPTION("Compares linerate's checksum kernels with Linux' own");
+MODULE_LICENSE("Dual MIT/GPL");

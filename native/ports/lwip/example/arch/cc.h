@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What lwIP asks of a platform; its defaults fit a hosted compiler but for these. */
+#ifndef ARCH_CC_H
+#define ARCH_CC_H
+
+#include <stdlib.h>
+
+/* Ports and first sequence numbers: the same in every run. */
+unsigned example_random(void);
+#define LWIP_RAND() example_random()
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The hooks of lwIP; see lr_lwip.h. */
+#include "lr_lwip.h"
+
+#include <linerate/checksum.h>
+
+/* IPv4 and TCP headers with all their options: 15 words (RFC 791, 3.1; RFC 9293, 3.1). */
+#define HEADER_OCTETS 60
+
+/*
+ * lwIP sums headers right after it wrote their fields, where a wide load would wait for the
+ * stores: lr_csum_header loads no wider than they are.
+ */
+uint16_t lr_lwip_chksum(const void *src, int octets)
+{
+	if (octets <= HEADER_OCTETS && !(octets & 3))
+		return lr_csum_fold(lr_csum_header(src, (size_t)octets / 4, 0));
+	return lr_csum_fold(lr_csum_partial(src, (size_t)octets, 0));
+}
+
+uint16_t lr_lwip_chksum_copy(void *dst, const void *src, uint16_t octets)
+{
+	return lr_csum_fold(lr_copy_csum_partial(dst, src, octets, 0));
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The hooks of lwIP (2.0 and later), served by the kernels: include this file in lwipopts.h, link
+ * lr_lwip.c and the kernels. lwIP itself stays as it is. docs/ports.md says what else to set and
+ * what to measure.
+ *
+ * lwIP calls these from whatever context runs the stack; where that may not touch vector registers,
+ * force a scalar variant first (linerate/variant.h). Sums are not complemented, as lwIP wants them.
+ */
+#ifndef LINERATE_PORTS_LWIP_H
+#define LINERATE_PORTS_LWIP_H
+
+#include <linerate/copy.h>
+
+#include <stdint.h>
+
+/*
+ * The folded sum of octets from any address, as they stand in memory; octets is not negative.
+ * 0 only if all octets are 0.
+ */
+uint16_t lr_lwip_chksum(const void *src, int octets);
+
+/* The same while copying; the ranges do not overlap. */
+uint16_t lr_lwip_chksum_copy(void *dst, const void *src, uint16_t octets);
+
+#define LWIP_CHKSUM lr_lwip_chksum
+#define LWIP_CHKSUM_COPY(dst, src, octets) lr_lwip_chksum_copy(dst, src, octets)
+/* tcp_write() with TCP_WRITE_FLAG_COPY then sums what it copies; retransmission sums nothing. */
+#define LWIP_CHECKSUM_ON_COPY 1
+/* Not SMEMCPY, whose lengths are small constants that a compiler makes a few moves of. */
+#define MEMCPY(dst, src, octets) lr_copy(dst, src, octets)
+
+#endif

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Linux on an emulated MPC7455, the documents' processor: big-endian, 32 bits, AltiVec.
+//!
+//! The distribution has no kernel for it, but the source of one: that is built once, by its version
+//! and `lab/linux-7455/config`, and of the tree only what builds modules is kept. One program,
+//! `lab/linux-7455/init.c`, is all that runs there; it loads the kernels' port. Time is the host's:
+//! nothing is counted here.
+
+use super::guest::{answers, run};
+use super::packages::{Package, Packages, unpacked_version};
+use super::{KERNEL, Obstacle, Question, cache, check_tools, module, note};
+use crate::ci::judge;
+use crate::command::{output, program, root, status};
+use crate::fetch::write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// As in `cargo xtask lab NAME`.
+pub(crate) const NAME: &str = "linux-7455";
+
+const SOURCE: Package = Package {
+    name: "linux-source-6.1",
+    architecture: "all",
+    version: KERNEL,
+    // The current version goes by the same name.
+    current: None,
+};
+
+const TOOLCHAIN: module::Toolchain =
+    module::Toolchain { architecture: "powerpc", prefix: "powerpc-linux-gnu-" };
+
+/// What has vectors there.
+const VECTOR: &str = "altivec";
+
+/// Commands and files needed here, and the packages that bring them.
+const TOOLS: [(&str, &str); 10] = [
+    ("apt-get", "apt"),
+    ("dpkg-deb", "dpkg"),
+    ("make", "make"),
+    ("flex", "flex"),
+    ("bison", "bison"),
+    ("bc", "bc"),
+    ("cpio", "cpio"),
+    ("powerpc-linux-gnu-gcc", "gcc-powerpc-linux-gnu"),
+    ("/usr/powerpc-linux-gnu/lib/libc.a", "libc6-dev-powerpc-cross"),
+    ("qemu-system-ppc", "qemu-system-ppc"),
+];
+
+/// Code that this kernel is not made of, by far the most of the source; lists of settings refer to
+/// each other across all of it, and stay.
+const NOT_UNPACKED: [&str; 6] = [
+    "*/Documentation/*/*",
+    "*/drivers/gpu/*.[ch]",
+    "*/drivers/net/*.[ch]",
+    "*/drivers/media/*.[ch]",
+    "*/sound/*.[ch]",
+    "*/tools/testing/*",
+];
+
+/// What building modules needs of a tree that has been built, and the kernel itself.
+const KEPT: [&str; 8] =
+    [".config", "Makefile", "Module.symvers", "arch", "include", "scripts", "tools", "vmlinux"];
+
+const KERNEL_ARGUMENTS: &str = "console=ttyPZ0 quiet loglevel=1 panic=-1";
+
+/// Loads the module there, once all has been fetched and built; what held.
+pub(crate) fn check() -> Result<String, Obstacle> {
+    check_tools(&TOOLS)?;
+    let folder = cache().join(NAME);
+    let mut packages = Packages::new(cache().join("apt"));
+    let module = kernel(&mut packages, &folder)
+        .and_then(|()| module::build(&folder, TOOLCHAIN, &folder.with_extension("module")))?;
+    let initrd = pack(&module, &folder.with_extension("initrd"))?;
+    let mut emulator = program("timeout", &["--kill-after=5", "480", "qemu-system-ppc"]);
+    emulator.args(["-M", "mac99", "-cpu", "7455", "-m", "256", "-nographic", "-vga", "none"]);
+    emulator.args(["-monitor", "none", "-serial", "stdio", "-nic", "none", "-no-reboot"]);
+    emulator.arg("-kernel").arg(folder.join("vmlinux")).arg("-initrd").arg(initrd);
+    emulator.args(["-append", KERNEL_ARGUMENTS]);
+    let console = run(emulator)?;
+    let log = folder.with_extension("log");
+    write(&log, &console)?;
+    let wrong = |why| format!("{NAME}: {why}; its console is in {}", log.display());
+    let question = Question { name: module::NAME.to_owned(), command: String::new() };
+    let answers = answers(&console, &[question]).map_err(wrong)?;
+    let sentence = module::judge(&answers[0].output, VECTOR).map_err(wrong)?;
+    note(&format!("{NAME}: {sentence}"));
+    Ok(sentence)
+}
+
+/// Builds the kernel where it has not been built from this source with this configuration.
+fn kernel(packages: &mut Packages, folder: &Path) -> Result<(), Obstacle> {
+    let configuration = root().join("lab/linux-7455/config");
+    let text = fs::read_to_string(&configuration)
+        .map_err(|error| format!("{}: {error}", configuration.display()))?;
+    let stamp = folder.join(".built");
+    let built = fs::read_to_string(&stamp).unwrap_or_default();
+    // Whatever version it was made from: the archive may have another by now.
+    if built.split_once('\n').is_some_and(|(_, with)| with == text) {
+        return Ok(());
+    }
+    let archive = folder.with_extension("source");
+    packages.unpack(&[SOURCE], &archive)?;
+    let version = unpacked_version(&SOURCE, &archive)?;
+    note(&format!("{NAME}: building Linux {version}, which takes minutes and is done once"));
+    let _ = fs::remove_dir_all(folder);
+    fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut tar = program("tar", &["-x", "--strip-components=1", "-f"]);
+    tar.arg(archive.join("usr/src/linux-source-6.1.tar.xz")).arg("-C").arg(folder);
+    tar.args(NOT_UNPACKED.map(|pattern| format!("--exclude={pattern}")));
+    output(tar)?;
+    make(folder, &["allnoconfig"], Some(&configuration))?;
+    make(folder, &["vmlinux", "modules"], None)?;
+    prune(folder)?;
+    write(&stamp, &format!("{version}\n{text}"))?;
+    fs::remove_dir_all(&archive).map_err(|e| format!("{}: {e}", archive.display()).into())
+}
+
+/// Runs the kernel's makefile.
+fn make(folder: &Path, targets: &[&str], settings: Option<&Path>) -> Result<(), String> {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut make = program("make", &["--silent", "-C"]);
+    make.arg(folder).args(TOOLCHAIN.settings()).arg(format!("-j{processors}")).args(targets);
+    make.envs(settings.map(|file| ("KCONFIG_ALLCONFIG", file)));
+    judge(status(make)).map_err(|why| format!("{NAME} was not built: {why}"))
+}
+
+/// Removes what building modules does not need: most of a gigabyte.
+fn prune(folder: &Path) -> Result<(), String> {
+    for entry in entries(folder)? {
+        if !KEPT.iter().any(|kept| entry.ends_with(kept)) {
+            remove(&entry)?;
+        }
+    }
+    for architecture in entries(&folder.join("arch"))? {
+        if !architecture.ends_with("powerpc") {
+            remove(&architecture)?;
+        }
+    }
+    Ok(())
+}
+
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    Ok(entries.flatten().map(|entry| entry.path()).collect())
+}
+
+fn remove(path: &Path) -> Result<(), String> {
+    let is_folder = path.symlink_metadata().is_ok_and(|file| file.is_dir());
+    let removed = if is_folder { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    removed.map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// The archive that the kernel unpacks into its memory: the first process and the module.
+fn pack(module: &Path, folder: &Path) -> Result<PathBuf, String> {
+    let _ = fs::remove_dir_all(folder);
+    fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let flags = ["-std=gnu11", "-O2", "-static", "-Wall", "-Wextra", "-Werror", "-o"];
+    let mut compile = program("powerpc-linux-gnu-gcc", &flags);
+    compile.arg(folder.join("init")).arg(root().join("lab/linux-7455/init.c"));
+    output(compile)?;
+    fs::copy(module, folder.join(module::FILE))
+        .map_err(|error| format!("{}: {error}", module.display()))?;
+    super::guest::archive(folder)
+}

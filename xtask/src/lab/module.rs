@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The kernels' port into Linux: `kmod/csum_compare` built for a kernel, and what it says when it is
+//! loaded there.
+
+use super::packages::{Packages, unpacked_version};
+use super::{KERNEL, Obstacle, cache, guest};
+use crate::ci::judge as judge_status;
+use crate::command::{program, root, status};
+use crate::fetch::write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The module, and the name of its file.
+pub(crate) const NAME: &str = "csum_compare";
+pub(crate) const FILE: &str = "csum_compare.ko";
+
+/// As many buffers as the module takes by default.
+const BUFFERS: &str = "100000";
+
+/// What a kernel's build calls the architecture, and what the names of its tools begin with.
+#[derive(Clone, Copy)]
+pub(crate) struct Toolchain {
+    pub(crate) architecture: &'static str,
+    pub(crate) prefix: &'static str,
+}
+
+impl Toolchain {
+    /// The settings of a kernel's makefile.
+    pub(crate) fn settings(&self) -> [String; 2] {
+        let Self { architecture, prefix } = self;
+        [format!("ARCH={architecture}"), format!("CROSS_COMPILE={prefix}")]
+    }
+}
+
+/// Where headers of kernels are unpacked: those of one release share a package.
+fn headers() -> PathBuf {
+    cache().join("headers")
+}
+
+/// Builds the module for the kernel of a guest of the distribution.
+pub(crate) fn build_for(
+    packages: &mut Packages,
+    guest: &guest::Guest,
+    toolchain: Toolchain,
+    prefix: &Path,
+) -> Result<PathBuf, Obstacle> {
+    let kernel = guest::kernel(prefix)?;
+    let name = kernel.file_name().map(|name| name.to_string_lossy().into_owned());
+    let name = name.unwrap_or_default();
+    let release = name.split_once('-').map_or("", |(_, release)| release);
+    let version = unpacked_version(&guest.kernel, prefix)?;
+    let architecture = guest.kernel.architecture;
+    let folder = prefix.with_extension("module");
+    build_with_headers(packages, release, architecture, &version, toolchain, &folder)
+}
+
+/// Builds the module for the distribution's kernel of this machine's kind, which nothing here runs.
+pub(crate) fn build_for_amd64(packages: &mut Packages) -> Result<PathBuf, Obstacle> {
+    let toolchain = Toolchain { architecture: "x86", prefix: "" };
+    let folder = cache().join("amd64.module");
+    build_with_headers(packages, "6.1.0-50-amd64", "amd64", KERNEL, toolchain, &folder)
+}
+
+/// Unpacks the headers of a release, `6.1.0-50-cloud-arm64`, and builds the module with them.
+fn build_with_headers(
+    packages: &mut Packages,
+    release: &str,
+    architecture: &str,
+    version: &str,
+    toolchain: Toolchain,
+    folder: &Path,
+) -> Result<PathBuf, Obstacle> {
+    let common = common_headers(release)?;
+    let own = format!("linux-headers-{release}");
+    packages.unpack_exactly(&own, architecture, version, &headers())?;
+    packages.unpack_exactly(&common, "all", version, &headers())?;
+    packages.unpack_exactly("linux-kbuild-6.1", "amd64", version, &headers())?;
+    let kernel = headers().join("usr/src").join(own);
+    // The package's own line names the folder it would be installed in.
+    write(&kernel.join("Makefile"), &format!("include ../{common}/Makefile\n"))?;
+    build(&kernel, toolchain, folder)
+}
+
+/// The package of what the kernels of a release have in common: `6.1.0-50-arm64` is a kind of it.
+fn common_headers(release: &str) -> Result<String, String> {
+    let mut parts = release.splitn(3, '-');
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(version), Some(number), Some(_)) => {
+            Ok(format!("linux-headers-{version}-{number}-common"))
+        }
+        _ => Err(format!("`{release}` is no release of a kernel as the distribution names them")),
+    }
+}
+
+/// Builds the module in `folder` with what the folder `kernel` was built with.
+pub(crate) fn build(
+    kernel: &Path,
+    toolchain: Toolchain,
+    folder: &Path,
+) -> Result<PathBuf, Obstacle> {
+    let at = |error| format!("{}: {error}", folder.display());
+    fs::create_dir_all(folder).map_err(at)?;
+    let sources = root().join("kmod").join(NAME);
+    for file in ["Kbuild", "main.c"] {
+        let text = fs::read_to_string(sources.join(file)).map_err(at)?;
+        // What has not changed keeps its time, and is not built again.
+        if fs::read_to_string(folder.join(file)).ok().as_ref() != Some(&text) {
+            write(&folder.join(file), &text)?;
+        }
+    }
+    let mut make = program("make", &["--silent", "-C"]);
+    make.arg(kernel).arg(format!("M={}", folder.display()));
+    make.arg(format!("LR={}", root().join("native").display()));
+    make.args(toolchain.settings()).args(["KCFLAGS=-Werror", "modules"]);
+    judge_status(status(make)).map_err(|why| format!("{NAME} was not built: {why}"))?;
+    Ok(folder.join(FILE))
+}
+
+/// What the module said in a kernel's log: that all agreed on all buffers, among them the variant
+/// `vector`; or what is amiss.
+pub(crate) fn judge(log: &str, vector: &str) -> Result<String, String> {
+    let said: Vec<&str> =
+        log.lines().filter_map(|line| line.split_once("csum_compare: ")).map(|(_, l)| l).collect();
+    let result = said.iter().find_map(|line| line.strip_prefix("RESULT "));
+    let result = result.ok_or_else(|| format!("{NAME} printed no result: {}", said.join("; ")))?;
+    let agreed = format!("{vector}: {BUFFERS} buffers, 0 sums and 0 copies differ");
+    let lacks = |line: &str| !said.contains(&line);
+    if !result.starts_with("PASS: ") {
+        Err(format!("{NAME} found differences: {}", said.join("; ")))
+    } else if lacks(&agreed) {
+        Err(format!("{NAME} did not say `{agreed}`: {}", said.join("; ")))
+    } else if lacks("unloaded") {
+        Err(format!("{NAME} was not unloaded: {}", said.join("; ")))
+    } else {
+        Ok(format!("Linux' csum_partial agrees: {}", &result["PASS: ".len()..]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{common_headers, judge};
+
+    const LOG: &str = "[    1.0] booted\n\
+        [    2.0] csum_compare: neon: 100000 buffers, 0 sums and 0 copies differ\n\
+        [    2.1] csum_compare: RESULT PASS: 2 of 2 variants agree\n\
+        [    2.2] csum_compare: unloaded\n";
+
+    #[test]
+    fn the_module_must_say_what_is_expected() {
+        assert!(
+            judge(LOG, "neon").is_ok_and(|sentence| sentence.ends_with("2 of 2 variants agree"))
+        );
+        assert!(judge(LOG, "altivec").is_err());
+        assert!(judge("[    1.0] booted\n", "neon").is_err());
+        for missing in ["neon: 100000", "RESULT", "PASS", "unloaded"] {
+            assert!(judge(&LOG.replace(missing, "?"), "neon").is_err(), "{missing}");
+        }
+    }
+
+    #[test]
+    fn a_release_names_its_packages() {
+        let common = Ok("linux-headers-6.1.0-50-common".to_owned());
+        assert_eq!(common_headers("6.1.0-50-cloud-arm64"), common);
+        assert!(common_headers("6.1").is_err());
+    }
+}
