@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernels' port into Linux: `kmod/csum_compare` built for a kernel, and what it says when it is
-//! loaded there.
+//! The kernels' port into Linux: `kmod/csum_compare` built for a kernel, and what it says when it
+//! is loaded there.
 
 use super::packages::{Packages, unpacked_version};
 use super::{KERNEL, Obstacle, cache, guest};
