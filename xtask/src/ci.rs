@@ -8,7 +8,7 @@
 //! failed, what looks like the cause is printed, once more at the very end.
 
 use crate::command::{cargo, cargo_of, log_to, output, program, root, status, status_with_lines};
-use crate::{examples, isa, lab, native, ports, schema, tutorials};
+use crate::{counts, examples, isa, lab, native, ports, schema, tutorials};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -76,6 +76,7 @@ const STEPS: &[Step] = &[
     slow("kernels in C under Valgrind", native::valgrind),
     slow("kernels in C with clang", || native::make(&["check-clang"])),
     slow("kernels in C, every architecture", isa::check),
+    slow("kernels in C, instructions", counts::check),
     slow("copies that survive faults", || {
         native::make(&["check-fault", "examples", "check-fault-qemu"])
     }),

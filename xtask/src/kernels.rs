@@ -21,7 +21,9 @@ pub(crate) fn write() -> Result<(), String> {
     let plots = root().join(PLOTS);
     // Plots of a former run that this one does not draw would stay.
     if plots.exists() {
-        fs::remove_dir_all(&plots).map_err(|error| format!("{PLOTS}: {error}"))?;
+        for name in drawn(&plots)? {
+            fs::remove_file(plots.join(&name)).map_err(|error| format!("{name}: {error}"))?;
+        }
     }
     let (report, record) = measure(&binary)?;
     let text = document(&machine(&record), &targets, &report, &drawn(&plots)?);
@@ -50,6 +52,7 @@ fn drawn(folder: &Path) -> Result<Vec<String>, String> {
     let names = list.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
     let names: std::io::Result<Vec<String>> = names.collect();
     let mut names = names.map_err(|error| format!("{PLOTS}: {error}"))?;
+    names.retain(|name| Path::new(name).extension().is_some_and(|ending| ending == "svg"));
     names.sort_unstable();
     Ok(names)
 }

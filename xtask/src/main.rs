@@ -7,6 +7,7 @@
 
 mod ci;
 mod command;
+mod counts;
 mod evidence;
 mod examples;
 mod fetch;
@@ -30,6 +31,9 @@ usage: cargo xtask COMMAND
   evidence [N]  measure what the README claims, with N tunings, and write docs/results
   evidence kernels
                 measure the kernels and write docs/results/kernels.md and its plots
+  evidence counts
+                count the instructions of the kernels on emulated architectures, and write
+                docs/results/kernels/instructions.md
   evidence regions
                 count programs from inside and outside, and write docs/results/self-measurement.md
   evidence memory [N]
@@ -58,6 +62,7 @@ fn main() -> ExitCode {
         ["schema"] => schema::write(),
         ["evidence"] => report(evidence::write(None)),
         ["evidence", "kernels"] => report(kernels::write()),
+        ["evidence", "counts"] => report(counts::write()),
         ["evidence", "regions"] => report(regions::write()),
         ["evidence", "memory"] => report(memory::write(None)),
         ["evidence", "memory", repeats] => report(memory::write(Some(repeats))),

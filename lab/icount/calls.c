@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Calls every function of every variant that runs here, a mark before and after each call, and says
+ * on a line of its own what was called: "VARIANT FUNCTION OCTETS OFFSETS VECTOR PREFERRED", or
+ * "SKIP VARIANT" for one that this processor does not run. plugin.c, told where lr_marked stands,
+ * counts between the marks.
+ *
+ * The first line, "call none 0 0 0 0", is of a function that does nothing, to see what belongs to a call.
+ * "reference" is lr_checksum16, "plain" plain.c.
+ *
+ * Leaves out whether results are right: native/check.
+ */
+#include "plain.h"
+
+#include <linerate/checksum.h>
+#include <linerate/copy.h>
+#include <linerate/variant.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* A header, a small and a middling packet, the payload of an Ethernet frame, a jumbo frame's. */
+static const size_t LENGTHS[] = { 20, 64, 576, 1460, 8000 };
+
+/* Of source and of destination, from a multiple of 64: none, and two that are odd to each other. */
+static const size_t OFFSETS[][2] = { { 0, 0 }, { 7, 2 } };
+
+static unsigned char from[8192] __attribute__((aligned(64)));
+static unsigned char to[8192] __attribute__((aligned(64)));
+
+/* The results go here, so that nothing is left out. */
+static volatile uint32_t kept;
+
+/*
+ * Where the plugin is told to look: a label and not the function, whose symbol names a descriptor on
+ * some architectures.
+ */
+static __attribute__((noinline, noclone)) void mark(void)
+{
+	__asm__ volatile(".globl lr_marked\n"
+			 "lr_marked:\n\t"
+			 "nop");
+}
+
+static const struct lr_variant REFERENCE = { .name = "reference" };
+static const struct lr_variant PLAIN = {
+	.name = "plain",
+	.csum_partial = plain_csum,
+	.copy_csum_partial = plain_copy_csum,
+};
+
+static void said(const struct lr_variant *v, const char *function, size_t octets, size_t offsets,
+		 unsigned preferred)
+{
+	printf("%s %s %zu %zu %d %d\n", v->name, function, octets, offsets, v->vector,
+	       (v->preferred & preferred) != 0);
+}
+
+static void call(const struct lr_variant *v, size_t octets, size_t offsets)
+{
+	const unsigned char *const src = from + OFFSETS[offsets][0];
+	unsigned char *const dst = to + OFFSETS[offsets][1];
+
+	if (v == &REFERENCE) {
+		mark();
+		kept = lr_checksum16(src, octets, 0, LR_BYTE_SWAP);
+		mark();
+		said(v, "checksum", octets, offsets, LR_CSUM);
+	}
+	if (v->csum_partial) {
+		mark();
+		kept = v->csum_partial(src, octets, 0);
+		mark();
+		said(v, "checksum", octets, offsets, LR_CSUM);
+	}
+	if (v->copy_csum_partial) {
+		mark();
+		kept = v->copy_csum_partial(dst, src, octets, 0);
+		mark();
+		said(v, "copy+checksum", octets, offsets, LR_COPY_CSUM);
+	}
+	if (v->copy) {
+		mark();
+		v->copy(dst, src, octets);
+		mark();
+		said(v, "copy", octets, offsets, LR_COPY);
+	}
+	if (v->fill) {
+		mark();
+		v->fill(dst, 1, octets);
+		mark();
+		said(v, "fill", octets, offsets, LR_FILL);
+	}
+}
+
+static void calls(const struct lr_variant *v)
+{
+	for (size_t o = 0; o < COUNT(OFFSETS); o++)
+		for (size_t l = 0; l < COUNT(LENGTHS); l++)
+			call(v, LENGTHS[l], o);
+}
+
+int main(void)
+{
+	memset(from, 0xa5, sizeof from);
+	memset(to, 0, sizeof to);
+	mark();
+	kept = plain_nothing(to, from, 0, 0);
+	mark();
+	puts("call none 0 0 0 0");
+	calls(&REFERENCE);
+	calls(&PLAIN);
+	for (size_t i = 0; i < lr_variant_count; i++) {
+		const struct lr_variant *const v = lr_variants[i];
+		if (v->compiled && v->supported())
+			calls(v);
+		else if (v->compiled)
+			printf("SKIP %s\n", v->name);
+	}
+	return 0;
+}

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Instructions that the kernels execute, variant by variant, on architectures that are emulated.
+//!
+//! `lab/icount` has the program that makes the calls and the plugin that counts between them.
+//! Counts depend on the compiler and on nothing else: each is taken twice, in different
+//! environments, and must be the same. They are no times: what an instruction costs is the
+//! processor's affair.
+
+mod document;
+mod goals;
+mod targets;
+
+use crate::ci::Outcome;
+use crate::command::{output, program, root};
+use std::collections::BTreeMap;
+use std::fs;
+use targets::{TARGETS, Target};
+
+const RESULT: &str = "docs/results/kernels/instructions.md";
+/// From `native/`, as its Makefile sees it.
+const BUILD: &str = "build/counts";
+const DRIVER: &str = "-std=c11 -O2 -fno-tree-vectorize -fno-tree-loop-distribute-patterns \
+                      -Wall -Wextra -Wconversion -Werror";
+/// More than the arguments of any call take beyond those of a call of a function without effect.
+const CALLER: u64 = 8;
+
+/// What was called.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Call {
+    variant: String,
+    function: String,
+    octets: u64,
+    /// Which of the offsets of `lab/icount/calls.c`: 0 aligned, 1 not.
+    offsets: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Count {
+    /// Instructions of the kernels.
+    all: u64,
+    /// Those of them that are vector instructions.
+    vector: u64,
+}
+
+/// A variant as the program saw it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Variant {
+    name: String,
+    is_vector: bool,
+    /// The functions that are selected from it if no later one takes its place.
+    preferred: Vec<String>,
+    /// Octets of its object that are code or constants.
+    octets: u64,
+}
+
+/// What is known of one target.
+#[derive(Debug)]
+struct Counts {
+    target: &'static Target,
+    compiler: String,
+    /// In the order of the table of variants, after `reference` and `plain`.
+    variants: Vec<Variant>,
+    /// Compiled, but not for this processor.
+    not_run: Vec<String>,
+    counts: BTreeMap<Call, Count>,
+    /// Code and constants of the archive in octets.
+    archive: u64,
+}
+
+impl Counts {
+    fn count(&self, variant: &str, function: &str, octets: u64, offsets: u64) -> Option<Count> {
+        let (variant, function) = (variant.to_owned(), function.to_owned());
+        self.counts.get(&Call { variant, function, octets, offsets }).copied()
+    }
+
+    /// The scalar variant of which `function` is selected where there are no vectors.
+    fn scalar(&self, function: &str) -> Option<&str> {
+        let is_selected =
+            |v: &&Variant| !v.is_vector && v.preferred.iter().any(|name| name == function);
+        self.variants.iter().rfind(is_selected).map(|v| v.name.as_str())
+    }
+
+    /// One variant's count divided by another's.
+    fn ratio(&self, of: &str, to: &str, function: &str, octets: u64, offsets: u64) -> Option<f64> {
+        let of = self.count(of, function, octets, offsets)?.all;
+        let to = self.count(to, function, octets, offsets)?.all;
+        #[expect(clippy::cast_precision_loss, reason = "counts of a call are far below 2^53")]
+        Some(of as f64 / to as f64)
+    }
+}
+
+/// Counts everywhere, judges, and writes.
+pub(crate) fn write() -> Result<(), String> {
+    let (all, skips) = measure()?;
+    for skip in &skips {
+        eprintln!("SKIP {skip}");
+    }
+    let text = document::document(&all, &skips);
+    let folder = root().join(RESULT);
+    let folder = folder.parent().expect("a result lies in a folder");
+    fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    fs::write(root().join(RESULT), text).map_err(|error| format!("{RESULT}: {error}"))?;
+    println!("{RESULT}");
+    goals::judge(&all)
+}
+
+/// Counts everywhere and judges.
+pub(crate) fn check() -> Outcome {
+    match measure() {
+        Ok((all, skips)) => match goals::judge(&all) {
+            Ok(()) => Outcome::Passed(skips.iter().map(|skip| format!("SKIP {skip}")).collect()),
+            Err(why) => Outcome::Failed(why),
+        },
+        Err(why) => Outcome::Failed(why),
+    }
+}
+
+/// Every target whose tools are here, and why the others are not.
+fn measure() -> Result<(Vec<Counts>, Vec<String>), String> {
+    let (mut all, mut skips) = (Vec::new(), Vec::new());
+    for target in TARGETS {
+        if let Some(missing) = target.missing() {
+            skips.push(format!("{}: no {missing}", target.name));
+            continue;
+        }
+        all.push(count(target).map_err(|why| format!("{}: {why}", target.name))?);
+    }
+    Ok((all, skips))
+}
+
+fn run(name: &str, args: &[&str]) -> Result<String, String> {
+    let octets = output(program(name, args))?;
+    String::from_utf8(octets).map_err(|error| format!("{name}: {error}"))
+}
+
+/// Builds for a target, counts twice, and compares.
+fn count(target: &'static Target) -> Result<Counts, String> {
+    let folder = format!("native/{BUILD}/{}", target.folder());
+    build(target, &folder)?;
+    let symbols = run(&target.tool("nm"), &[&format!("{folder}/calls")])?;
+    let (mut variants, not_run, counts) = emulate(target, &folder, &symbols, &[])?;
+    let again = emulate(target, &folder, &symbols, &[("ANOTHER", "environment")])?;
+    if again.2 != counts {
+        return Err("two runs executed different numbers of instructions".to_owned());
+    }
+    let sizes = run(&target.tool("size"), &[&format!("{folder}/liblr.a")])?;
+    for variant in &mut variants {
+        variant.octets = size_of(&sizes, &format!("{}.o", variant.name)).unwrap_or(0);
+    }
+    let version = run(&target.tool("gcc"), &["--version"])?;
+    let compiler = version.lines().next().unwrap_or("").to_owned();
+    let archive = sizes.lines().filter_map(text_of).sum();
+    Ok(Counts { target, compiler, variants, not_run, counts, archive })
+}
+
+fn build(target: &Target, folder: &str) -> Result<(), String> {
+    let gcc = target.tool("gcc");
+    let build = format!("{BUILD}/{}", target.folder());
+    // Objects of another compiler or of other flags would stay.
+    if root().join(folder).exists() {
+        fs::remove_dir_all(root().join(folder)).map_err(|error| format!("{folder}: {error}"))?;
+    }
+    let make = ["--no-print-directory", "-s", "-j2", "-C", "native", "WERROR=-Werror"];
+    let settings = [
+        format!("BUILD={build}"),
+        format!("CC={gcc}"),
+        format!("AR={}", target.tool("ar")),
+        format!("CFLAGS=-O2 {}", target.flags),
+        format!("{build}/liblr.a"),
+    ];
+    let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+    run("make", &[&make, settings.as_slice()].concat())?;
+    for name in ["calls", "begin", "plain", "end"] {
+        let object = format!("{folder}/{name}.o");
+        let source = format!("lab/icount/{name}.c");
+        let flags = format!("{DRIVER} {} -Inative/include -c -o {object} {source}", target.flags);
+        run(&gcc, &flags.split_whitespace().collect::<Vec<_>>())?;
+    }
+    // The order is the meaning: what is counted stands between begin and end.
+    let link = format!(
+        "{} -static -o {folder}/calls {folder}/calls.o {folder}/begin.o {folder}/plain.o \
+         -Wl,--whole-archive {folder}/liblr.a -Wl,--no-whole-archive {folder}/end.o",
+        target.flags
+    );
+    run(&gcc, &link.split_whitespace().collect::<Vec<_>>())?;
+    let plugin = format!("-O2 -shared -fPIC -fvisibility=hidden -o {folder}/icount.so");
+    let plugin = format!("{plugin} lab/icount/plugin.c");
+    run("cc", &plugin.split_whitespace().collect::<Vec<_>>())?;
+    Ok(())
+}
+
+/// Makes the calls once.
+fn emulate(
+    target: &Target,
+    folder: &str,
+    symbols: &str,
+    environment: &[(&str, &str)],
+) -> Result<Read, String> {
+    let path = |name: &str| root().join(folder).join(name);
+    let address = |name| address_of(symbols, name);
+    let mut plugin = format!(
+        "{},low={},high={},mark={},out={}",
+        path("icount.so").display(),
+        address("lr_text_begin")?,
+        address("lr_text_end")?,
+        address("lr_marked")?,
+        path("counts").display()
+    );
+    for mnemonic in target.mnemonics {
+        plugin += &format!(",mnemonic={mnemonic}");
+    }
+    for register in target.registers {
+        plugin += &format!(",register={register}");
+    }
+    let calls = format!("{folder}/calls");
+    let mut command = program(target.emulator, &["-cpu", target.cpu, "-plugin", &plugin, &calls]);
+    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command.envs(environment.iter().copied());
+    let lines = String::from_utf8(output(command)?).map_err(|error| error.to_string())?;
+    let marks = path("counts");
+    let marks =
+        fs::read_to_string(&marks).map_err(|error| format!("{}: {error}", marks.display()))?;
+    read(&lines, &marks)
+}
+
+/// The address of a symbol in what `nm` prints.
+fn address_of(symbols: &str, name: &str) -> Result<String, String> {
+    let line = symbols.lines().find(|line| line.ends_with(&format!(" {name}")));
+    let address = line.and_then(|line| line.split_whitespace().next());
+    address.map(|a| format!("0x{a}")).ok_or_else(|| format!("the program has no symbol {name}"))
+}
+
+/// The first column of a line of `size`: code and constants.
+fn text_of(line: &str) -> Option<u64> {
+    line.split_whitespace().next()?.parse().ok()
+}
+
+fn size_of(sizes: &str, object: &str) -> Option<u64> {
+    let is_it = |line: &&str| line.split_whitespace().nth(5) == Some(object);
+    sizes.lines().find(is_it).and_then(text_of)
+}
+
+type Read = (Vec<Variant>, Vec<String>, BTreeMap<Call, Count>);
+
+/// Joins the calls with what was counted: of each two marks the second ends a call.
+fn read(lines: &str, marks: &str) -> Result<Read, String> {
+    let mut ends = marks.lines().skip(1).step_by(2);
+    let (mut variants, mut not_run, mut counts) = (Vec::new(), Vec::new(), BTreeMap::new());
+    let mut overhead = None;
+    for line in lines.lines() {
+        if let Some(variant) = line.strip_prefix("SKIP ") {
+            not_run.push(variant.to_owned());
+            continue;
+        }
+        let wrong = || format!("cannot read `{line}` and its count");
+        let mark = ends.next().ok_or_else(wrong)?;
+        let [all, in_range, vector] = numbers::<3>(mark).ok_or_else(wrong)?;
+        let outside = all - in_range;
+        // What a kernel had others do would not be counted as the kernel's.
+        if outside > *overhead.get_or_insert(outside) + CALLER {
+            return Err(format!("`{line}` executes {outside} instructions outside the kernels"));
+        }
+        let (names, rest) = split_after(line, 2).ok_or_else(wrong)?;
+        let [octets, offsets, is_vector, is_preferred] = numbers::<4>(rest).ok_or_else(wrong)?;
+        let (variant, function) = (names[0].to_owned(), names[1].to_owned());
+        if function == "none" {
+            continue;
+        }
+        note(&mut variants, &variant, &function, is_vector == 1, is_preferred == 1);
+        let call = Call { variant, function, octets, offsets };
+        counts.insert(call, Count { all: in_range, vector });
+    }
+    if ends.next().is_some() || counts.is_empty() {
+        return Err("the program says less calls than the plugin counted, or none".to_owned());
+    }
+    Ok((variants, not_run, counts))
+}
+
+fn note(all: &mut Vec<Variant>, name: &str, function: &str, is_vector: bool, is_preferred: bool) {
+    let at = all.iter().position(|v| v.name == name).unwrap_or_else(|| {
+        let preferred = Vec::new();
+        all.push(Variant { name: name.to_owned(), is_vector, preferred, octets: 0 });
+        all.len() - 1
+    });
+    if is_preferred && !all[at].preferred.iter().any(|known| known == function) {
+        all[at].preferred.push(function.to_owned());
+    }
+}
+
+fn numbers<const N: usize>(text: &str) -> Option<[u64; N]> {
+    let all: Option<Vec<u64>> = text.split_whitespace().map(|word| word.parse().ok()).collect();
+    all?.try_into().ok()
+}
+
+/// The first words of a line, and the rest.
+fn split_after(line: &str, words: usize) -> Option<(Vec<&str>, &str)> {
+    let mut parts = line.splitn(words + 1, ' ').collect::<Vec<_>>();
+    (parts.len() == words + 1).then(|| {
+        let rest = parts.pop().unwrap_or("");
+        (parts, rest)
+    })
+}
+
+#[cfg(test)]
+mod tests;

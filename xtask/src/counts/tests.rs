@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+
+use super::goals::{GOALS, judge};
+use super::targets::TARGETS;
+use super::{Call, Count, Counts, address_of, document::document, read, size_of};
+
+const LINES: &str = "call none 0 0 0 0\n\
+                     reference checksum 1460 0 0 0\n\
+                     plain checksum 1460 0 0 0\n\
+                     ppc checksum 1460 0 0 1\n\
+                     altivec checksum 1460 0 1 1\n\
+                     SKIP vsx\n";
+/// Of each two the first is what lies between calls.
+const MARKS: &str = "900 0 0\n11 2 0\n70 0 0\n6612 6600 0\n70 0 0\n1692 1680 0\n70 0 0\n812 800 0\n\
+                     70 0 0\n252 240 200\n";
+
+fn counts(lines: &str, marks: &str) -> Counts {
+    let (variants, not_run, counts) = read(lines, marks).unwrap();
+    let compiler = "a compiler 1.0".to_owned();
+    Counts { target: &TARGETS[0], compiler, variants, not_run, counts, archive: 12_000 }
+}
+
+#[test]
+fn calls_have_what_was_counted_within_the_kernels() {
+    let counts = counts(LINES, MARKS);
+    let altivec = counts.count("altivec", "checksum", 1460, 0);
+    assert_eq!(altivec, Some(Count { all: 240, vector: 200 }));
+    assert_eq!(counts.counts.len(), 4, "the empty call is none of a kernel");
+    assert_eq!(counts.not_run, ["vsx"]);
+    assert_eq!(counts.scalar("checksum"), Some("ppc"));
+    assert_eq!(counts.ratio("altivec", "ppc", "checksum", 1460, 0), Some(0.3));
+    assert_eq!(counts.ratio("altivec", "ppc", "copy", 1460, 0), None);
+    let call = Call {
+        variant: "plain".to_owned(),
+        function: "checksum".to_owned(),
+        octets: 1460,
+        offsets: 0,
+    };
+    assert_eq!(counts.counts[&call].all, 1680);
+}
+
+#[test]
+fn what_others_do_for_a_kernel_is_an_error() {
+    let helped = MARKS.replace("252 240 200", "290 240 200");
+    let why = read(LINES, &helped).unwrap_err();
+    assert!(why.contains("50 instructions outside"), "{why}");
+}
+
+#[test]
+fn calls_without_counts_and_counts_without_calls_are_errors() {
+    let (fewer, _) = MARKS.rsplit_once("70 0 0").unwrap();
+    assert!(read(LINES, fewer).is_err());
+    assert!(read(LINES, &format!("{MARKS}70 0 0\n9 9 9\n")).is_err());
+    assert!(read("", "").is_err());
+    assert!(read(&LINES.replace("1460", "many"), MARKS).is_err());
+}
+
+#[test]
+fn a_ratio_above_its_bound_is_named() {
+    let small = counts(LINES, MARKS);
+    let misses = judge(&[small]).unwrap_err();
+    // What was not counted there is missed as well; the sum, at 0.3 of the scalar one, is not.
+    let missed = |offsets: u64| {
+        misses.lines().any(|line| {
+            line.contains("\"checksum\"")
+                && line.contains("Scalar")
+                && line.contains(&format!("offsets: {offsets}"))
+        })
+    };
+    assert!(missed(1) && !missed(0), "{misses}");
+    let large = counts(LINES, &MARKS.replace("252 240 200", "312 300 200"));
+    let misses = judge(&[large]).unwrap_err();
+    assert!(misses.contains("Some(0.375)"), "{misses}");
+    assert!(judge(&[]).is_ok(), "where nothing was counted nothing is missed");
+}
+
+#[test]
+fn goals_name_targets_that_there_are() {
+    for goal in GOALS {
+        assert!(TARGETS.iter().any(|target| target.name == goal.target), "{goal:?}");
+    }
+}
+
+#[test]
+fn tools_are_read() {
+    let symbols = "10000620 T lr_marked\n100008c0 t other_lr_marked\n";
+    assert_eq!(address_of(symbols, "lr_marked"), Ok("0x10000620".to_owned()));
+    assert!(address_of(symbols, "lr_text_end").is_err());
+    let sizes = "   text\t   data\t    bss\t    dec\t    hex\tfilename\n\
+                 \x20  1656\t     40\t      0\t   1696\t    6a0\tppc.o (ex liblr.a)\n";
+    assert_eq!(size_of(sizes, "ppc.o"), Some(1656));
+    assert_eq!(size_of(sizes, "c.o"), None);
+}
+
+#[test]
+fn the_document_holds_counts_ratios_and_sizes() {
+    let text = document(&[counts(LINES, MARKS)], &["RISC-V: no riscv64-linux-gnu-gcc".to_owned()]);
+    // A variant without every length of a table has no row in it.
+    let parts = ["cargo xtask evidence counts", "| 0.350 | 0.300 |", "12000 octets", "no riscv64"];
+    for part in parts {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains("| altivec | 240"), "{text}");
+}
