@@ -49,7 +49,7 @@ struct Variant {
     is_vector: bool,
     /// The functions that are selected from it if no later one takes its place.
     preferred: Vec<String>,
-    /// Octets of its object that are code or constants.
+    /// Octets of code in its object.
     octets: u64,
 }
 
@@ -63,7 +63,7 @@ struct Counts {
     /// Compiled, but not for this processor.
     not_run: Vec<String>,
     counts: BTreeMap<Call, Count>,
-    /// Code and constants of the archive in octets.
+    /// Octets of code in the archive.
     archive: u64,
 }
 
@@ -143,13 +143,14 @@ fn count(target: &'static Target) -> Result<Counts, String> {
     if again.2 != counts {
         return Err("two runs executed different numbers of instructions".to_owned());
     }
-    let sizes = run(&target.tool("size"), &[&format!("{folder}/liblr.a")])?;
+    let sizes = run(&target.tool("size"), &["-A", &format!("{folder}/liblr.a")])?;
+    let sizes = code_sizes(&sizes);
     for variant in &mut variants {
-        variant.octets = size_of(&sizes, &format!("{}.o", variant.name)).unwrap_or(0);
+        variant.octets = sizes.get(&format!("{}.o", variant.name)).copied().unwrap_or(0);
     }
     let version = run(&target.tool("gcc"), &["--version"])?;
     let compiler = version.lines().next().unwrap_or("").to_owned();
-    let archive = sizes.lines().filter_map(text_of).sum();
+    let archive = sizes.values().sum();
     Ok(Counts { target, compiler, variants, not_run, counts, archive })
 }
 
@@ -230,14 +231,20 @@ fn address_of(symbols: &str, name: &str) -> Result<String, String> {
     address.map(|a| format!("0x{a}")).ok_or_else(|| format!("the program has no symbol {name}"))
 }
 
-/// The first column of a line of `size`: code and constants.
-fn text_of(line: &str) -> Option<u64> {
-    line.split_whitespace().next()?.parse().ok()
-}
-
-fn size_of(sizes: &str, object: &str) -> Option<u64> {
-    let is_it = |line: &&str| line.split_whitespace().nth(5) == Some(object);
-    sizes.lines().find(is_it).and_then(text_of)
+/// Octets of code by object, from what `size -A` prints of an archive: without constants and what
+/// unwinds the stack, which firmware leaves out.
+fn code_sizes(sizes: &str) -> BTreeMap<String, u64> {
+    let (mut all, mut object) = (BTreeMap::new(), String::new());
+    for line in sizes.lines() {
+        let mut words = line.split_whitespace();
+        let (first, second) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
+        if second == "(ex" {
+            first.clone_into(&mut object);
+        } else if first == ".text" || first.starts_with(".text.") {
+            *all.entry(object.clone()).or_default() += second.parse::<u64>().unwrap_or(0);
+        }
+    }
+    all
 }
 
 type Read = (Vec<Variant>, Vec<String>, BTreeMap<Call, Count>);

@@ -60,7 +60,10 @@ fn goals(all: &[Counts]) -> String {
     }
     if let Some(counts) = all.iter().find(|counts| counts.target.name == G4) {
         let octets = counts.archive;
-        let _ = writeln!(text, "\nThe archive for {G4}: {octets} octets of at most {ARCHIVE}.");
+        let _ = writeln!(
+            text,
+            "\nThe archive for {G4}: {octets} octets of code, of at most {ARCHIVE}."
+        );
     }
     text + "\n"
 }
@@ -118,8 +121,8 @@ fn row(counts: &Counts, variant: &Variant, function: &str) -> Option<String> {
 
 fn sizes(all: &[Counts]) -> String {
     let mut text = "## Sizes\n\n\
-        Code and constants in octets: of the object of each variant, and of the whole archive with \
-        the table, the reference and the rows of variants for other architectures.\n\n\
+        Code in octets, without constants and tables for unwinding: of the object of each variant, \
+        and of the whole archive.\n\n\
         | where | variants | archive |\n|---|---|---:|\n"
         .to_owned();
     for counts in all {

@@ -2,7 +2,7 @@
 
 use super::goals::{GOALS, judge};
 use super::targets::TARGETS;
-use super::{Call, Count, Counts, address_of, document::document, read, size_of};
+use super::{Call, Count, Counts, address_of, code_sizes, document::document, read};
 
 const LINES: &str = "call none 0 0 0 0\n\
                      reference checksum 1460 0 0 0\n\
@@ -86,17 +86,19 @@ fn tools_are_read() {
     let symbols = "10000620 T lr_marked\n100008c0 t other_lr_marked\n";
     assert_eq!(address_of(symbols, "lr_marked"), Ok("0x10000620".to_owned()));
     assert!(address_of(symbols, "lr_text_end").is_err());
-    let sizes = "   text\t   data\t    bss\t    dec\t    hex\tfilename\n\
-                 \x20  1656\t     40\t      0\t   1696\t    6a0\tppc.o (ex liblr.a)\n";
-    assert_eq!(size_of(sizes, "ppc.o"), Some(1656));
-    assert_eq!(size_of(sizes, "c.o"), None);
+    let sizes = "ppc.o   (ex liblr.a):\nsection size addr\n.text 1500 0\n.text.unlikely 12 0\n\
+                 .data.rel.ro 40 0\n.eh_frame 400 0\nTotal 1952\n\n\
+                 altivec.o   (ex liblr.a):\nsection size addr\n.text 3000 0\nTotal 3000\n";
+    let expected = [("altivec.o".to_owned(), 3000), ("ppc.o".to_owned(), 1512)];
+    assert_eq!(code_sizes(sizes), expected.into());
 }
 
 #[test]
 fn the_document_holds_counts_ratios_and_sizes() {
     let text = document(&[counts(LINES, MARKS)], &["RISC-V: no riscv64-linux-gnu-gcc".to_owned()]);
     // A variant without every length of a table has no row in it.
-    let parts = ["cargo xtask evidence counts", "| 0.350 | 0.300 |", "12000 octets", "no riscv64"];
+    let parts =
+        ["cargo xtask evidence counts", "| 0.350 | 0.300 |", "12000 octets of code", "no riscv64"];
     for part in parts {
         assert!(text.contains(part), "{part}: {text}");
     }
