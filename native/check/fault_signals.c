@@ -165,6 +165,8 @@ static void play(const struct scene *scene, int installed)
 {
 	struct sigaction action = { .sa_flags = scene->flags };
 	const stack_t stack = { .ss_sp = alternate, .ss_size = sizeof alternate };
+	/* A fault that is ignored recurs for ever. */
+	alarm(60);
 	sigaltstack(&stack, 0);
 	sigaddset(&action.sa_mask, SIGUSR1);
 	if (scene->with_info) {

@@ -94,24 +94,35 @@ ALWAYS_INLINE void add_at(struct copy *c, const uint8_t *dst, word octets)
 	c->sum = add_word(c->sum, (uintptr_t)dst & 1 ? rotated : octets);
 }
 
-/*
- * Up to so many octets one by one, and no more than are left. By value and out of line: what is rare
- * must not keep the rest from using registers.
- */
-static __attribute__((noinline, cold)) struct copy one_by_one(struct copy c, size_t octets, int csum)
+/* Up to so many octets one by one, and no more than are left. */
+static __attribute__((noinline, cold)) void try_each(struct copy *c, size_t octets, int csum)
 {
-	if (octets > c.left)
-		octets = c.left;
-	while (octets && !c.side) {
-		uint8_t *const dst = c.dst;
+	if (octets > c->left)
+		octets = c->left;
+	while (octets && !c->side) {
+		uint8_t *const dst = c->dst;
 		const size_t run = octets < WORD ? octets : WORD;
-		const word shifted = copy_octets(&c, run);
-		const size_t copied = (size_t)(c.dst - dst);
+		const word shifted = copy_octets(c, run);
+		const size_t copied = (size_t)(c->dst - dst);
 		if (csum && copied)
-			add_at(&c, dst, as_in_memory(shifted, copied));
+			add_at(c, dst, as_in_memory(shifted, copied));
 		octets -= run;
 	}
-	return c;
+}
+
+/*
+ * The same, by way of a copy of *c: what is rare must not keep c from standing in registers. Field by
+ * field, for which no compiler calls memcpy.
+ */
+ALWAYS_INLINE void one_by_one(struct copy *c, size_t octets, const int csum)
+{
+	struct copy rare = { c->dst, c->src, c->left, c->sum, c->side };
+	try_each(&rare, octets, csum);
+	c->dst = rare.dst;
+	c->src = rare.src;
+	c->left = rare.left;
+	c->sum = rare.sum;
+	c->side = rare.side;
 }
 
 /* So many octets, 1, 2, 4 or 8, all in one page of dst; one by one if they fault. */
@@ -121,7 +132,7 @@ ALWAYS_INLINE void at_once(struct copy *c, const size_t octets, const int csum)
 	if (c->side)
 		return;
 	if (copy_at_once(c, octets, &value)) {
-		*c = one_by_one(*c, octets, csum);
+		one_by_one(c, octets, csum);
 		return;
 	}
 	if (csum)
@@ -167,17 +178,17 @@ ALWAYS_INLINE struct lr_tried try(uint8_t *dst, const uint8_t *src, size_t octet
 	while (!c.side && c.left >= BLOCK) {
 		copy_blocks(&c, csum);
 		if (c.left >= BLOCK)
-			c = one_by_one(c, GROUP, csum);
+			one_by_one(&c, GROUP, csum);
 	}
 	while (!c.side && c.left >= GROUP) {
 		copy_groups(&c, csum);
 		if (c.left >= GROUP)
-			c = one_by_one(c, GROUP, csum);
+			one_by_one(&c, GROUP, csum);
 	}
 	while (!c.side && c.left >= WORD) {
 		copy_words(&c, csum);
 		if (c.left >= WORD)
-			c = one_by_one(c, WORD, csum);
+			one_by_one(&c, WORD, csum);
 	}
 	copy_tail(&c, csum);
 	return (struct lr_tried){
