@@ -208,7 +208,7 @@ pub(crate) fn run(name: &str, command: Option<&str>) -> Result<(), String> {
     let why = |(Obstacle::Missing(why) | Obstacle::Failed(why))| why;
     if name == linux_7455::NAME {
         return match command {
-            None => linux_7455::check().map(drop).map_err(why),
+            None => linux_7455::check().map_err(why),
             Some(_) => Err(format!("{name} has no shell; leave the command out")),
         };
     }
@@ -227,7 +227,7 @@ pub(crate) fn run(name: &str, command: Option<&str>) -> Result<(), String> {
 /// what lacks something.
 pub(crate) fn check_all() -> Outcome {
     let guests = GUESTS.iter().map(|guest| (guest.name, check_guest(guest)));
-    let others = [(linux_7455::NAME, linux_7455::check().map(drop)), ("amd64", build_for_amd64())];
+    let others = [(linux_7455::NAME, linux_7455::check()), ("amd64", build_for_amd64())];
     let mut skips = Vec::new();
     for (name, result) in guests.chain(others) {
         match result {

@@ -65,7 +65,8 @@ pub(crate) fn judge(guest: &Guest, answers: &[Answer]) -> Vec<Finding> {
     findings.extend(records::judge(answer));
     findings.push(memory::judge(answer));
     if let Some((_, vector)) = guest.port {
-        findings.push(finding(module::judge(&answer("port log").output, vector)));
+        let log = answer("port log").output;
+        findings.push(finding(module::judge(&log, &module::agrees(vector))));
     }
     findings
 }

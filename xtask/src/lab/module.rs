@@ -116,19 +116,28 @@ pub(crate) fn build(
     Ok(folder.join(FILE))
 }
 
-/// What the module said in a kernel's log: that all agreed on all buffers, among them the variant
-/// `vector`; or what is amiss.
-pub(crate) fn judge(log: &str, vector: &str) -> Result<String, String> {
+/// What the module says of a variant that agreed on all buffers.
+pub(crate) fn agrees(variant: &str) -> String {
+    format!("{variant}: {BUFFERS} buffers, 0 sums and 0 copies differ")
+}
+
+/// What the module says of a variant that the processor does not have.
+pub(crate) fn is_elsewhere(variant: &str) -> String {
+    format!("{variant}: not on this processor")
+}
+
+/// What the module said in a kernel's log: that all that ran agreed, and the line `expected`; or
+/// what is amiss.
+pub(crate) fn judge(log: &str, expected: &str) -> Result<String, String> {
     let said: Vec<&str> =
         log.lines().filter_map(|line| line.split_once("csum_compare: ")).map(|(_, l)| l).collect();
     let result = said.iter().find_map(|line| line.strip_prefix("RESULT "));
     let result = result.ok_or_else(|| format!("{NAME} printed no result: {}", said.join("; ")))?;
-    let agreed = format!("{vector}: {BUFFERS} buffers, 0 sums and 0 copies differ");
     let lacks = |line: &str| !said.contains(&line);
     if !result.starts_with("PASS: ") {
         Err(format!("{NAME} found differences: {}", said.join("; ")))
-    } else if lacks(&agreed) {
-        Err(format!("{NAME} did not say `{agreed}`: {}", said.join("; ")))
+    } else if lacks(expected) {
+        Err(format!("{NAME} did not say `{expected}`: {}", said.join("; ")))
     } else if lacks("unloaded") {
         Err(format!("{NAME} was not unloaded: {}", said.join("; ")))
     } else {
@@ -138,7 +147,7 @@ pub(crate) fn judge(log: &str, vector: &str) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{common_headers, judge};
+    use super::{agrees, common_headers, is_elsewhere, judge};
 
     const LOG: &str = "[    1.0] booted\n\
         [    2.0] csum_compare: neon: 100000 buffers, 0 sums and 0 copies differ\n\
@@ -147,13 +156,15 @@ mod tests {
 
     #[test]
     fn the_module_must_say_what_is_expected() {
-        assert!(
-            judge(LOG, "neon").is_ok_and(|sentence| sentence.ends_with("2 of 2 variants agree"))
-        );
-        assert!(judge(LOG, "altivec").is_err());
-        assert!(judge("[    1.0] booted\n", "neon").is_err());
+        let (neon, altivec) = (agrees("neon"), agrees("altivec"));
+        assert!(judge(LOG, &neon).is_ok_and(|sentence| sentence.ends_with("2 variants agree")));
+        let on_another = LOG.replace(&neon, &is_elsewhere("neon"));
+        assert!(judge(&on_another, &is_elsewhere("neon")).is_ok());
+        for (log, expected) in [(LOG, &altivec), (&on_another, &neon), ("booted\n", &neon)] {
+            assert!(judge(log, expected).is_err(), "{log}");
+        }
         for missing in ["neon: 100000", "RESULT", "PASS", "unloaded"] {
-            assert!(judge(&LOG.replace(missing, "?"), "neon").is_err(), "{missing}");
+            assert!(judge(&LOG.replace(missing, "?"), &neon).is_err(), "{missing}");
         }
     }
 
