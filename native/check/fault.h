@@ -59,7 +59,7 @@ void check_fault_edges(struct tally *tally, int bus_errors);
 void check_fault_random(struct tally *tally, unsigned long cases);
 /* The same while ranges come and go. */
 void check_fault_ranges(struct tally *tally, unsigned long cases);
-/* fault_signals.c: what reaches the actions that were there before, and who comes after. */
+/* fault_signals.c: what reaches the actions that were there before. */
 void check_fault_signals(struct tally *tally);
 /* The signal that ended body(which) in a process of its own; 0 if it returned. */
 int ended_by(int (*body)(int which), int which);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * What reaches the actions that were there before ours: each case in a process of its own, with and
- * without our handlers, which must make no difference; and handlers that come after ours.
+ * without our handlers, which must make no difference.
  */
 #define _GNU_SOURCE
 #include "fault.h"

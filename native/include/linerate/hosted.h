@@ -8,9 +8,12 @@
  * registered range. Every other one, and every SIGSEGV or SIGBUS that was sent, goes to the action
  * that was there before, which sees what it would see without us: the same siginfo and context, on
  * the same stack, with the same signals blocked; SA_RESETHAND resets; without a handler the
- * process ends as it would have, or ignores a signal that can be ignored. One thing differs: where
- * a copy faults outside of all ranges, the instruction that the action sees at fault accesses a
- * single octet.
+ * process ends as it would have, or ignores a signal that can be ignored. What differs:
+ *   - where a copy faults outside of all ranges, the instruction that the action sees at fault
+ *     accesses a single octet;
+ *   - a signal that was sent and is ignored may interrupt a call that waits (EINTR);
+ *   - a fault that is to end the process does so by happening again: if another thread has
+ *     repaired it in between, the process goes on, without our handlers.
  *
  * Handlers that others install after us work as long as they pass on to us what is not theirs. One
  * that does not takes our faults too.
