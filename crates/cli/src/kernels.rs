@@ -122,17 +122,18 @@ fn list(json: bool) -> String {
     }
     let mut text =
         "variant       needs                              here  selected for\n".to_owned();
-    for variant in variants {
-        let here = match (variant.compiled, variant.supported) {
-            (false, _) => "not built",
-            (true, false) => "no",
-            (true, true) => "yes",
-        };
+    let (built, absent): (Vec<_>, Vec<_>) = variants.into_iter().partition(|v| v.compiled);
+    for variant in built {
+        let here = if variant.supported { "yes" } else { "no" };
         let selected: Vec<&str> = variant.selected_for.iter().map(|kernel| kernel.name()).collect();
         let (name, isa, selected) = (variant.name, variant.isa, selected.join(", "));
         let line = format!("{name:13} {isa:32} {here:>6}  {selected}");
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{}", line.trim_end());
+    }
+    if !absent.is_empty() {
+        let absent: Vec<String> = absent.into_iter().map(|variant| variant.name).collect();
+        let _ = writeln!(text, "not in this build: {}", absent.join(", "));
     }
     text += "\npeer                kernels         source, or why it is missing\n";
     for peer in peers {

@@ -252,6 +252,13 @@ fn not_timed(report: &KernelsReport, style: &Style) -> String {
             grid.row(vec![variant.name.clone(), why]);
         }
     }
+    // One line: most are for other architectures.
+    let absent = report.variants.iter().filter(|variant| !variant.compiled);
+    let absent: Vec<&str> = absent.map(|variant| variant.name.as_str()).collect();
+    if !absent.is_empty() {
+        let why = format!("this build does not hold {}", absent.join(", "));
+        grid.row(vec!["variants".to_owned(), why]);
+    }
     for peer in report.peers.iter().filter(|peer| !peer.available && is_wanted(peer, report)) {
         let why = peer.reason.as_deref().unwrap_or("no reason given");
         grid.row(vec![format!("{} ({})", peer.name, peer.source), why.to_owned()]);
@@ -269,12 +276,10 @@ fn is_wanted(peer: &PeerReport, report: &KernelsReport) -> bool {
     !tells || peer.kernels.iter().any(is_timed)
 }
 
+/// Why a variant that this build holds was not timed.
 fn variant_reason(variant: &VariantReport) -> Option<String> {
-    match (variant.compiled, variant.supported) {
-        (false, _) => Some("this build does not hold it".to_owned()),
-        (true, false) => Some(format!("this processor does not offer {}", variant.isa)),
-        (true, true) => None,
-    }
+    let is_missed = variant.compiled && !variant.supported;
+    is_missed.then(|| format!("this processor does not offer {}", variant.isa))
 }
 
 fn verdict(report: &KernelsReport, blocks: &[Block], unit: Unit, style: &Style) -> String {

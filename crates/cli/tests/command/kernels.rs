@@ -182,6 +182,11 @@ fn the_list_has_every_variant_and_every_peer() {
         assert!(text.contains(name), "{name}: {text}");
     }
     assert!(text.contains("selected for"), "{text}");
+    // There are always some for other architectures, all on one line.
+    let absent = text.lines().find(|line| line.starts_with("not in this build: "));
+    let foreign = if cfg!(target_arch = "aarch64") { "sse2" } else { "adcs" };
+    assert!(absent.is_some_and(|line| line.contains(foreign)), "{text}");
+    assert!(!text.lines().any(|line| line.starts_with(foreign)), "{text}");
 }
 
 #[test]

@@ -118,6 +118,17 @@ fn a_faster_peer_is_named_with_its_cases() {
 }
 
 #[test]
+fn variants_for_other_machines_are_one_line() {
+    let mut report = report();
+    for variant in report.variants.iter_mut().take(2) {
+        (variant.compiled, variant.supported) = (false, false);
+    }
+    let absent = format!("{}, {}", report.variants[0].name, report.variants[1].name);
+    let text = words(&report);
+    assert!(text.contains(&format!("variants this build does not hold {absent}")), "{text}");
+}
+
+#[test]
 fn the_fastest_is_marked_among_all_that_is_ours() {
     let mut report = report();
     report.rows.retain(|row| ["selected", "sse2", "load256"].contains(&row.variant.as_str()));
