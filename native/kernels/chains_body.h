@@ -19,9 +19,8 @@ ALWAYS_INLINE uint32_t sum(uint8_t *dst, const uint8_t *src, size_t octets, uint
 		all = SUM_BLOCKS(all, dst, src, blocks, copy);
 		src += blocks;
 		dst += blocks;
-		octets -= blocks;
 	}
-	return fold64(add_carry(all, sum_short(dst, src, octets, copy)));
+	return fold64(add_carry(all, sum_short(dst, src, octets & 127, copy)));
 }
 
 uint32_t FUNCTION(csum_partial, VARIANT)(const void *src, size_t octets, uint32_t seed)
