@@ -5,8 +5,8 @@
  * "SKIP VARIANT" for one that this processor does not run. plugin.c, told where lr_marked stands,
  * counts between the marks.
  *
- * The first line, "call none 0 0 0 0", is of a function that does nothing, to see what belongs to a call.
- * "reference" is lr_checksum16, "plain" plain.c.
+ * The first line, "call none 0 0 0 0", is of a function that does nothing, to see what belongs to a
+ * call. "reference" is lr_checksum16, "plain" plain.c.
  *
  * Leaves out whether results are right: native/check.
  */
@@ -34,8 +34,8 @@ static unsigned char to[8192] __attribute__((aligned(64)));
 static volatile uint32_t kept;
 
 /*
- * Where the plugin is told to look: a label and not the function, whose symbol names a descriptor on
- * some architectures.
+ * Where the plugin is told to look: a label and not the function, whose symbol names a descriptor
+ * on some architectures.
  */
 static __attribute__((noinline, noclone)) void mark(void)
 {

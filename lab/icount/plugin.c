@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A plugin for QEMU's translator that counts executed instructions: all of them, those within a range
- * of addresses, and of the latter those that are vector instructions.
+ * A plugin for QEMU's translator that counts executed instructions: all of them, those within a
+ * range of addresses, and of the latter those that are vector instructions.
  *
  * Arguments, numbers as strtoull reads them:
  *
  *	low=, high=	the range: low <= address < high
- *	mark=		an address: each time the instruction there is executed, one line is written,
- *			"ALL IN_RANGE VECTOR", what was counted since the one before it, the mark
+ *	mark=		an address: each time the instruction there is executed, one line is
+ *			written, "ALL IN_RANGE VECTOR", what was counted since the one
+ *			before it, the mark
  *			included; what follows the last mark is not written
  *	out=		the file for the lines
  *	mnemonic=	a vector instruction begins with this; may be given often
  *	register=	or has an operand that begins with this and a digit; may be given often
  *
- * For one thread, in user or system emulation. Leaves out what the words of the disassembly mean: the
- * caller knows the architecture. Counts repeat exactly; time means nothing under a translator.
+ * For one thread, in user or system emulation. Leaves out what the words of the disassembly mean:
+ * the caller knows the architecture. Counts repeat exactly; time means nothing under a translator.
  *
  * Distributions ship QEMU without its header for plugins; the declarations below are what version 1
  * of that interface has of what is used here (QEMU documentation, "QEMU TCG Plugins").
@@ -38,7 +39,8 @@ struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb
 uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
 char *qemu_plugin_insn_disas(const struct qemu_plugin_insn *insn);
 void qemu_plugin_register_vcpu_tb_trans_cb(uint64_t id,
-					   void (*on_translation)(uint64_t, struct qemu_plugin_tb *));
+					   void (*callback)(uint64_t,
+							    struct qemu_plugin_tb *));
 void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn, on_exec *callback,
 					    int flags, void *data);
 
@@ -160,13 +162,13 @@ EXPORT int qemu_plugin_install(uint64_t id, const void *info, int argc, char **a
 	(void)info;
 	for (int i = 0; i < argc; i++) {
 		if (take(argv[i])) {
-			fprintf(stderr, "icount: cannot use '%s': see the head of lab/icount/plugin.c\n",
-				argv[i]);
+			fprintf(stderr, "icount: cannot use '%s': see the head of %s\n", argv[i],
+				__FILE__);
 			return -1;
 		}
 	}
 	if (!out || !mark) {
-		fprintf(stderr, "icount: needs out=FILE that can be written (%s) and mark=ADDRESS\n",
+		fprintf(stderr, "icount: needs mark=ADDRESS and out=FILE to be written (%s)\n",
 			out ? "it can" : strerror(errno));
 		return -1;
 	}

@@ -101,8 +101,8 @@ static void fills(size_t length, size_t offset)
 	uint8_t *back = arena_back(&target, length, offset);
 
 	/*
-	 * Not by memset: on an emulated PowerPC 970 it clears 32 octets by an instruction for every 128 that
-	 * it means to clear.
+	 * Not by memset: on an emulated PowerPC 970 it clears 32 octets by an instruction for every
+	 * 128 that it means to clear.
 	 */
 	for (volatile uint8_t *at = filled; at != filled + length; at++)
 		*at = value;
@@ -182,8 +182,8 @@ static void every_pair(const struct extent *extent)
 }
 
 /*
- * Beyond a page; around 64 KiB, where counts and lanes of 16 bits wrap; around twice that, where the
- * sum of ones no longer fits into 32 bits.
+ * Beyond a page; around 64 KiB, where counts and lanes of 16 bits wrap; around twice that, where
+ * the sum of ones no longer fits into 32 bits.
  */
 static const size_t long_lengths[] = {
 	4031, 4095, 4096, 4097, 4223, 8000, 8191, 8192, 8193, 9000, 16383, 16385, 32767, 32769,

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the PowerPC variants share: sums and copies by the words of the general registers, 4 octets on
- * the 32-bit and 8 on the 64-bit architecture. Leaves out vectors.
+ * What the PowerPC variants share: sums and copies by the words of the general registers, 4 octets
+ * on the 32-bit and 8 on the 64-bit architecture. Leaves out vectors.
  *
- * The carry of a chain of adde lives in XER, which neither a load, nor a branch, nor addi, nor a move
- * to the condition register touches: one chain runs from the first word to the last octet, through the
- * loop, and its carry is added once at its end. That is enough: a sum that began without carry is at
- * most 2^n - 2 where it left one. (s + a + 1 <= (2^n - 2) + (2^n - 1) + 1 = 2^n + 2^n - 2.)
+ * The carry of a chain of adde lives in XER, which neither a load, nor a branch, nor addi, nor a
+ * move to the condition register touches: one chain runs from the first word to the last octet,
+ * through the loop, and its carry is added once at its end. That is enough: a sum that began
+ * without carry is at most 2^n - 2 where it left one:
+ * s + a + 1 <= (2^n - 2) + (2^n - 1) + 1 = 2^n + (2^n - 2).
  *
  * What is left behind the loop has its length as bits in the condition register, each of which a
  * branch tests by itself.
@@ -15,8 +16,6 @@
 #define LINERATE_PPC_H
 
 #include "words.h"
-
-#define SUM_SHORT ppc_short
 
 #ifdef __powerpc64__
 #define PPC_WORD "8"
@@ -33,8 +32,9 @@
 #endif
 
 /*
- * The functions of the variant "ppc", with which the others do short lengths. Hidden, because a call
- * of what another library might replace goes through a table whose address takes eight instructions.
+ * The functions of the variant "ppc", with which the others do short lengths. Hidden, because a
+ * call of what another library might replace goes through a table whose address takes eight
+ * instructions.
  */
 #define PPC_OWN __attribute__((visibility("hidden")))
 PPC_OWN uint32_t lr_csum_partial_ppc(const void *src, size_t octets, uint32_t seed);
@@ -69,11 +69,11 @@ PPC_OWN void *lr_fill_ppc(void *dst, uint8_t value, size_t octets);
 #define PPC_STEP_BOTH(octets) PPC_STEP_SRC(octets) PPC_STEP_DST(octets)
 
 /*
- * The loop, then eight, four, two words and one, if the length has their bit: FOUR handles four words,
- * ONE one of them.
+ * The loop, then eight, four, two words and one, if the length has their bit: FOUR handles four
+ * words, ONE one of them.
  *
- * Bits of the condition register are counted from 0: mtcrf takes the last eight of the length into its
- * last two fields; bit 31 is the one of value 1.
+ * Bits of the condition register are counted from 0: mtcrf takes the last eight of the length into
+ * its last two fields; bit 31 is the one of value 1.
  */
 #ifdef __powerpc64__
 #define PPC_BIT_8 "25"
@@ -141,7 +141,8 @@ ALWAYS_INLINE uintptr_t ppc_sum(uintptr_t sum, uint8_t *dst, const uint8_t *src,
 		__asm__ volatile(PPC_NO_CARRY PPC_WORDS(PPC_COPY_SUM, PPC_COPY_SUM_1, PPC_STEP_BOTH)
 				 PPC_REST(PPC_COPY_SUM_PART, PPC_STEP_BOTH,
 					  PPC_COPY_PART("lbz", "stb") PPC_PLUS_LAST) PPC_CARRY
-				 : [sum] "+&r"(sum), [src] "+&b"(src), [dst] "+&b"(dst), PPC_TEMPORARIES
+				 : [sum] "+&r"(sum), [src] "+&b"(src), [dst] "+&b"(dst),
+				   PPC_TEMPORARIES
 				 : PPC_LENGTH
 				 : PPC_CLOBBERED, "xer");
 	else
@@ -152,12 +153,6 @@ ALWAYS_INLINE uintptr_t ppc_sum(uintptr_t sum, uint8_t *dst, const uint8_t *src,
 				 : PPC_LENGTH
 				 : PPC_CLOBBERED, "xer");
 	return sum;
-}
-
-/* The sum of octets, copied to dst if copy is set; what bodies of vectors use for short lengths. */
-ALWAYS_INLINE uint64_t ppc_short(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
-{
-	return ppc_sum(0, dst, src, octets, copy);
 }
 
 ALWAYS_INLINE void ppc_copy(uint8_t *dst, const uint8_t *src, size_t octets)

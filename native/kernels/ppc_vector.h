@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * What the vector variants of PowerPC share: their sum, and the loop around what they differ in. In
- * assembly, because gcc refuses to turn AltiVec on for a function or a file of the 32-bit ABI that was
- * not built for it: so no file needs flags, and none needs the compiler's vectors. Leaves out
+ * assembly, because gcc refuses to turn AltiVec on for a function or a file of the 32-bit ABI that
+ * was not built for it: so no file needs flags, and none needs the compiler's vectors. Leaves out
  * how vectors are loaded and stored.
  *
- * vmsumuhm multiplies the eight unsigned words of a vector by those of another, here 1, and adds them
- * in pairs to four lanes of 32 bits: one instruction for what the loop of the white paper "Enhanced
- * TCP/IP Performance with AltiVec", over vaddcuw, does in three. The sum of PIECE octets and a few
- * is at most half their number times 65535, less than 2^32: all lanes together, modulo 2^32, are
- * the sum itself, not merely congruent to it, and 0 only if all octets are.
+ * vmsumuhm multiplies the eight unsigned words of a vector by those of another, here 1, and adds
+ * them in pairs to four lanes of 32 bits: one instruction for what the loop of the white paper
+ * "Enhanced TCP/IP Performance with AltiVec", over vaddcuw, does in three. The sum of PIECE octets
+ * and a few is at most half their number times 65535, less than 2^32: all lanes together, modulo
+ * 2^32, are the sum itself, not merely congruent to it, and 0 only if all octets are.
  */
 #ifndef LINERATE_PPC_VECTOR_H
 #define LINERATE_PPC_VECTOR_H
@@ -20,8 +20,8 @@
 #define VEC 16
 
 /*
- * Fewer octets go by words, where that takes fewer instructions: to sum, and to copy or fill only. The
- * 64-bit architecture has the longer words.
+ * Fewer octets go by words, where that takes fewer instructions: to sum, and to copy or fill only.
+ * The 64-bit architecture has the longer words.
  */
 #ifdef __powerpc64__
 #define FEW 256
@@ -34,8 +34,9 @@
 #define SOME static __attribute__((noinline))
 
 /*
- * Octets in one call of the loops: beyond it a twentieth is added by beginning again, where memory is
- * what limits, and the brief check still sees two pieces. A comparison with it fits an instruction.
+ * Octets in one call of the loops: beyond it a twentieth is added by beginning again, where memory
+ * is what limits, and the brief check still sees two pieces. A comparison with it fits an
+ * instruction.
  */
 #define PIECE ((size_t)1 << 13)
 
@@ -43,8 +44,8 @@ _Static_assert(PIECE + FEW <= (size_t)1 << 17, "the sum of a piece is below 2^32
 _Static_assert(PIECE % 2 == 0, "words of one piece are words of the message in the next");
 
 /*
- * A system that saves those vector registers which a thread has marked in VRSAVE, and no others, has
- * them marked with LR_VRSAVE defined: the loops use 0 to 19. Linux saves all.
+ * A system that saves those vector registers which a thread has marked in VRSAVE, and no others,
+ * has them marked with LR_VRSAVE defined: the loops use 0 to 19. Linux saves all.
  */
 #ifdef LR_VRSAVE
 #define MARK "mfspr %[saved],256\n\toris %[t],%[saved],0xffff\n\tori %[t],%[t],0xf000\n\t" \
@@ -96,9 +97,10 @@ _Static_assert(PIECE % 2 == 0, "words of one piece are words of the message in t
 #define TOTAL_4 "vadduwm 0,0,2\n\tvadduwm 1,1,3\n\t" TOTAL_2
 
 /*
- * TURNS, as early as one likes; then TURN for every 128 octets of left, then FOUR, TWO and ONE of 64,
- * 32 and 16, then LAST if there are more. Bits of the condition register are counted from 0: mtcrf puts
- * those of left from 128 down to 16 into 24 to 27. The seventh index is used before it is set, and after.
+ * TURNS, as early as one likes; then TURN for every 128 octets of left, then FOUR, TWO and ONE of
+ * 64, 32 and 16, then LAST if there are more. Bits of the condition register are counted from 0:
+ * mtcrf puts those of left from 128 down to 16 into 24 to 27. The seventh index is used before it
+ * is set, and after.
  */
 #define TURNS                                                                                \
 	PPC_SHIFT_RIGHT " %[i7],%[left],7\n\tmtcrf 2,%[left]\n\t"                            \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The functions and the row of a vector variant of PowerPC, from sum_some and its siblings, which take
- * FEW octets and more, and sums PIECE + FEW at most. Leaves out how they do it: isa/.
+ * The functions and the row of a vector variant of PowerPC, from sum_some and its siblings, which
+ * take FEW octets and more, and sums PIECE + FEW at most. Leaves out how they do it: isa/.
  *
  * The functions themselves only look at the length and jump on, which needs no frame on the stack.
  */

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * PowerPC with AltiVec: vectors of 16 octets that are loaded and stored only where their address is a
- * multiple of 16, which the body of the other vectors is not made for. Leaves out lengths for which
- * words are cheaper.
+ * PowerPC with AltiVec: vectors of 16 octets that are loaded and stored only where their address is
+ * a multiple of 16, which the body of the other vectors is not made for. Leaves out lengths for
+ * which words are cheaper.
  *
- * Loads ignore the last four bits of an address: lvx from any octet yields the aligned 16 among which
- * it is. Every load here is from the address of a named octet. The others of its 16 are in the same
- * page and line, and are masked or shifted out.
+ * Loads ignore the last four bits of an address: lvx from any octet yields the aligned 16 among
+ * which it is. Every load here is from the address of a named octet. The others of its 16 are in
+ * the same page and line, and are masked or shifted out.
  *
- * The sum goes over aligned vectors of the source wherever it begins, what does not belong to it masked
- * in the first and the last. Words are those of even addresses then: the sum of what begins at an odd
- * one comes out with its octets swapped, and is swapped back.
+ * The sum goes over aligned vectors of the source wherever it begins, what does not belong to it
+ * masked in the first and the last. Words are those of even addresses then: the sum of what begins
+ * at an odd one comes out with its octets swapped, and is swapped back.
  *
  *	source	. . . . . p q r s t | u v w x ... | y z . . . . . . . .
  *	masked	0 0 0 0 0 p q r s t | u v w x ... | y z 0 0 0 0 0 0 0 0
  *
  * A copy stores aligned vectors of the destination. Each is shifted out of two neighbours of the
- * source, of which one is kept from the vector before. The first and the last 16 octets are copied by
- * words as well; vectors store over what they share with these.
+ * source, of which one is kept from the vector before. The first and the last 16 octets are copied
+ * by words as well; vectors store over what they share with these.
  *
  *	p = the vector around the first octet
  *	for each aligned vector d of the destination, from the first whole one on, and s its source:
@@ -46,10 +46,10 @@
 #define NEEDED LR_HAS_ALTIVEC
 
 /*
- * SHIFT: to of the octets of before and after those that NUMBERS of an address has put into the register
- * numbers: the last n of before, the rest from after, where n is what the address is beyond a multiple
- * of 16; none of before at a multiple. In a register of a little-endian machine the octets stand in
- * reverse.
+ * SHIFT: to of the octets of before and after those that NUMBERS of an address has put into the
+ * register numbers: the last n of before, the rest from after, where n is what the address is
+ * beyond a multiple of 16; none of before at a multiple. In a register of a little-endian machine
+ * the octets stand in reverse.
  */
 #if LR_BYTE_SWAP
 #define NUMBERS "lvsr"
@@ -143,14 +143,14 @@ ALWAYS_INLINE uint32_t sum_piece(const uint8_t *src, size_t octets)
 	     HOW##_4(AT_FIRST, PLUS, "6", "8", "9", "10", "11") HOW##_KEEP STEP("64"),       \
 	     HOW##_2(PLUS) STEP("32"), HOW##_1(PLUS), LAST)
 
-/* src is 15 beyond what goes to dst: the numbers of the shift, and the vector around the octet before. */
+/* src is 15 beyond what goes to dst: the numbers of the shift, and the vector before. */
 #define SHIFTED_BEGIN "li %[i7],-15\n\t" SHIFT_NUMBERS " 5,%[i7],%[src]\n\tlvx 6,%[i7],%[src]\n\t"
 #define STRAIGHT_BEGIN
 
 /*
- * What stands before the first vector that is stored, and behind the last: a part of a vector each. The
- * message begins at the fifth index in the destination, at the sixth in the source; its last octet is
- * 16 - left % 16 before src.
+ * What stands before the first vector that is stored, and behind the last: a part of a vector each.
+ * The message begins at the fifth index in the destination, at the sixth in the source; its last
+ * octet is 16 - left % 16 before src.
  */
 #define FIRST_OF_SUM(SHIFT_IT)                                                               \
 	CONSTANTS NO_SUMS_2 "andi. %[i7],%[i5],15\n\tbeq 0,7f\n\t"                           \
@@ -163,11 +163,11 @@ ALWAYS_INLINE uint32_t sum_piece(const uint8_t *src, size_t octets)
 #define OF_SUM , [total] "=o"(total)
 
 /*
- * Copies FEW octets and more, at most PIECE if sum is set; returns the sum then, as if the words were
- * those of even addresses of the destination.
+ * Copies FEW octets and more, at most PIECE if sum is set; returns the sum then, as if the words
+ * were those of even addresses of the destination.
  */
-ALWAYS_INLINE uint32_t move_piece(uint8_t *dst, const uint8_t *src, size_t octets, const int shifted,
-				  const int sum)
+ALWAYS_INLINE uint32_t move_piece(uint8_t *dst, const uint8_t *src, size_t octets,
+				  const int shifted, const int sum)
 {
 	const size_t head = -(uintptr_t)dst % VEC;
 	const size_t left = octets - head;
@@ -180,8 +180,9 @@ ALWAYS_INLINE uint32_t move_piece(uint8_t *dst, const uint8_t *src, size_t octet
 	copy_16(dst, src);
 	copy_16(dst + octets - VEC, src + octets - VEC);
 	if (shifted && sum)
-		__asm__ volatile(BEGIN("altivec") MOVE(SHIFTED, ADD, FIRST_OF_SUM(SHIFT("8", "8", "6", "5")),
-					    LAST_OF_SUM(SHIFT("8", "6", "8", "5"))) TOTAL_2 END
+		__asm__ volatile(BEGIN("altivec")
+				 MOVE(SHIFTED, ADD, FIRST_OF_SUM(SHIFT("8", "8", "6", "5")),
+				      LAST_OF_SUM(SHIFT("8", "6", "8", "5"))) TOTAL_2 END
 				 : MOVED OF_SUM
 				 : [left] "r"(left), "[i5]"(dst), "[i6]"(src)
 				 : OF_LOOP CLOBBERED);
@@ -191,7 +192,8 @@ ALWAYS_INLINE uint32_t move_piece(uint8_t *dst, const uint8_t *src, size_t octet
 				 : [left] "r"(left)
 				 : OF_LOOP CLOBBERED);
 	else if (sum)
-		__asm__ volatile(BEGIN("altivec") MOVE(STRAIGHT, ADD, FIRST_OF_SUM(), LAST_OF_SUM()) TOTAL_2 END
+		__asm__ volatile(BEGIN("altivec")
+				 MOVE(STRAIGHT, ADD, FIRST_OF_SUM(), LAST_OF_SUM()) TOTAL_2 END
 				 : MOVED OF_SUM
 				 : [left] "r"(left), "[i5]"(dst), "[i6]"(src)
 				 : OF_LOOP CLOBBERED);

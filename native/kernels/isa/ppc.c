@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* PowerPC without vector registers: one chain of additions with carry, by words of 4 or 8 octets. */
+/* PowerPC without vector registers: a chain of additions with carry, by words of 4 or 8 octets. */
 #include "../no_vectors.h"
 
 #include "../kernels.h"

@@ -3,12 +3,12 @@
  * 64-bit PowerPC with VSX as of POWER8: 16 octets in a vector, from any address. Earlier processors
  * with VSX trap on some of these addresses. Leaves out lengths for which words are cheaper.
  *
- * Vectors go from the first octet on. What is left of less than one is taken as the 16 octets that end
- * with it, of which the sum masks away what has been summed. Were their number odd, words would be
- * read across: an odd last octet is left out of it and added by itself.
+ * Vectors go from the first octet on. What is left of less than one is taken as the 16 octets that
+ * end with it, of which the sum masks away what has been summed. Were their number odd, words would
+ * be read across: an odd last octet is left out of it and added by itself.
  *
- * lxvd2x loads two doublewords, which on little-endian machines come in the wrong order, and stxvd2x
- * puts them back in it: neither a sum nor a copy minds.
+ * lxvd2x loads two doublewords, which on little-endian machines come in the wrong order, and
+ * stxvd2x puts them back in it: neither a sum nor a copy minds.
  */
 #if defined(__powerpc64__)
 #if defined(__ALTIVEC__)
