@@ -15,6 +15,7 @@ use linerate_record::budget::{BudgetReport, Shortfall};
 use linerate_record::run::RunReport;
 use linerate_record::units::three_digits;
 use linerate_record::{Body, Figure, Provenance, Record, Tier};
+use linerate_report::svg::Plot;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -65,9 +66,12 @@ pub(crate) struct BudgetArgs {
     /// The record of a run or tune: from which size on does it hold line rate?
     #[arg(long, value_name = "RECORD")]
     from: Option<PathBuf>,
-    /// Write a plot over the sizes to this file, as SVG
+    /// Write a plot of the budget over the sizes to this file, as SVG
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+    /// Write a plot of what bounds forwarding over the sizes to this file, as SVG
+    #[arg(long, value_name = "FILE")]
+    ceilings: Option<PathBuf>,
     #[command(flatten)]
     output: Output,
 }
@@ -102,7 +106,7 @@ pub(crate) fn clock(text: &str) -> Result<f64, String> {
 
 /// Prints what a packet may cost.
 pub(crate) fn budget(args: &BudgetArgs) -> Result<Answer, Failure> {
-    emit::check_writable(args.output.record.iter().chain(&args.svg))?;
+    emit::check_writable(args.output.record.iter().chain(&args.svg).chain(&args.ceilings))?;
     let provenance = figures::provenance();
     let processor = processor(args, &provenance)?;
     let run = args.from.as_ref().map(|file| Run::read(file)).transpose()?;
@@ -119,7 +123,13 @@ pub(crate) fn budget(args: &BudgetArgs) -> Result<Answer, Failure> {
         run.warn(&report.processor);
     }
     if let Some(file) = &args.svg {
-        draw(&report, file, args.output.quiet)?;
+        let lacks = "--svg: a plot takes two sizes or more";
+        draw(linerate_report::svg::budget(&report), file, lacks, args.output.quiet)?;
+    }
+    if let Some(file) = &args.ceilings {
+        let lacks = "--ceilings: a plot takes two sizes or more, and a machine with [bandwidth] or \
+                     --instructions";
+        draw(linerate_report::svg::ceilings(&report), file, lacks, args.output.quiet)?;
     }
     let text = linerate_report::budget(&report, &emit::style(emit::WHOLE));
     let figures = figures_of(&report);
@@ -273,10 +283,11 @@ fn run_of(body: Body) -> Option<RunReport> {
     }
 }
 
-fn draw(report: &BudgetReport, file: &Path, quiet: bool) -> Result<(), Failure> {
-    let Some(plot) = linerate_report::svg::budget(report) else {
+/// Writes a plot; where there is none, says what it lacks.
+fn draw(plot: Option<Plot>, file: &Path, lacks: &str, quiet: bool) -> Result<(), Failure> {
+    let Some(plot) = plot else {
         if !quiet {
-            emit::say("warning:    --svg: a plot takes two sizes or more, no file was written\n");
+            emit::say(&format!("warning:    {lacks}; no file was written\n"));
         }
         return Ok(());
     };

@@ -94,7 +94,7 @@ fn row(question: &Question<'_>, name: &str, octets: f64) -> BudgetRow {
         cycles_of_all: cycles * f64::from(processor.cores) * f64::from(processor.pipes_per_core),
         instructions_per_packet: of_strand,
         instructions_alone: of_pipe,
-        ceilings: ceilings(processor, octets),
+        ceilings: ceilings(processor, octets, question.instructions),
         task: of_strand
             .zip(question.instructions)
             .map(|(share, task)| task_of(processor, share, task)),
@@ -103,13 +103,20 @@ fn row(question: &Question<'_>, name: &str, octets: f64) -> BudgetRow {
 
 /// A packet that is forwarded crosses the way to the interfaces twice, and memory twice: written
 /// when it comes, read when it goes. What the program itself reads of it comes on top, so the rates
-/// are upper bounds.
-fn ceilings(processor: &Processor, octets: f64) -> Ceilings {
+/// are upper bounds; and no more packets are handled than all pipes, never stalled, issue the
+/// instructions of.
+fn ceilings(processor: &Processor, octets: f64, instructions: Option<f64>) -> Ceilings {
     let rate = |gb_per_s: Option<f64>| gb_per_s.map(|gb_per_s| gb_per_s * 1e9 / (2.0 * octets));
+    let pipes = f64::from(processor.cores) * f64::from(processor.pipes_per_core);
+    let issued = processor.instructions_per_cycle.map(|per_cycle| {
+        // GHz: 10^9 cycles per second.
+        pipes * processor.clock_ghz * 1e9 * per_cycle
+    });
     let measured = processor.forwarded.iter().find(|seen| f64::from(seen.frame_octets) == octets);
     Ceilings {
         io_packets_per_s: rate(processor.bandwidth.io_gb_per_s),
         memory_packets_per_s: rate(processor.bandwidth.memory_gb_per_s),
+        issue_packets_per_s: issued.zip(instructions).map(|(all, each)| all / each),
         measured_packets_per_s: measured.map(|seen| seen.kpps * 1e3),
     }
 }
@@ -224,5 +231,16 @@ mod tests {
         let row = &t1(1e9, &[64], None)[0];
         assert_eq!(row.ceilings.io_packets_per_s, Some(15.625e6));
         assert_eq!(row.ceilings.measured_packets_per_s, Some(3.3e6));
+        assert_eq!(row.ceilings.issue_packets_per_s, None, "nobody said what a packet takes");
+    }
+
+    /// 9.6 thousand million instructions per second, says table 10-1.
+    #[test]
+    fn no_more_packets_than_instructions_are_issued_for() {
+        let rows = t1(1e9, &[64, 1518], Some(500.0));
+        for row in &rows {
+            let rate = row.ceilings.issue_packets_per_s.unwrap();
+            assert!((rate / 19.2e6 - 1.0).abs() < 1e-12, "{}: {rate}", row.name);
+        }
     }
 }

@@ -60,7 +60,7 @@ pub struct BudgetRow {
     pub instructions_per_packet: Option<f64>,
     /// The same, its neighbours parked.
     pub instructions_alone: Option<f64>,
-    /// Upper bounds that have nothing to do with instructions.
+    /// Upper bounds that do not depend on the line.
     pub ceilings: Ceilings,
     /// What the task that was given needs; `null` without one, or without a budget.
     pub task: Option<Task>,
@@ -74,6 +74,8 @@ pub struct Ceilings {
     pub io_packets_per_s: Option<f64>,
     /// By memory, likewise.
     pub memory_packets_per_s: Option<f64>,
+    /// By the instructions that all pipes can issue, where those of a packet are given.
+    pub issue_packets_per_s: Option<f64>,
     /// What was measured on such a processor.
     pub measured_packets_per_s: Option<f64>,
 }

@@ -114,13 +114,14 @@ fn tasks(report: &BudgetReport, style: &Style) -> String {
 
 type Ceiling = fn(&Ceilings) -> Option<f64>;
 
-const CEILINGS: [(&str, Ceiling); 3] = [
+const CEILINGS: [(&str, Ceiling); 4] = [
     (">interfaces", |of| of.io_packets_per_s),
     (">memory", |of| of.memory_packets_per_s),
+    (">instructions", |of| of.issue_packets_per_s),
     (">measured", |of| of.measured_packets_per_s),
 ];
 
-/// What has nothing to do with instructions; nothing where nothing is known.
+/// What bounds forwarding whatever the line; nothing where nothing is known.
 fn ceilings(report: &BudgetReport, style: &Style) -> String {
     let is_known = |of: Ceiling| report.rows.iter().any(|row| of(&row.ceilings).is_some());
     let known: Vec<_> = CEILINGS.into_iter().filter(|(_, of)| is_known(*of)).collect();
@@ -137,8 +138,14 @@ fn ceilings(report: &BudgetReport, style: &Style) -> String {
         let cells = known.iter().map(|(_, of)| cell(row, *of));
         grid.row([row.name.clone()].into_iter().chain(cells).collect());
     }
-    let head = "forwarding by what moves octets, all ports: each crosses it twice, so no more than";
-    line("ceilings", head, style) + &grid.render(style)
+    let twice =
+        "forwarding by what moves octets, all ports: each crosses it twice, so no more than";
+    let issued = report.rows.iter().any(|row| row.ceilings.issue_packets_per_s.is_some());
+    let head = match issued {
+        true => format!("{twice}; and by the instructions that all pipes issue"),
+        false => twice.to_owned(),
+    };
+    line("ceilings", &head, style) + &grid.render(style)
 }
 
 fn shortfall(report: &BudgetReport, style: &Style) -> String {

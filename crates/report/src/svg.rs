@@ -17,7 +17,7 @@ mod lines;
 mod memory;
 mod plan;
 
-pub use budget::budget;
+pub use budget::{budget, ceilings};
 pub use compared::{Compared, Title, compared, counted};
 pub use kernels::kernels;
 pub use memory::memory;

@@ -93,6 +93,26 @@ fn a_run_is_held_against_the_line() {
     assert!(done.stderr.contains("--from"), "{}", done.stderr);
 }
 
+/// Figures 10-3 and 10-5: what bounds forwarding, over the sizes.
+#[test]
+fn ceilings_are_drawn_where_there_are_any() {
+    let folder = Folder::new();
+    let plot = folder.file("ceilings.svg");
+    let args = ["budget", "--ceilings", &plot, "--machine"];
+    let done = linerate(&[&args[..], &["t1", "--instructions", "488"]].concat());
+    assert_eq!(done.status, Some(0), "{done:?}");
+    let svg = std::fs::read_to_string(&plot).expect("a plot");
+    for line in ["the line", "interfaces", "memory", "instructions", "measured"] {
+        assert!(svg.contains(&format!(">{line}</text>")), "{line}: {svg}");
+    }
+    std::fs::remove_file(&plot).expect("it was written");
+    let done = linerate(&[&args[..], &["t1", "--frame", "64"]].concat());
+    assert!(done.stderr.contains("two sizes") && done.status == Some(0), "{done:?}");
+    let done = linerate(&[&args[..], &["this", "--clock", "3"]].concat());
+    assert!(done.stderr.contains("[bandwidth]") && done.status == Some(0), "{done:?}");
+    assert!(!std::path::Path::new(&plot).exists());
+}
+
 #[test]
 fn what_makes_no_sense_is_refused_with_what_does() {
     let refused = |args: &[&str], word: &str| {

@@ -1,30 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The plot of a budget: instructions, or cycles, over the size of frames (figure 10-4 of the Netra
-//! document).
+//! The plots of a budget over the size of frames: instructions, or cycles (figure 10-4 of the Netra
+//! document), and what bounds forwarding (figures 10-3 and 10-5).
 
 use super::Plot;
 use super::canvas::{Caption, Look};
 use super::lines::{Line, LineChart};
 use linerate_record::budget::{BudgetReport, BudgetRow};
-use linerate_record::units::{BitsPerSecond, three_digits};
+use linerate_record::units::{BitsPerSecond, Kpps, three_digits};
 
 /// What a packet may cost over the size of frames; `None` with fewer than two sizes.
 pub fn budget(report: &BudgetReport) -> Option<Plot> {
-    // The mix is no size.
-    let rows: Vec<&BudgetRow> = report.rows.iter().filter(|row| row.name != "IMIX").collect();
-    rows.get(1)?;
-    let quoted = rows[rows.len() / 2].frame_octets;
-    let line = |name: &str, look, of: &dyn Fn(&BudgetRow) -> Option<f64>| Line {
-        name: name.to_owned(),
-        look,
-        points: rows.iter().filter_map(|row| Some((row.frame_octets, of(row)?))).collect(),
-    };
-    let mut lines = vec![
-        line("cycles of a pipe", Look::Bound, &|row| Some(row.cycles_per_packet)),
-        line("instructions, shared", Look::Variant(0), &|row| row.instructions_per_packet),
-        line("instructions, alone", Look::Variant(1), &|row| row.instructions_alone),
-    ];
-    lines.retain(|line| !line.points.is_empty());
+    let rows = sizes(report)?;
+    let lines = lines(
+        &rows,
+        &[
+            ("cycles of a pipe", Look::Bound, |row| Some(row.cycles_per_packet)),
+            ("instructions, shared", Look::Variant(0), |row| row.instructions_per_packet),
+            ("instructions, alone", Look::Variant(1), |row| row.instructions_alone),
+        ],
+    );
     let title = format!(
         "What a packet may cost at {} on {}",
         BitsPerSecond(report.line_bits_per_s),
@@ -37,18 +31,84 @@ pub fn budget(report: &BudgetReport) -> Option<Plot> {
         );
         format!("{} octets: {cost}", row.name)
     });
-    let caption = Caption {
-        name: "budget".to_owned(),
-        title: title.clone(),
-        notes: vec![format!("Figures of the processor: {}.", report.source)],
-        description: described.collect::<Vec<_>>().join("; "),
+    let described = described.collect::<Vec<_>>().join("; ");
+    let shown = Shown { name: "budget", title, described, y: "cycles or instructions per packet" };
+    Some(shown.plot(report, &rows, lines))
+}
+
+/// What bounds forwarding over the size of frames; `None` with fewer than two sizes, or where
+/// nothing but the line is known.
+pub fn ceilings(report: &BudgetReport) -> Option<Plot> {
+    let rows = sizes(report)?;
+    let lines = lines(
+        &rows,
+        &[
+            ("the line", Look::Bound, |row| Some(row.packets_per_s / 1e3)),
+            ("interfaces", Look::Variant(0), |row| Some(row.ceilings.io_packets_per_s? / 1e3)),
+            ("memory", Look::Variant(1), |row| Some(row.ceilings.memory_packets_per_s? / 1e3)),
+            ("instructions", Look::Variant(2), |row| Some(row.ceilings.issue_packets_per_s? / 1e3)),
+            ("measured", Look::Variant(3), |row| Some(row.ceilings.measured_packets_per_s? / 1e3)),
+        ],
+    );
+    lines.get(1)?;
+    let title = format!(
+        "What bounds forwarding on {}, beside a line of {}",
+        report.processor,
+        BitsPerSecond(report.line_bits_per_s)
+    );
+    let described = rows.iter().map(|row| {
+        let of = row.ceilings;
+        let all = [of.io_packets_per_s, of.memory_packets_per_s, of.issue_packets_per_s];
+        let least = all.into_iter().flatten().fold(row.packets_per_s, f64::min);
+        format!("{} octets: at most {}", row.name, Kpps(least / 1e3))
+    });
+    let described = described.collect::<Vec<_>>().join("; ");
+    let shown = Shown { name: "ceilings", title, described, y: "thousand packets per second" };
+    Some(shown.plot(report, &rows, lines))
+}
+
+/// The rows of a size each, for the mix is none; `None` with fewer than two.
+fn sizes(report: &BudgetReport) -> Option<Vec<&BudgetRow>> {
+    let rows: Vec<&BudgetRow> = report.rows.iter().filter(|row| row.name != "IMIX").collect();
+    (rows.len() > 1).then_some(rows)
+}
+
+type Named = (&'static str, Look, fn(&BudgetRow) -> Option<f64>);
+
+/// A line of each, over the rows that have its figure; none of what no row has.
+fn lines(rows: &[&BudgetRow], named: &[Named]) -> Vec<Line> {
+    let line = |(name, look, of): &Named| Line {
+        name: (*name).to_owned(),
+        look: *look,
+        points: rows.iter().filter_map(|row| Some((row.frame_octets, of(row)?))).collect(),
     };
-    let chart = LineChart {
-        caption,
-        x_label: "octets of a frame, FCS included (both axes logarithmic)".to_owned(),
-        y_label: "cycles or instructions per packet".to_owned(),
-        quoted: (quoted, format!("{} octets", three_digits(quoted))),
-        lines,
-    };
-    Some(Plot { name: "budget".to_owned(), title, svg: chart.svg() })
+    named.iter().map(line).filter(|line| !line.points.is_empty()).collect()
+}
+
+/// What a plot is called and says.
+struct Shown {
+    name: &'static str,
+    title: String,
+    described: String,
+    y: &'static str,
+}
+
+impl Shown {
+    fn plot(self, report: &BudgetReport, rows: &[&BudgetRow], lines: Vec<Line>) -> Plot {
+        let quoted = rows[rows.len() / 2].frame_octets;
+        let caption = Caption {
+            name: self.name.to_owned(),
+            title: self.title.clone(),
+            notes: vec![format!("Figures of the processor: {}.", report.source)],
+            description: self.described,
+        };
+        let chart = LineChart {
+            caption,
+            x_label: "octets of a frame, FCS included (both axes logarithmic)".to_owned(),
+            y_label: self.y.to_owned(),
+            quoted: (quoted, format!("{} octets", three_digits(quoted))),
+            lines,
+        };
+        Plot { name: self.name.to_owned(), title: self.title, svg: chart.svg() }
+    }
 }
