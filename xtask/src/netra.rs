@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The Netra document's results as the simulator gives them, written to `docs/results/netra`: fits,
-//! predictions, neighbours, placements.
+//! The Netra document's results as the program gives them, written to `docs/results/netra`: what
+//! its commands print of budgets, the dump and the tables of misses, and what the simulator says:
+//! fits, predictions, neighbours, placements.
 //!
 //! But for the speed, nothing is measured, and everything comes out the same each time. Takes some
 //! minutes: it is not part of CI.
 
 mod fit;
+mod misses;
 mod model;
+mod reach;
+mod shown;
 mod tables;
 
 use crate::command::root;
+use crate::evidence::build;
 use linerate_plan::cmt::{Application, Chip};
 use linerate_plan::processor::Processor;
 use model::Model;
@@ -24,9 +29,15 @@ pub(crate) fn write() -> Result<(), String> {
     let model = Model { application, chip: t1 };
     let folder = root().join(FOLDER);
     fs::create_dir_all(&folder).map_err(|error| format!("{FOLDER}: {error}"))?;
-    let (text, plots) = tables::document(&model, t2)?;
-    let plots = plots.into_iter().map(|plot| (format!("{}.svg", plot.name), plot.svg));
-    for (name, text) in plots.chain([("simulator.md".to_owned(), text)]) {
+    let binary = build()?;
+    let shown = shown::write(&shown::Program(&binary))?;
+    let simulated = tables::document(&model, t2)?;
+    let rows: Vec<_> = shown.rows.into_iter().chain(simulated.rows).collect();
+    let plots = simulated.plots.into_iter().map(|plot| (format!("{}.svg", plot.name), plot.svg));
+    let pages = shown.files.into_iter().map(|(name, text)| (name.to_owned(), text));
+    let own = [("simulator.md", simulated.text), ("README.md", reach::page(&rows))]
+        .map(|(name, text)| (name.to_owned(), text));
+    for (name, text) in plots.chain(pages).chain(own) {
         fs::write(folder.join(&name), text).map_err(|error| format!("{FOLDER}/{name}: {error}"))?;
         println!("{FOLDER}/{name}");
     }

@@ -73,7 +73,13 @@ fn given_costs(
         at: stage.kind_at.clone(),
     };
     let named: Vec<Named> = stages.iter().map(named).collect();
-    let costs = costs(section, &named, kinds, mistakes)?;
+    let Some(costs) = costs(section, &named, kinds, mistakes) else {
+        // What state a foreign stage keeps may stand where the mistake is.
+        for stage in stages.iter_mut().filter(|stage| stage.foreign_kind().is_some()) {
+            stage.spec = None;
+        }
+        return None;
+    };
     for (stage, cost) in stages.iter_mut().zip(&costs.stages) {
         if let (Some(spec), Some(state)) = (&mut stage.spec, cost.state) {
             spec.state = state;

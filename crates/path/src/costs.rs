@@ -337,7 +337,9 @@ fn neighbours(section: &Fields, mistakes: &mut Vec<Mistake>) -> Option<Vec<Neigh
         }
         let does = if entry.text("does")? == "spin" { Idling::Spins } else { Idling::Polls };
         let of = |key: &str| entry.number(key).unwrap_or(0.0);
-        if does == Idling::Polls && of("instructions") < 1.0 {
+        // A figure that could not be read is on record already, and may be this one.
+        let is_read = mistakes.is_empty() || entry.is_given("instructions");
+        if does == Idling::Polls && is_read && of("instructions") < 1.0 {
             let message = "a poll has at least 1 instruction";
             mistakes.push(Mistake::new(&entry.place("instructions"), message));
         }

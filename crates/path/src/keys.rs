@@ -481,9 +481,10 @@ static RUN: Section = Section {
     ],
 };
 
-/// Largest cost of one packet on one stage, in whatever unit: what takes longer than a tenth of a
-/// second, or a thousand million instructions, is no packet path.
-const MAX_COST: f64 = 1e9;
+/// Largest cost of one packet on one stage, in whatever unit: what takes longer than ten
+/// milliseconds, or ten million instructions, is no packet path. All stages on one strand then
+/// stay far below the thousand million instructions or cycles that the simulator of strands takes.
+const MAX_COST: f64 = 1e7;
 
 const fn amount(name: &'static str, omitted: &'static str, help: &'static str) -> Key {
     key(name, Kind::Amount { max: MAX_COST }, Omitted::Means(omitted), help, "")

@@ -5,6 +5,7 @@
 //! rate(setup)     = packets that leave the path, simulated (see `cmt`)
 //! interval        = the rate with all costs up and down by their spread, and the error of the
 //!                   simulator on top; the line bounds it
+//! best placement  = which strands of the mapping as written share pipes (see `cmt`), simulated
 //! repeat STEPS times:
 //!     best <- the single change of best with the highest rate, if that is worth it
 //! recommended     = the single changes of the mapping as written that are worth it, and the
@@ -26,6 +27,7 @@
 //! Left out: bursts (packets are handed over one by one), variants of kernels, and misses that
 //! change when strands move.
 
+mod anew;
 mod changes;
 mod setup;
 
@@ -36,12 +38,13 @@ use crate::profile::CONFIDENCE;
 use crate::sample::UNKNOWN_SPREAD;
 use crate::verdict::MIN_GAIN;
 use changes::{Changed, Changes};
-use linerate_path::costs::{GivenCosts, GivenWork};
+use linerate_path::costs::{GivenCosts, GivenWork, Idling};
 use linerate_path::mapping::describe;
 use linerate_path::model::{Mapping, Path, Segment};
 use linerate_path::spec::{StageSpec, State};
 use linerate_record::plan::{
     Bottleneck, Input, Model, Origin, PlanReport, PlannedStrand, Proof, Recommendation, Search,
+    StrandsBeside,
 };
 use linerate_record::stats::Estimate;
 use linerate_record::tune::RuledOut;
@@ -62,6 +65,10 @@ const MODEL_ERROR: f64 = 0.07;
 
 /// Changes in a row that are looked for.
 const STEPS: usize = 3;
+
+/// A kind of pipe is simulated for one of so many parts of what a mapping is: there are many kinds,
+/// and what is made of the best is simulated whole.
+const KIND_SHARE: u64 = 4;
 
 /// Share of the line from which on the line is what limits.
 const LINE_REACHED: f64 = 0.995;
@@ -101,13 +108,41 @@ pub enum ChipError {
     Inputs(InputsError),
     /// The mapping cannot be simulated.
     System(Fault),
+    /// No packet gets through as long as is simulated.
+    NoPacket {
+        /// Nanoseconds that are simulated.
+        ns: f64,
+        /// The stage that takes longest for a packet, its looks for one included.
+        stage: String,
+        /// How long it takes alone, nanoseconds.
+        takes_ns: f64,
+        /// Packets of a flow that the line brings meanwhile; `None` where there is always one.
+        offered: Option<f64>,
+    },
 }
 
 impl fmt::Display for ChipError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Inputs(error) => error.fmt(f),
-            Self::System(fault) => fault.fmt(f),
+            Self::System(fault) => write!(
+                f,
+                "what [costs], [mapping] and [run] say cannot be simulated together: {fault}"
+            ),
+            Self::NoPacket { ns, stage, takes_ns, offered } => {
+                let offered = offered.map_or_else(
+                    || "always has a packet".to_owned(),
+                    |packets| format!("brings {} packets of a flow", three_digits(packets)),
+                );
+                write!(
+                    f,
+                    "no packet gets through in the {} ns that are simulated: the line {offered}, \
+                     and by [costs] `{stage}` takes {} ns of one, looking for it included; correct \
+                     its instructions and stalls in [[costs.stages]], or the rate in [run]",
+                    three_digits(*ns),
+                    three_digits(*takes_ns)
+                )
+            }
         }
     }
 }
@@ -161,9 +196,12 @@ fn planned(question: &Question<'_>, recommend: bool) -> Result<PlanReport, ChipE
     let planning = Planning { question, world: &world };
     let given = planning.given()?;
     let outcome = planning.simulate(&given, 1.0)?;
-    let (recommendations, best) = match recommend {
+    if planning.kpps(&given, &outcome) <= 0.0 {
+        return Err(planning.no_packet());
+    }
+    let (recommendations, search) = match recommend {
         true => planning.search(&given, &outcome)?,
-        false => (Vec::new(), planning.kpps(&given, &outcome)),
+        false => (Vec::new(), planning.unsearched()),
     };
     let shown = Shown::new(&planning, &given, &outcome);
     Ok(PlanReport {
@@ -182,7 +220,7 @@ fn planned(question: &Question<'_>, recommend: bool) -> Result<PlanReport, ChipE
         strands: shown.strands(),
         recommendations,
         ruled_out: planning.ruled_out(),
-        search: if recommend { planning.searched(best) } else { planning.unsearched() },
+        search,
         inputs: planning.inputs(),
     })
 }
@@ -273,12 +311,13 @@ impl Planning<'_> {
     }
 
     fn simulate(&self, setup: &Setup, factor: f64) -> Result<Outcome, ChipError> {
-        let run = Run {
-            warm_up_cycles: self.question.cycles / 4,
-            cycles: self.question.cycles,
-            seed: SEED,
-        };
-        Ok(simulate(&self.world.system(setup, factor), &run)?)
+        Ok(simulate(&self.world.system(setup, factor), &self.run(1))?)
+    }
+
+    /// What is simulated, or one of so many parts of it.
+    fn run(&self, parts: u64) -> Run {
+        let cycles = self.question.cycles / parts;
+        Run { warm_up_cycles: cycles / 4, cycles, seed: SEED }
     }
 
     /// Thousand packets per second of a flow.
@@ -298,14 +337,43 @@ impl Planning<'_> {
         Ok(Rates(rates))
     }
 
-    /// What to recommend, and the highest rate of a flow that was found.
+    /// What stands in the way where no packet gets through.
+    fn no_packet(&self) -> ChipError {
+        let (world, chip) = (self.world, self.question.chip);
+        let cycles = |stage: usize| {
+            let work = &world.works[stage];
+            let looks = work.poll_instructions + work.turn_instructions;
+            world.alone_cycles(&world.work(stage..stage + 1, 1.0))
+                + looks * (1.0 + work.bubble_cycles)
+                + (work.poll_ns + work.turn_ns) * chip.clock_hz / 1e9
+        };
+        let slowest = (0..world.works.len()).max_by(|a, b| cycles(*a).total_cmp(&cycles(*b)));
+        let stage = slowest.unwrap_or(0);
+        let ns = |cycles: f64| cycles / chip.clock_hz * 1e9;
+        ChipError::NoPacket {
+            ns: ns(self.question.cycles as f64),
+            stage: world.costs.stages[stage].name.clone(),
+            takes_ns: ns(cycles(stage)),
+            offered: self
+                .question
+                .line_kpps
+                .map(|kpps| kpps * 1e3 * self.question.cycles as f64 / chip.clock_hz),
+        }
+    }
+
+    /// What to recommend, and what was searched for it.
     fn search(
         &self,
         given: &Setup,
         outcome: &Outcome,
-    ) -> Result<(Vec<Recommendation>, f64), ChipError> {
+    ) -> Result<(Vec<Recommendation>, Search), ChipError> {
         let kpps = self.kpps(given, outcome);
-        let mut single = self.tried(given, outcome)?;
+        let Question { cpus, .. } = *self.question;
+        let run = self.run(KIND_SHARE);
+        let anew = anew::anew(self.world, given, cpus, self.bound(), &run)?;
+        let placed = anew.as_ref().map(|anew| anew.kpps);
+        let anew = anew.map(|anew| anew.changed).filter(|changed| changed.setup != *given);
+        let mut single = self.tried(given, outcome, anew)?;
         single.retain(|one| one.kpps > kpps * (1.0 + MIN_GAIN));
         let (mut best, mut chain) = (kpps, None::<Tried>);
         let mut next = single.first().cloned();
@@ -319,7 +387,7 @@ impl Planning<'_> {
             best = step.kpps;
             next = match best >= LINE_REACHED * self.line() {
                 true => None,
-                false => self.tried(&step.changed.setup, &step.outcome)?.into_iter().next(),
+                false => self.tried(&step.changed.setup, &step.outcome, None)?.into_iter().next(),
             };
             chain = Some(step);
         }
@@ -332,17 +400,26 @@ impl Planning<'_> {
             recommendations.push(self.recommendation(tried, &written)?);
         }
         order(&mut recommendations);
-        Ok((recommendations, best))
+        Ok((recommendations, self.searched(best, placed)))
     }
 
-    /// Every single change of `setup` and what came of it, the highest rate first; without those
-    /// that reach no more than another of their sort with fewer strands.
-    fn tried(&self, setup: &Setup, outcome: &Outcome) -> Result<Vec<Tried>, ChipError> {
+    /// Every single change of `setup`, and one `more`, and what came of it, the highest rate first;
+    /// without those that reach no more than another of their sort with fewer strands.
+    fn tried(
+        &self,
+        setup: &Setup,
+        outcome: &Outcome,
+        more: Option<Changed>,
+    ) -> Result<Vec<Tried>, ChipError> {
         let Question { specs, cpus, .. } = *self.question;
         let changes = Changes { world: self.world, specs, cpus };
         let limit = Shown::new(self, setup, outcome).most().0;
         let mut tried = Vec::new();
-        for changed in changes.of(setup, limit) {
+        let more = more.map(|mut changed| {
+            changed.setup = changed.setup.made_way();
+            changed
+        });
+        for changed in changes.of(setup, limit).into_iter().chain(more) {
             let outcome = self.simulate(&changed.setup, 1.0)?;
             tried.push(Tried { kpps: self.kpps(&changed.setup, &outcome), outcome, changed });
         }
@@ -393,12 +470,24 @@ impl Planning<'_> {
             kind: changed.kind,
             mapping: describe(&mapping, &self.question.path.stages),
             cpus: Some(cpus),
+            beside: self.moved(&changed.setup),
             burst: self.question.path.run.burst,
             predicted_kpps: figure("kpps", kpps),
             gain: figure("ratio", rates.gain_over(*written)),
             why: format!("as written {pace}; then {}", after.bottleneck().sentence),
             proof: Proof { sentence: proof, command: None },
         })
+    }
+
+    /// Strands beside the path that poll, and not where they do as written.
+    fn moved(&self, setup: &Setup) -> Vec<StrandsBeside> {
+        let written = &self.question.costs.neighbours;
+        let is_there = |beside: &Beside| {
+            written.iter().any(|one| one.name == beside.name && one.cpus == beside.cpus)
+        };
+        let polls = setup.beside.iter().filter(|beside| beside.does == Idling::Polls);
+        let moved = polls.filter(|beside| !is_there(beside));
+        moved.map(|one| StrandsBeside { name: one.name.clone(), cpus: one.cpus.clone() }).collect()
     }
 
     fn ruled_out(&self) -> Vec<RuledOut> {
@@ -443,15 +532,20 @@ impl Planning<'_> {
         Search { there_are: self.there_are(), exact: false, gap: None, sentence }
     }
 
-    fn searched(&self, best_kpps: f64) -> Search {
+    /// `placed`: the rate of the best placement of the mapping as written, by its pipes.
+    fn searched(&self, best_kpps: f64, placed: Option<f64>) -> Search {
         let bound = self.bound();
         let gap = (bound / best_kpps - 1.0).max(0.0);
         let there_are = self.there_are();
         let exact = gap < 1.0 - LINE_REACHED;
+        let placed = placed.map_or_else(
+            || "too many to compare them all".to_owned(),
+            |kpps| format!("by their pipes none has more than {} kpps", three_digits(kpps)),
+        );
         let sentence = format!(
             "single changes and up to {STEPS} in a row, of {} ways to place the mapping as written \
-             alone; no mapping can be faster than {} kpps (line, instructions issued, cycles of \
-             strands), {} % above the best that was found",
+             alone ({placed}); no mapping can be faster than {} kpps (line, instructions issued, \
+             cycles of strands), {} % above the best that was found",
             crate::advice::about(there_are),
             three_digits(bound),
             three_digits(100.0 * gap),

@@ -53,7 +53,7 @@ pub use application::{
 pub use chip::{Chip, NoChip, Scope, Unit};
 pub use engine::simulate;
 pub use outcome::{Outcome, Run, SourceOutcome, Stalls, StrandOutcome, TaskOutcome};
-pub use placement::{CannotRank, Kind, Placement, Ranking, rank};
+pub use placement::{Alike, Best, CannotRank, Kind, Placement, Ranking, Wanted, best, rank};
 pub use system::{
     Fault, Input, Misses, Poll, Queue, Runs, Source, Strand, System, Task, UnitUse, WhenFull, Work,
 };

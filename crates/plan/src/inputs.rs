@@ -67,9 +67,11 @@ pub enum InputsError {
     },
     /// The mapping has more strands than there are processors.
     TooFewStrands {
-        /// Strands of the mapping and beside it.
+        /// Strands of the mapping.
         wanted: usize,
-        /// Those of the machine.
+        /// Those beside it.
+        beside: usize,
+        /// Those that may be used.
         available: usize,
     },
 }
@@ -93,10 +95,16 @@ impl fmt::Display for InputsError {
                 "[costs] says nothing in instructions about `{stage}`: give `instructions`, or \
                  plan with --machine this"
             ),
-            Self::TooFewStrands { wanted, available } => write!(
+            Self::TooFewStrands { wanted, beside: 0, available } => write!(
                 f,
-                "the mapping takes {wanted} strands and the machine has {available}: give it more \
-                 with --cpus N or another --machine, or change [mapping]"
+                "the mapping takes {wanted} strands and {available} may be used: allow more with \
+                 --cpus N or another --machine, or change [mapping]"
+            ),
+            Self::TooFewStrands { wanted, beside, available } => write!(
+                f,
+                "the mapping takes {wanted} strands, {beside} run beside it \
+                 ([[costs.neighbours]]), and {available} may be used: allow more with --cpus N or \
+                 another --machine, or change either"
             ),
         }
     }
@@ -115,9 +123,9 @@ impl From<CostsError> for InputsError {
 /// # Errors
 /// [`InputsError::TooFewStrands`] when not.
 pub fn check_room(path: &Path, beside: usize, available: usize) -> Result<(), InputsError> {
-    let wanted = path.mapping.strands() + beside;
-    match wanted > available {
-        true => Err(InputsError::TooFewStrands { wanted, available }),
+    let wanted = path.mapping.strands();
+    match wanted + beside > available {
+        true => Err(InputsError::TooFewStrands { wanted, beside, available }),
         false => Ok(()),
     }
 }

@@ -109,6 +109,16 @@ pub struct Proof {
     pub command: Option<String>,
 }
 
+/// Strands beside the path that do the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct StrandsBeside {
+    /// What they do.
+    pub name: String,
+    /// Their processors.
+    pub cpus: Vec<u32>,
+}
+
 /// One change, and what it is predicted to gain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -122,6 +132,10 @@ pub struct Recommendation {
     /// The processors of the strands after it, in order of segment and replica; `null` where that
     /// does not matter to the model.
     pub cpus: Option<Vec<u32>>,
+    /// Strands beside the path that it adds or moves, of those that poll, such as those of a second
+    /// input of a stage.
+    #[serde(default)]
+    pub beside: Vec<StrandsBeside>,
     /// Packets per burst after it.
     pub burst: u32,
     /// The rate after it, of a flow, thousand packets per second.

@@ -6,7 +6,7 @@ use crate::Style;
 use crate::layout::{Grid, Paint, labelled, stacked};
 use crate::value::{ABSENT, clean, interval, percent, quoted, ranged, significant};
 use linerate_record::Figure;
-use linerate_record::plan::{Model, Origin, PlanReport, Recommendation};
+use linerate_record::plan::{Model, Origin, PlanReport, Recommendation, StrandsBeside};
 use linerate_record::units::{Kpps, three_digits};
 
 /// The report of a plan.
@@ -116,9 +116,12 @@ fn recommendation(
     if one.burst != report.burst {
         setting += &format!(", burst {}", one.burst);
     }
+    let spelled = |cpus: &[u32]| cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
     if let Some(cpus) = &one.cpus {
-        let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
-        setting += &format!(", on processors {}", cpus.join(","));
+        setting += &format!(", on processors {}", spelled(cpus));
+    }
+    for StrandsBeside { name, cpus } in &one.beside {
+        setting += &format!("; beside them {name} x{}, on {}", cpus.len(), spelled(cpus));
     }
     let mut text = labelled(&label, Paint::Good, &clean(&one.change), style);
     text += &line("", &format!("gain {gains}, to {rate} kpps"), style);

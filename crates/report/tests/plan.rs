@@ -7,7 +7,7 @@ mod common;
 use common::{PLAIN, assert_golden, assert_same};
 use linerate_record::plan::{
     Bottleneck, Change, Input, Model, Origin, PlanReport, PlannedStrand, Proof, Recommendation,
-    Search,
+    Search, StrandsBeside,
 };
 use linerate_record::stats::Estimate;
 use linerate_record::tune::RuledOut;
@@ -46,6 +46,7 @@ fn recommendation(change: &str, kind: Change, kpps: f64, gain: [f64; 3]) -> Reco
         kind,
         mapping: "RX x4 | RLP x4 | TX x8".to_owned(),
         cpus: Some(vec![0, 2, 4, 6, 20, 21, 22, 23, 1, 3, 5, 7, 8, 12, 16, 24]),
+        beside: vec![StrandsBeside { name: "polls".to_owned(), cpus: vec![9, 10] }],
         burst: 32,
         predicted_kpps: within("kpps", kpps, 0.9 * kpps, 1.1 * kpps),
         gain: within("ratio", value, low, high),

@@ -39,8 +39,8 @@ pub(super) struct Pair {
     pub(super) what: String,
     pub(super) observed: f64,
     pub(super) found: f64,
-    /// The error that counts as one.
-    within: f64,
+    /// The error that counts as one, and the most there is to be.
+    pub(super) within: f64,
 }
 
 impl Pair {

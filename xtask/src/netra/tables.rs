@@ -2,6 +2,7 @@
 //! The document that is written, section by section.
 
 use super::model::{Found, LONG, Model, Pair, mean, of_role};
+use super::reach::Row;
 use crate::evidence::{bench, section};
 use linerate_plan::cmt::{Chip, Ranking, Run, StrandOutcome, rank};
 use linerate_report::svg::{Compared, Plot, Title, compared, counted};
@@ -26,8 +27,40 @@ const CLASS_KPPS: f64 = 5.0;
 
 const ROLES: [&str; 4] = ["PDSN_RX", "RLP", "ATIF_RX", "ATIF_TX"];
 
-/// The text and its plots.
-pub(super) fn document(model: &Model, t2: Chip) -> Result<(String, Vec<Plot>), String> {
+/// The command that writes the page of the simulator, and the page.
+const EVIDENCE: &str = "cargo xtask evidence netra";
+const PAGE: &str = "simulator.md";
+
+/// Core-cycles per second of processor time that the simulator is to do, and seconds in which all
+/// placements are to be ranked.
+const CYCLES_PER_S: f64 = 100e6;
+const RANKED_S: f64 = 10.0;
+
+/// By how much a configuration may be missed that nothing was fitted to.
+const ALONE_WITHIN: f64 = 0.07;
+
+/// The page, its plots, and what was wanted of the simulator beside what was found.
+pub(super) struct Simulated {
+    pub(super) text: String,
+    pub(super) plots: Vec<Plot>,
+    pub(super) rows: Vec<Row>,
+}
+
+/// An error that is to stay within a limit.
+fn within(what: &str, error: f64, limit: f64) -> Row {
+    Row {
+        what: what.to_owned(),
+        wanted: format!("within {:.0} %", 100.0 * limit),
+        found: format!("{:+.1} %", 100.0 * error),
+        holds: error.abs() <= limit,
+        command: EVIDENCE.to_owned(),
+        page: PAGE,
+    }
+}
+
+/// Everything that is simulated.
+pub(super) fn document(model: &Model, t2: Chip) -> Result<Simulated, String> {
+    let mut rows = Vec::new();
     let mut text = format!(
         "# The Netra document's application, simulated\n\n\
          Written by `cargo xtask evidence netra`. Figures under \"observed\" are of {}; all others \
@@ -37,15 +70,37 @@ pub(super) fn document(model: &Model, t2: Chip) -> Result<(String, Vec<Plot>), S
         model.application.source
     );
     parameters(model, &mut text)?;
-    let plot = both(model, &mut text)?;
-    alone(model, &mut text)?;
+    let plot = both(model, &mut text, &mut rows)?;
+    alone(model, &mut text, &mut rows)?;
     causes(model, &mut text)?;
     neighbours(model, &mut text)?;
     on_t2(model, t2, &mut text)?;
-    let rank_plot = placements(model, &mut text)?;
-    text += &section("cargo bench -p linerate-plan --bench cmt", &bench("linerate-plan", "cmt")?);
+    let rank_plot = placements(model, &mut text, &mut rows)?;
+    let printed = bench("linerate-plan", "cmt")?;
+    rows.extend(speeds(&printed));
+    text += &section(BENCH, &printed);
     let text = text.trim_end().to_owned() + "\n";
-    Ok((text, vec![plot, rank_plot]))
+    Ok(Simulated { text, plots: vec![plot, rank_plot], rows })
+}
+
+const BENCH: &str = "cargo bench -p linerate-plan --bench cmt";
+
+/// The speeds that the bench prints, a line each: `NAME: SPEED M core-cycles ...`.
+fn speeds(printed: &str) -> Vec<Row> {
+    let of = |line: &str| {
+        let (name, rest) = line.split_once(": ")?;
+        let (millions, _) = rest.split_once(" M core-cycles")?;
+        let millions: f64 = millions.trim().parse().ok()?;
+        Some(Row {
+            what: format!("million core-cycles per second of processor time, {name}"),
+            wanted: format!("{:.0} or more", CYCLES_PER_S / 1e6),
+            found: format!("{millions:.0}"),
+            holds: millions * 1e6 >= CYCLES_PER_S,
+            command: BENCH.to_owned(),
+            page: PAGE,
+        })
+    };
+    printed.lines().filter_map(of).collect()
 }
 
 fn table(pairs: &[Pair]) -> String {
@@ -90,11 +145,18 @@ fn parameters(model: &Model, text: &mut String) -> Result<(), String> {
 }
 
 /// Both configurations from the parameters in the file.
-fn both(model: &Model, text: &mut String) -> Result<Plot, String> {
+fn both(model: &Model, text: &mut String, rows: &mut Vec<Row>) -> Result<Plot, String> {
     *text += "## Both configurations, from the parameters in the file\n\n";
     let mut bars = Vec::new();
     for name in ["1", "2"] {
         let pairs = model.pairs(name, &LONG)?;
+        rows.extend(pairs.iter().map(|pair| {
+            within(
+                &format!("{} of configuration {name}, joint fit", pair.what),
+                pair.error(),
+                pair.within,
+            )
+        }));
         let _ = write!(text, "Configuration {name}:\n\n{}", table(&pairs));
         bars.extend(pairs.iter().filter(|pair| pair.what != "kpps").map(|pair| Compared {
             name: format!("{}, configuration {name}", pair.what),
@@ -119,7 +181,7 @@ fn short(value: f64) -> String {
 }
 
 /// Each configuration from a fit of the other alone.
-fn alone(model: &Model, text: &mut String) -> Result<(), String> {
+fn alone(model: &Model, text: &mut String, rows: &mut Vec<Row>) -> Result<(), String> {
     eprintln!("fits of one configuration");
     let start = model.unfitted()?;
     let of_one = start.fitted(&OF_ONE, &["1"], CALLS[2])?;
@@ -145,12 +207,22 @@ fn alone(model: &Model, text: &mut String) -> Result<(), String> {
         ),
     ] {
         let values = values(fit, names)?;
+        let predicted = fit.pairs(there, &LONG)?;
+        let what = format!("kpps of configuration {there}, fitted to {here} alone");
+        rows.push(match there {
+            "2" => within(&what, predicted[0].error(), ALONE_WITHIN),
+            _ => Row {
+                wanted: "to be said".to_owned(),
+                holds: true,
+                ..within(&what, predicted[0].error(), ALONE_WITHIN)
+            },
+        });
         let _ = write!(
             text,
             "### Fitted to configuration {here} alone\n\n{why} Found: {values}.\n\n\
              Configuration {here}, fitted:\n\n{}Configuration {there}, predicted:\n\n{}",
             table(&fit.pairs(here, &LONG)?),
-            table(&fit.pairs(there, &LONG)?),
+            table(&predicted),
         );
     }
     sensitivity(&start, &of_two, text)?;
@@ -307,12 +379,20 @@ fn on_t2(model: &Model, chip: Chip, text: &mut String) -> Result<(), String> {
 }
 
 /// All placements of the split application on the T1.
-fn placements(model: &Model, text: &mut String) -> Result<Plot, String> {
+fn placements(model: &Model, text: &mut String, rows: &mut Vec<Row>) -> Result<Plot, String> {
     eprintln!("placements");
     let start = Instant::now();
     let ranking = rank(&model.application, &model.chip, &ROLES, &KIND);
     let ranking = ranking.map_err(|error| error.to_string())?;
     let seconds = start.elapsed().as_secs_f64();
+    rows.push(Row {
+        what: format!("seconds to rank {} placements on the T1", ranking.placements.len()),
+        wanted: format!("less than {RANKED_S:.0}"),
+        found: format!("{seconds:.1}"),
+        holds: seconds < RANKED_S,
+        command: EVIDENCE.to_owned(),
+        page: PAGE,
+    });
     let best = &ranking.placements[0];
     let whole = model.run(&ranking.pipes(best), &LONG)?.slowest_kpps;
     let _ = write!(

@@ -111,7 +111,7 @@ fn a_path_of_foreign_stages_is_planned_and_not_run() {
     let strands = "[mapping]\nstrands = [{ stages = [\"classify\"], replicas = 3 }, \
                    { stages = [\"shape\"] }]\n";
     std::fs::write(&file, format!("{PATH}{strands}")).expect("as before");
-    refused(&["--cpus", "3", &file], &["takes 4 strands and the machine has 3", "--cpus"]);
+    refused(&["--cpus", "3", &file], &["takes 4 strands and 3 may be used", "--cpus"]);
     refused(&["--machine", "t1", &file], &["nothing in instructions about `shape`"]);
     refused(&["--cpus", "0", &file], &["--cpus"]);
     refused(&["--machine", "t9", &file], &["t1, t2"]);
@@ -138,9 +138,21 @@ fn strands_that_share_a_pipe_are_simulated() {
 #[test]
 fn the_document_s_application_is_planned_on_its_processor() {
     refused(&["--machine", "t1", "--cpus", "33", RLP], &["--cpus 33", "32 strands"]);
-    refused(&["--machine", "t1", "--cpus", "31", RLP], &["takes 32 strands", "has 31"]);
+    refused(
+        &["--machine", "t1", "--cpus", "31", RLP],
+        &["takes 12 strands, 20 run beside it", "31 may be used"],
+    );
     refused(&[RLP], &["nothing in nanoseconds about `PDSN_RXTX`", "--machine t1"]);
     let done = linerate(&["run", "--check", RLP]);
     assert_eq!(done.status, Some(2));
     assert!(done.stderr.contains("PDSN_RXTX"), "{}", done.stderr);
+    let folder = Folder::new();
+    let file = folder.file("much.toml");
+    let text = std::fs::read_to_string(RLP).expect("the example");
+    let much = text.replace("instructions = 433.8", "instructions = 1e9");
+    std::fs::write(&file, much).expect("the folder can be written");
+    refused(&["--machine", "t1", &file], &["much.toml:52:16: 'instructions' is 1e9"]);
+    let slow = text.replace("poll_instructions = 15.0", "poll_instructions = 1e7");
+    std::fs::write(&file, slow).expect("as before");
+    refused(&["--machine", "t1", &file], &["no packet gets through", "[[costs.stages]]"]);
 }

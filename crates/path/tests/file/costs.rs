@@ -122,14 +122,14 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "name = 'sink'\nns = 20",
         "7:1: stage 'parse' has no costs; add [[costs.stages]] with name = \"parse\"",
     ),
-    ("ns = 20", "ns = -1", "11:6: 'ns' is -1; it must be from 0 to 1000000000"),
-    ("ns = 20", "ns = nan", "11:6: 'ns' is nan; it must be from 0 to 1000000000"),
-    ("ns = 20", "ns = 1e300", "11:6: 'ns' is 1e300; it must be from 0 to 1000000000"),
+    ("ns = 20", "ns = -1", "11:6: 'ns' is -1; it must be from 0 to 10000000"),
+    ("ns = 20", "ns = nan", "11:6: 'ns' is nan; it must be from 0 to 10000000"),
+    ("ns = 20", "ns = 1e300", "11:6: 'ns' is 1e300; it must be from 0 to 10000000"),
     ("ns = 20", "ns = 0", "11:6: 'ns' must be above 0"),
     (
         "ns = 20",
         "ns = '20'",
-        "11:6: 'ns' must be a number from 0 to 1000000000, not a text; example: ns = 1",
+        "11:6: 'ns' must be a number from 0 to 10000000, not a text; example: ns = 1",
     ),
     (
         "ns = 20",
@@ -157,7 +157,19 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "instructions = 560",
         "instructions = -5",
-        "15:16: 'instructions' is -5; it must be from 0 to 1000000000",
+        "15:16: 'instructions' is -5; it must be from 0 to 10000000",
+    ),
+    // Whether the stage may be replicated stands where the mistake is.
+    (
+        "fitted = ['instructions']\n",
+        "poll_ns = 1e8\n[mapping]\nstrands = [{ stages = ['parse'] }, \
+             { stages = ['rlp'], replicas = 2 }]\n",
+        "18:11: 'poll_ns' is 1e8; it must be from 0 to 10000000",
+    ),
+    (
+        "fitted = ['instructions']\n",
+        "[[costs.neighbours]]\nname = 'rx'\ncpus = [3]\ninstructions = 1e8\n",
+        "21:16: 'instructions' is 1e8; it must be from 0 to 10000000",
     ),
     ("state = 'flow'", "state = 'flows'", "14:9: 'state' cannot be 'flows'; did you mean 'flow'?"),
     (

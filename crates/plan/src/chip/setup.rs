@@ -22,7 +22,7 @@ use linerate_path::model::{FullRing, Path};
 use std::ops::Range;
 
 /// Packets that wait at an interface: what its ring of descriptors holds (assumed).
-const LINE_RING: u32 = 512;
+pub(super) const LINE_RING: u32 = 512;
 
 /// Loads and stores per instruction where the file does not say (assumed).
 pub(super) const MEMORY_SHARE: f64 = 0.3;
@@ -218,7 +218,7 @@ impl World<'_> {
         given.map_or(self.chip.l2_cycles, |cycles| cycles.round().min(1e6) as u32).max(1)
     }
 
-    fn tasks(
+    pub(super) fn tasks(
         &self,
         setup: &Setup,
         segment: &Placed,
@@ -256,8 +256,9 @@ impl World<'_> {
         has_one.then(|| looks_in_vain(work.turn_instructions, self.cycles(work.turn_ns), 0.0))
     }
 
-    fn beside(&self, beside: &Beside) -> Vec<Strand> {
-        let runs = match beside.does {
+    /// What a strand beside the path does.
+    pub(super) fn idles(&self, beside: &Beside) -> Runs {
+        match beside.does {
             Idling::Spins => Runs::Busy,
             Idling::Polls => Runs::Packets {
                 bubble_cycles: self.works.first().map_or(0.0, |work| work.bubble_cycles),
@@ -267,7 +268,11 @@ impl World<'_> {
                     beside.slow_cycles,
                 )],
             },
-        };
+        }
+    }
+
+    fn beside(&self, beside: &Beside) -> Vec<Strand> {
+        let runs = self.idles(beside);
         let strand = |(index, cpu): (usize, &u32)| Strand {
             name: format!("{} {index}", beside.name),
             cpu: *cpu,

@@ -25,6 +25,10 @@
 //! Left out: units shared between pipes; flows that are faster than the slowest. Both are in a
 //! simulation of the whole.
 
+mod best;
+
+pub use best::{Alike, Best, Wanted, best};
+
 use super::application::{Application, BadApplication};
 use super::chip::Chip;
 use super::engine::simulate;
@@ -129,9 +133,11 @@ pub fn rank(
         let mut probe = Probe::new(system, application.line.ring, run);
         if strands.iter().sum::<u32>() == 1 {
             // With the packet that the moment of counting may have cost.
-            bound = bound.min(probe.at(line)?.0 + chip.clock_hz / run.cycles as f64);
+            let alone = probe.at(line).map_err(CannotRank::System)?.0;
+            bound = bound.min(alone + chip.clock_hz / run.cycles as f64);
         }
-        kinds.push(Kind { strands, kpps: probe.capacity(line)? / 1e3 });
+        let capacity = probe.capacity(line).map_err(CannotRank::System)?;
+        kinds.push(Kind { strands, kpps: capacity / 1e3 });
         core_cycles += probe.core_cycles;
     }
     let bound_kpps = bound / 1e3;
@@ -240,6 +246,8 @@ impl Search<'_> {
 /// A pipe whose strands have lines of their own in front of them.
 struct Probe<'p> {
     system: System,
+    /// Of each line, packets for each of a flow.
+    shares: Vec<f64>,
     run: &'p Run,
     core_cycles: u64,
 }
@@ -258,14 +266,30 @@ impl<'p> Probe<'p> {
                 }
             }
         }
-        Self { system, run, core_cycles: 0 }
+        let shares = vec![1.0; system.sources.len()];
+        Self { system, shares, run, core_cycles: 0 }
+    }
+
+    /// With a share of the packets for each strand instead of one of one.
+    fn with_shares(mut self, strands: Vec<f64>) -> Self {
+        let takes = |strand: &Strand| match &strand.runs {
+            Runs::Packets { tasks, .. } => {
+                tasks.iter().filter(|task| task.input != Input::Nothing).count()
+            }
+            Runs::Busy | Runs::Parked => 0,
+        };
+        let lines = self.system.strands.iter().zip(strands);
+        self.shares = lines.flat_map(|(strand, share)| vec![share; takes(strand)]).collect();
+        self
     }
 
     /// Packets per second of the slowest strand when each is offered `rate`, and whether that is
     /// all it is offered. Pipes without work keep up with anything.
-    fn at(&mut self, rate: f64) -> Result<(f64, bool), CannotRank> {
-        self.system.sources.iter_mut().for_each(|source| source.packets_per_s = rate);
-        let outcome = simulate(&self.system, self.run).map_err(CannotRank::System)?;
+    fn at(&mut self, rate: f64) -> Result<(f64, bool), Fault> {
+        for (source, share) in self.system.sources.iter_mut().zip(&self.shares) {
+            source.packets_per_s = rate * share;
+        }
+        let outcome = simulate(&self.system, self.run)?;
         self.core_cycles += outcome.core_cycles;
         let tasks = |strand: &Strand| match &strand.runs {
             Runs::Packets { tasks, .. } => tasks.clone(),
@@ -274,17 +298,19 @@ impl<'p> Probe<'p> {
         let asked = self.system.strands.iter().flat_map(tasks);
         let counts = outcome.strands.iter().flat_map(|strand| &strand.tasks);
         let pairs = asked.zip(counts).filter(|(task, _)| task.input != Input::Nothing);
-        let Some(least) = pairs.map(|(_, counts)| counts.packets).min() else {
-            return Ok((rate, true));
-        };
         // A packet more or less is the moment at which counting begins.
         let per_packet = self.system.chip.clock_hz / outcome.cycles as f64;
-        let served = least as f64 * per_packet;
-        Ok((served, served + per_packet >= KEEPS_UP * rate))
+        let (mut least, mut keeps_up) = (rate, true);
+        for ((_, counts), share) in pairs.zip(&self.shares) {
+            let served = counts.packets as f64 * per_packet;
+            least = least.min(served / share);
+            keeps_up &= served + per_packet >= KEEPS_UP * rate * share;
+        }
+        Ok((least, keeps_up))
     }
 
     /// The highest rate, at most `line`, at which all strands keep up.
-    fn capacity(&mut self, line: f64) -> Result<f64, CannotRank> {
+    fn capacity(&mut self, line: f64) -> Result<f64, Fault> {
         let (mut low, keeps_up) = self.at(line)?;
         if keeps_up {
             return Ok(line);

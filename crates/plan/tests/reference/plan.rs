@@ -14,7 +14,7 @@ use linerate_plan::cmt::{Application, Chip, Run, simulate};
 use linerate_plan::inputs::{Inputs, InputsError, Processors};
 use linerate_plan::model::{predict, speedup};
 use linerate_plan::processor::Processor;
-use linerate_record::plan::{Change, Origin, PlanReport};
+use linerate_record::plan::{Change, Origin, PlanReport, Recommendation};
 
 const BURST: u32 = 32;
 
@@ -252,6 +252,107 @@ fn the_examples_are_the_application_of_the_document() {
     }
 }
 
+/// What stands in both files is the same, to the digit.
+#[test]
+fn the_examples_have_the_figures_of_the_application() {
+    let application = Application::named("rlp").expect("it comes with the program");
+    let value = |name: &Option<String>| {
+        name.as_ref().map_or(0.0, |name| application.value(name).expect("a parameter"))
+    };
+    let mut compared = 0;
+    for configuration in ["1", "2"] {
+        let costs = example(configuration).costs.expect("costs");
+        for stage in &costs.stages {
+            let role = application.roles.iter().find(|role| role.name == stage.name);
+            let tasks = &role.expect("a role").tasks;
+            let (takes, looks): (Vec<_>, Vec<_>) =
+                tasks.iter().partition(|task| task.input.is_some());
+            let [task] = takes[..] else { panic!("{} takes packets once", stage.name) };
+            let wanted = GivenWork {
+                instructions: value(&task.instructions),
+                l1_misses: value(&task.l1_misses),
+                l2_misses: value(&task.l2_misses),
+                io_ns: value(&task.packet_stall_ns),
+                bubble_cycles: value(&Some("bubble_cycles".to_owned())),
+                poll_instructions: value(&Some(task.poll_instructions.clone())),
+                poll_ns: value(&task.empty_stall_ns),
+                turn_instructions: looks
+                    .iter()
+                    .map(|look| value(&Some(look.poll_instructions.clone())))
+                    .sum(),
+                turn_ns: looks.iter().map(|look| value(&look.empty_stall_ns)).sum(),
+            };
+            assert_eq!(stage.work, Some(wanted), "{configuration}, {}", stage.name);
+            compared += 1;
+        }
+    }
+    assert_eq!(compared, 6);
+}
+
+/// A plan of an example on the T1.
+fn planned(configuration: &str, cycles: u64) -> PlanReport {
+    let described = example(configuration);
+    let chip = t1();
+    chip::plan(&chip::Question {
+        path: &described.path,
+        specs: &described.specs,
+        costs: described.costs.as_ref().expect("costs"),
+        chip: &chip,
+        chip_source: "a test",
+        cpus: 32,
+        line_kpps: Some(345.3),
+        cycles,
+    })
+    .expect("a plan")
+}
+
+/// Whether no two strands of a recommendation share a processor.
+fn is_apart(one: &Recommendation) -> bool {
+    let beside = one.beside.iter().flat_map(|beside| &beside.cpus);
+    let mut cpus: Vec<u32> = one.cpus.iter().flatten().chain(beside).copied().collect();
+    let strands = cpus.len();
+    cpus.sort_unstable();
+    cpus.dedup();
+    cpus.len() == strands && cpus.iter().all(|cpu| *cpu < 32)
+}
+
+#[test]
+fn strands_that_a_change_adds_or_moves_have_processors() {
+    let report = planned("1", 400_000);
+    let split = report.recommendations.iter().find(|one| one.kind == Change::Split);
+    let split = split.expect("looks of ATIF_RXTX are taken off it");
+    assert_eq!(split.beside[0].name, "ATIF_RXTX-second-input");
+    assert!(split.beside[0].cpus.len() == 4 && is_apart(split), "{split:?}");
+    let report = planned("2", 1_200_000);
+    let placed = report.recommendations.iter().find(|one| one.kind == Change::Place);
+    let placed = placed.expect("the best of all placements");
+    assert!(placed.change.starts_with("place strands by pipe: "), "{placed:?}");
+    let moved: Vec<&str> = placed.beside.iter().map(|one| one.name.as_str()).collect();
+    assert!(moved.contains(&"ATIF_RX") && is_apart(placed), "{placed:?}");
+    assert!(report.search.sentence.contains("by their pipes none has more than"));
+}
+
+#[test]
+fn what_never_gets_through_is_refused_with_the_stage() {
+    let described = example("2");
+    let mut costs = described.costs.clone().expect("costs");
+    costs.stages[1].work.as_mut().expect("work").poll_instructions = 1e7;
+    let chip = t1();
+    let error = chip::plan(&chip::Question {
+        path: &described.path,
+        specs: &described.specs,
+        costs: &costs,
+        chip: &chip,
+        chip_source: "a test",
+        cpus: 32,
+        line_kpps: Some(345.3),
+        cycles: 100_000,
+    })
+    .expect_err("no packet in 100 000 cycles")
+    .to_string();
+    assert!(error.contains("`RLP` takes") && error.contains("28.8 packets of a flow"), "{error}");
+}
+
 fn written(described: &Described, costs: &GivenCosts, cycles: u64) -> PlanReport {
     let path = &described.path;
     // Nothing but the mapping as written is asked for: no stage may be changed.
@@ -338,7 +439,10 @@ fn costs_that_do_not_do_are_refused_by_name() {
     };
     assert_eq!(from(&path, 4), Ok(()));
     path.mapping = mapping(&[(1, 3), (2, 2)]);
-    assert_eq!(from(&path, 4), Err(InputsError::TooFewStrands { wanted: 5, available: 4 }));
+    assert_eq!(
+        from(&path, 4),
+        Err(InputsError::TooFewStrands { wanted: 5, beside: 0, available: 4 })
+    );
     let mut fewer = case.world.path();
     fewer.stages.pop();
     fewer.mapping = Mapping::merged(2);

@@ -49,6 +49,7 @@ pub(crate) fn plan() -> Record {
             kind: Change::Replicate,
             mapping: "parse+verify x2".to_owned(),
             cpus: None,
+            beside: Vec::new(),
             burst: 32,
             predicted_kpps: model("kpps", 1500.0),
             gain: model("ratio", 0.5),
