@@ -109,7 +109,8 @@ impl Table {
                 let end = f64::from(slices + 1);
                 let _ = writeln!(
                     text,
-                    "{cpu:x},1fad3,1,{:x},0,1,100,{code:x}\n{cpu:x},6043,2,{:x},0,1,{:x},{:x},0,{:x}",
+                    "{cpu:x},1fad3,1,{:x},0,1,100,{code:x}\n\
+                     {cpu:x},6043,2,{:x},0,1,{:x},{:x},0,{:x}",
                     whole(f64::from(slices) * ticks),
                     whole(end * ticks),
                     whole(INSTRUCTIONS),

@@ -2,10 +2,10 @@
 //! The strands of a setup placed anew: the best of all placements, as one change.
 //!
 //! Which strands share a pipe is chosen by the capacities of kinds of pipes (see `cmt`'s
-//! placements); what is made of it is simulated whole like any other change. Strands of the path are
-//! placed, and those beside it that poll on cores of the path. Where strands loop without end, they
-//! are taken to fill every pipe; the others beside the path stay where they are, or go where there
-//! is room, to the pipe with the fewest strands first.
+//! placements); what is made of it is simulated whole like any other change. Strands of the path
+//! are placed, and those beside it that poll on cores of the path. Where strands loop without end,
+//! they are taken to fill every pipe; the others beside the path stay where they are, or go where
+//! there is room, to the pipe with the fewest strands first.
 
 use super::changes::Changed;
 use super::setup::{Beside, LINE_RING, Setup, World};
