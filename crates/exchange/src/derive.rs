@@ -164,8 +164,9 @@ fn ratio(unit: &str, scale: f64, pairs: &[(f64, f64)], why_not: &str) -> Figure 
 }
 
 const NO_PACKETS: &str = "no two readings in a row: nothing tells how many packets there were";
-const NO_INSTRUCTIONS: &str = "no slice counts instructions by a code that is known: give \
-                               --machine the processor of the dump, or a TOML file with its codes";
+const NO_INSTRUCTIONS: &str = "no slice counts instructions by a code that is known of the \
+                               machine: give --machine another, or a TOML file with its codes \
+                               as [[event]]";
 
 fn kpps(slices: &[Slice], processor: &Processor) -> Figure {
     let Some(clock) = processor.clock_ghz else {
@@ -244,8 +245,17 @@ pub(crate) struct Sum {
     pub(crate) native: String,
     /// The count; or why there is none.
     pub(crate) count: Result<f64, String>,
+    /// What of it was counted rather than scaled: the count is no less.
+    pub(crate) least: f64,
     pub(crate) tier: Tier,
     pub(crate) method: String,
+}
+
+impl Sum {
+    /// Whether part of the count was not counted but scaled.
+    pub(crate) fn is_scaled(&self) -> bool {
+        self.count.as_ref().is_ok_and(|count| self.least < *count)
+    }
 }
 
 /// A strand of which the input has sums, and no packets.
@@ -254,18 +264,30 @@ pub(crate) fn from_sums(name: Option<String>, cpu: Option<u32>, sums: &[Sum]) ->
     let absent = |unit: &str| Figure::absent(unit, Tier::Hw, "input", NONE);
     let of = |name: &str| sums.iter().find(|sum| sum.name == name);
     let missing = |name: &str| Err(format!("the input has no {name}"));
+    let told = |sum: &Sum| Told {
+        tier: sum.tier,
+        count: sum.count.clone(),
+        is_scaled: sum.is_scaled(),
+        least: sum.least,
+    };
     let [cycles, instructions] = [CYCLES, INSTRUCTIONS].map(|name| {
-        of(name).map_or_else(|| (Tier::Hw, missing(name)), |sum| (sum.tier, sum.count.clone()))
+        of(name).map_or_else(
+            || Told { tier: Tier::Hw, count: missing(name), is_scaled: false, least: 0.0 },
+            told,
+        )
     });
     let events = sums.iter().map(|sum| StrandEvent {
         name: sum.name.clone(),
         native: sum.native.clone(),
         count: match &sum.count {
-            Ok(count) => Figure::exact(unit::EVENTS, *count, sum.tier, &sum.method),
+            Ok(count) => Figure {
+                low: sum.is_scaled().then_some(sum.least),
+                ..Figure::exact(unit::EVENTS, *count, sum.tier, &sum.method)
+            },
             Err(why) => Figure::absent(unit::EVENTS, sum.tier, &sum.method, why),
         },
         per_packet: absent(unit::PER_PACKET),
-        pti: quotient(unit::PTI, 1e3, &(sum.tier, sum.count.clone()), &instructions),
+        pti: quotient(unit::PTI, 1e3, &told(sum), &instructions),
     });
     StrandCounts {
         name,
@@ -284,16 +306,35 @@ pub(crate) fn from_sums(name: Option<String>, cpu: Option<u32>, sums: &[Sum]) ->
     }
 }
 
-/// What a count rests on, and the count or why there is none.
-type Told = (Tier, Result<f64, String>);
+/// What a count rests on.
+struct Told {
+    tier: Tier,
+    /// The count, or why there is none.
+    count: Result<f64, String>,
+    is_scaled: bool,
+    /// What was counted for certain.
+    least: f64,
+}
 
+/// One count over another. Where one of them was scaled, the quotient has the one end that what was
+/// counted for certain gives; where both were, none.
 fn quotient(unit: &str, scale: f64, above: &Told, below: &Told) -> Figure {
     const METHOD: &str = "counts of the input";
     // The weaker evidence of the two is that of the quotient.
-    let tier = above.0.max(below.0);
-    match (&above.1, &below.1) {
-        (Ok(above), Ok(below)) if *below > 0.0 => {
-            Figure::exact(unit, scale * above / below, tier, METHOD)
+    let tier = above.tier.max(below.tier);
+    match (&above.count, &below.count) {
+        (Ok(count), Ok(each)) if *each > 0.0 => {
+            let over = |above: f64, below: f64| Some(scale * above / below);
+            let (low, high) = match (above.is_scaled, below.is_scaled) {
+                (true, false) => (over(above.least, *each), None),
+                (false, true) if below.least > 0.0 => (None, over(*count, below.least)),
+                _ => (None, None),
+            };
+            let method = match above.is_scaled || below.is_scaled {
+                true => "counts of the input, scaled by it",
+                false => METHOD,
+            };
+            Figure { low, high, ..Figure::exact(unit, scale * count / each, tier, method) }
         }
         (Err(why), _) | (_, Err(why)) => Figure::absent(unit, tier, METHOD, why),
         (Ok(_), Ok(_)) => Figure::absent(unit, tier, METHOD, "the count it is divided by is 0"),

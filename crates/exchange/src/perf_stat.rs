@@ -13,7 +13,14 @@
 //! and share that it was counted.
 //!
 //! Counts that perf scaled, because the event was on a counter for a part of the time, are taken as
-//! they are and say so. Metrics are left out: they are computed here, from the counts.
+//! they are and say so. How far off scaling is, perf does not tell, and its one sum does not show;
+//! what is certain is what was counted, a lower end:
+//!
+//! ```text
+//! counted = count * share of the time that it was counted
+//! ```
+//!
+//! Metrics are left out: they are computed here, from the counts.
 
 use crate::derive::{Sum, from_sums};
 use crate::{CYCLES, INSTRUCTIONS, NothingRead, numbered};
@@ -87,6 +94,7 @@ pub fn read(text: &str) -> Result<StrandsReport, NothingRead> {
         let sentence = "no event of `perf stat -j` or `perf stat -x,`".to_owned();
         return Err(NothingRead { sentence, line });
     }
+    strands.iter_mut().flat_map(|(_, sums)| sums).for_each(note_scaling);
     let strands = strands.iter().map(|(whose, sums)| {
         let cpu = whose.strip_prefix("CPU").unwrap_or(whose).parse().ok();
         let name = (cpu.is_none() && !whose.is_empty()).then(|| whose.clone());
@@ -121,7 +129,10 @@ fn add(strands: &mut Vec<(String, Vec<Sum>)>, row: Row) {
     match sums.iter_mut().find(|known| known.native == sum.native) {
         // An interval without a count leaves the sum without one: it would be too small.
         Some(known) => match (&mut known.count, sum.count) {
-            (Ok(count), Ok(more)) => *count += more,
+            (Ok(count), Ok(more)) => {
+                *count += more;
+                known.least += sum.least;
+            }
             (count, Err(why)) => *count = Err(why),
             (Err(_), Ok(_)) => {}
         },
@@ -155,18 +166,23 @@ fn sum_of(row: Row) -> Sum {
         () if modifier.contains('u') && !modifier.contains('k') => Tier::User,
         () => Tier::Hw,
     };
-    let scaled = row.share.filter(|share| *share < 1.0);
-    let method = match scaled {
-        Some(share) => format!("perf stat, scaled from {:.0} % of the time", share * 100.0),
-        None => "perf stat".to_owned(),
-    };
     // Times come in ms; the names of this project's own events end in the unit.
     let (name, count) = match (row.unit.as_str(), row.count) {
         ("msec", count) => (format!("{name}_ns"), count.map(|ms| ms * 1e6)),
         ("ns", count) => (format!("{name}_ns"), count),
         (_, count) => (name, count),
     };
-    Sum { name, native: row.event, count, tier, method }
+    let share = row.share.unwrap_or(1.0).clamp(0.0, 1.0);
+    let least = count.as_ref().map_or(0.0, |count| count * share);
+    Sum { name, native: row.event, count, least, tier, method: "perf stat".to_owned() }
+}
+
+/// Says of what was scaled how much of it was counted.
+fn note_scaling(sum: &mut Sum) {
+    if let (true, Ok(count)) = (sum.is_scaled(), &sum.count) {
+        let percent = 100.0 * sum.least / count;
+        sum.method = format!("perf stat, scaled from {percent:.0} % of the time");
+    }
 }
 
 /// A count, or why there is none; `None` where the text is neither.
@@ -272,6 +288,9 @@ mod tests {
             assert_eq!(missing.count.reason.as_deref(), Some("perf: not supported here"));
             assert_eq!(missing.pti.as_number(), None);
             let cycles = &strand.event("cycles").expect("they are counted").count;
+            assert_eq!((cycles.low, cycles.high), (Some(1000.0), None), "half was counted");
+            assert_eq!((strand.cpi.low, strand.cpi.high), (Some(1.0), None));
+            assert_eq!((strand.ipc.low, strand.ipc.high), (None, Some(1.0)));
             assert_eq!(cycles.tier, Tier::User);
             assert!(cycles.method.contains("50 %"), "{}", cycles.method);
             assert!(strand.kpps.reason.as_deref().is_some_and(|why| why.contains("packets")));
@@ -296,6 +315,20 @@ mod tests {
         assert_eq!(value(&report.strands[1], "task_clock_ns"), Some(20e6));
         let text = "0.56,msec,task-clock,20.19%,562785,100.00,0.179,CPUs utilized\n";
         assert_eq!(value(&read(text).expect("an event").strands[0], "task_clock_ns"), Some(56e4));
+    }
+
+    /// Two intervals, one counted whole and one for a tenth of the time.
+    #[test]
+    fn what_was_counted_of_intervals_adds_up() {
+        let text = "0.1,100,,cycles,1000,100.00,,\n0.2,300,,cycles,1000,10.00,,\n\
+                    0.1,50,,instructions,1000,100.00,,\n0.2,50,,instructions,1000,100.00,,\n";
+        let report = read(text).expect("events");
+        let count = &report.strands[0].event("cycles").expect("they are counted").count;
+        assert_eq!((count.as_number(), count.low), (Some(400.0), Some(130.0)));
+        assert!(count.method.contains("32 %"), "{}", count.method);
+        let exact = &report.strands[0].event("instructions").expect("they are, too").count;
+        assert_eq!((exact.as_number(), exact.low), (Some(100.0), None));
+        assert_eq!(report.strands[0].cpi.low, Some(1.3));
     }
 
     #[test]

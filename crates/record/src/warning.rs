@@ -103,6 +103,15 @@ pub enum Warning {
         /// Its file.
         program: String,
     },
+    /// Counts of another program that were scaled up, by nobody knows how much too far or not far
+    /// enough.
+    ScaledElsewhere {
+        /// The events.
+        names: Vec<String>,
+        /// The least share of the time that one of them was counted, 0 to 1.
+        #[serde(serialize_with = "crate::finite")]
+        share: f64,
+    },
     /// The instructions are emulated.
     Emulated,
     /// Written by a newer version, with a code this one does not know.
@@ -153,12 +162,10 @@ impl Warning {
                 write!(f, "no verdict against the baseline without intervals ({names})")
             }
             Self::NoVerdictOnOtherGrounds { names } => {
-                let names = names.join(", ");
-                write!(f, "the baseline has another tier or other caches ({names})")
+                write!(f, "the baseline has another tier or other caches ({})", names.join(", "))
             }
             Self::NoVerdictWithoutCount { names } => {
-                let names = names.join(", ");
-                write!(f, "counted now or in the baseline, not both times ({names})")
+                write!(f, "counted now or in the baseline, not both times ({})", names.join(", "))
             }
             Self::UnknownInstruction { octets } => {
                 write!(f, "Valgrind does not know an instruction of the program ({octets})")
@@ -181,6 +188,13 @@ impl Warning {
                 f,
                 "Valgrind cannot follow {program}, which runs with the rights of somebody else, \
                  and had its start refused"
+            ),
+            Self::ScaledElsewhere { names, share } => write!(
+                f,
+                "{} counted for as little as {} % of the time and scaled to all of it, by perf, \
+                 with no error known",
+                names.join(", "),
+                percent(*share)
             ),
             Self::Emulated => write!(f, "the processor is emulated"),
             Self::Unknown => write!(f, "a newer linerate wrote a warning this one does not know"),
@@ -228,6 +242,10 @@ impl Warning {
             Self::UncountedProcesses { .. } => "do not strip the program, or link it dynamically",
             Self::OverwrittenCounts { .. } => "count the last program itself, without those before",
             Self::UnfollowedProgram { .. } => "run the command as that user, without that program",
+            Self::ScaledElsewhere { .. } => {
+                "count fewer events at a time (perf stat -e), or use linerate stat, which tells \
+                 the error"
+            }
             Self::Emulated => "counts are exact, times mean nothing; measure on hardware",
             Self::Unknown => "read the record with the version named in its provenance",
         }

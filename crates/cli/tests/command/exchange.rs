@@ -51,6 +51,12 @@ fn the_dump_of_the_document_has_its_figures() {
         assert!((found - wanted).abs() <= tolerance, "{name}: {found} against {wanted}");
     }
     assert_eq!((&strand["bound"], &summary["faults"]), (&"memory".into(), &0.into()));
+    // The same by name, as of every record.
+    for name in ["kpps", "ticks_per_packet", "instructions_per_packet", "cpi", "dc_pti"] {
+        assert_eq!(summary[format!("cpu_4_{name}")], strand[name], "{name}");
+    }
+    let figures = &json(&["import", SAMPLE, "--json"])["figures"];
+    assert_eq!(figures["cpu_4_cpi"]["n"], 10);
     let assumed = linerate(&["import", SAMPLE]);
     assert!(assumed.stdout.contains("assumed"), "{assumed:?}");
     assert!(!linerate(&["import", SAMPLE, "--machine", "t1"]).stdout.contains("assumed"));
@@ -58,6 +64,46 @@ fn the_dump_of_the_document_has_its_figures() {
     let summary = import(SAMPLE, &["--machine", "t2"]);
     assert_eq!(summary["strands"][0]["cpi"], Value::Null);
     assert!(number(&summary["strands"][0], "kpps") > 360.0, "at 1.4 GHz");
+}
+
+/// Nothing tells whose codes they are, so those of the T1 are not taken for granted.
+#[test]
+fn a_dump_of_another_processor_is_not_read_with_codes_of_the_t1() {
+    let folder = Folder::new();
+    let file = folder.file("other.dump");
+    let sample = fs::read_to_string(SAMPLE).expect("the sample");
+    fs::write(&file, sample.replace(",1,100,", ",1,2f2,")).expect("the folder can be written");
+    let done = linerate(&["import", &file]);
+    assert_eq!((done.status, done.stdout.as_str()), (Some(2), ""));
+    assert!(done.stderr.contains("which has no code 2f2 either"), "{}", done.stderr);
+    let summary = import(&file, &["--machine", "t2"]);
+    assert!(number(&summary["strands"][0], "kpps") > 360.0);
+    let own = folder.file("own.toml");
+    let t2 = include_str!("../../../plan/data/processors/t2.toml");
+    let codes = "[[event]]\ncode = 0x2f2\nname = \"instructions\"\nnative = \"Instr_cnt\"\n\
+                 [[event]]\ncode = 0x8\nname = \"dc\"\nnative = \"DC_miss\"\nwaits_for = \"l2\"\n";
+    fs::write(&own, format!("{t2}\n{codes}")).expect("as before");
+    let summary = import(&file, &["--machine", &own]);
+    assert!((number(&summary["strands"][0], "dc_pti") - 44.95).abs() < 0.005);
+}
+
+/// A count that perf scaled has what was counted as its lower end, and a warning.
+#[test]
+fn counts_that_perf_scaled_are_said_to_be() {
+    let folder = Folder::new();
+    let file = folder.file("perf.csv");
+    let text = "2000,,cycles,765429,50.00,,\n1000,,instructions,765429,100.00,,\n";
+    fs::write(&file, text).expect("the folder can be written");
+    let value = json(&["import", &file, "--json"]);
+    assert_eq!(value["warnings"][0]["code"], "scaled_elsewhere");
+    assert_eq!(value["warnings"][0]["names"][0], "cycles");
+    let cpi = &value["figures"]["all_cpi"];
+    assert_eq!((&cpi["value"], &cpi["low"]), (&2.0.into(), &1.0.into()));
+    assert_eq!(cpi["high"], Value::Null);
+    let done = linerate(&["import", &file]);
+    assert!(done.stderr.contains("as little as 50 % of the time"), "{}", done.stderr);
+    fs::write(&file, text.replace("50.00", "100.00")).expect("as before");
+    assert_eq!(linerate(&["import", &file]).stderr, "");
 }
 
 #[test]
