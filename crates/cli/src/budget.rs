@@ -49,19 +49,19 @@ pub(crate) struct BudgetArgs {
     #[arg(long, value_name = "GHZ", value_parser = clock)]
     clock: Option<f64>,
     /// Cores (default: the machine's)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(COUNT))]
     cores: Option<u32>,
     /// Pipes of a core that issue instructions on their own (default: the machine's)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(COUNT))]
     pipes: Option<u32>,
     /// Strands that share a pipe (default: the machine's)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(COUNT))]
     strands: Option<u32>,
     /// Instructions that a pipe issues in a cycle (default: the machine's; unknown for this)
     #[arg(long, value_name = "IPC", value_parser = positive)]
     ipc: Option<f64>,
     /// Instructions that a packet takes: how many strands keep up with the line?
-    #[arg(long, value_name = "N", value_parser = positive, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = instructions, allow_negative_numbers = true)]
     instructions: Option<f64>,
     /// The record of a run or tune: from which size on does it hold line rate?
     #[arg(long, value_name = "RECORD")]
@@ -76,13 +76,35 @@ pub(crate) struct BudgetArgs {
     output: Output,
 }
 
+/// Bits per second of a line that there may be: from a slow modem's to a thousand times what a
+/// port carries today.
+const LINE_BITS_PER_S: std::ops::RangeInclusive<f64> = 1e3..=1e15;
+
+/// Cores of a machine, pipes of a core, strands of a pipe: far more than any has.
+const COUNT: std::ops::RangeInclusive<i64> = 1..=65_536;
+
+/// Instructions that a packet may take: a thousand million are a second's.
+const INSTRUCTIONS_MAX: f64 = 1e9;
+
 /// Bits per second of a line.
 pub(crate) fn line(text: &str) -> Result<f64, String> {
     const LIKE: &str = "like '10Gb/s'";
-    linerate_path::parse::bit_rate(text).map_err(|why| match why.contains(LIKE) {
+    let rate = linerate_path::parse::bit_rate(text).map_err(|why| match why.contains(LIKE) {
         true => why,
         false => format!("{why}; a line is bits per second, {LIKE}"),
-    })
+    })?;
+    match LINE_BITS_PER_S.contains(&rate) {
+        true => Ok(rate),
+        false => Err(format!("a line carries 1kb/s to 1000Tb/s; write it {LIKE}")),
+    }
+}
+
+fn instructions(text: &str) -> Result<f64, String> {
+    let number = positive(text)?;
+    match number <= INSTRUCTIONS_MAX {
+        true => Ok(number),
+        false => Err(format!("a packet takes {INSTRUCTIONS_MAX} instructions at most")),
+    }
 }
 
 fn frame(text: &str) -> Result<u32, String> {

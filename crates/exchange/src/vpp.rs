@@ -18,6 +18,9 @@
 //! ```
 //!
 //! Polling that found nothing is left out of it, as it is of VPP's own clocks.
+//!
+//! What it was met with is the layout above, as documented, with heads of time of an older and a
+//! newer kind; no VPP ran here.
 
 use crate::derive::unit;
 use crate::{NothingRead, numbered};

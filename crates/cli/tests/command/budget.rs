@@ -126,6 +126,11 @@ fn what_makes_no_sense_is_refused_with_what_does() {
     refused(&["--strands", "0"], "strands");
     refused(&["--line", "1.5Mpps"], "like '10Gb/s'");
     refused(&["--line", "0Gb/s"], "--line");
+    refused(&["--line", "1b/s"], "1kb/s to 1000Tb/s");
+    refused(&["--line", "1001Tb/s"], "1kb/s to 1000Tb/s");
+    refused(&["--cores", "65537"], "65536");
+    refused(&["--pipes", "4294967295"], "65536");
+    refused(&["--instructions", "1e10"], "1000000000 instructions at most");
     for clock in ["nan", "0", "-1", "0.001", "101", "1e300"] {
         refused(&[&format!("--clock={clock}")], "a clock is 0.01 to 100 GHz");
     }
