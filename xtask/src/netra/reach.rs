@@ -62,7 +62,7 @@ pub(super) fn page(rows: &[Row]) -> String {
 
 /// The rows as a table of one page.
 pub(super) fn table(rows: &[Row]) -> String {
-    let mut text = "| figure | the document | found | agrees |\n|---|---:|---:|---|\n".to_owned();
+    let mut text = "| figure | wanted | found | agrees |\n|---|---:|---:|---|\n".to_owned();
     for Row { what, wanted, found, holds, .. } in rows {
         let agrees = if *holds { "yes" } else { "**no**" };
         let _ = writeln!(text, "| {what} | {wanted} | {found} | {agrees} |");
