@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From an octet stream to frames, and to frames again for what was lost.
+//!
+//! One ring of octets serves both: octet `n` of the stream lies at `n` modulo the ring's size. New
+//! octets are appended at the head; frames are cut behind it; what was cut stays to be sent again
+//! until new octets take its place.
+//!
+//! ```text
+//!             gone        | may be sent again      | waits to be cut |
+//!  -----------------------+------------------------+-----------------+
+//!                 appended - ring                 cut            appended
+//! ```
+//!
+//! What a NAK asks for is queued, and goes out in front of what is new. A range that was never sent
+//! is refused, of one that is partly gone the rest is served. Every copy of a NAK is served: the
+//! receiver asks more than once so that more than one comes.
+//!
+//! Leaves out: acknowledgements and flow control, of which the protocol has none.
+
+use crate::frame::{FRAME_HEADER_OCTETS, MAX_FRAME_OCTETS, OctetRange, Writer};
+use crate::unwrap_near;
+use std::collections::VecDeque;
+
+/// Ranges that may wait to be sent again.
+const MAX_QUEUED: usize = 64;
+
+/// Sizes of a sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Octets of the stream in a frame, 1 to [`MAX_FRAME_OCTETS`].
+    pub frame_octets: usize,
+    /// Octets of the ring: a power of two, at least two frames, at most 2^30.
+    pub ring_octets: usize,
+}
+
+impl Default for Limits {
+    /// 128 octets a frame, 16 KiB.
+    fn default() -> Self {
+        Self { frame_octets: 128, ring_octets: 16 << 10 }
+    }
+}
+
+impl Limits {
+    /// What is wrong with the sizes, if anything, and what to write instead.
+    pub fn fault(&self) -> Option<String> {
+        let Self { frame_octets, ring_octets } = *self;
+        if !(1..=MAX_FRAME_OCTETS).contains(&frame_octets) {
+            return Some(format!(
+                "a frame of {frame_octets} octets; write 1 to {MAX_FRAME_OCTETS}"
+            ));
+        }
+        if !ring_octets.is_power_of_two() || !(2 * frame_octets..=1 << 30).contains(&ring_octets) {
+            return Some(format!(
+                "a ring of {ring_octets} octets; write a power of two, at least two frames of \
+                 {frame_octets}, at most {}",
+                1 << 30
+            ));
+        }
+        None
+    }
+}
+
+/// What a sender has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Frames cut from the stream.
+    pub frames: u64,
+    /// Frames sent again.
+    pub frames_again: u64,
+    /// Octets sent again.
+    pub octets_again: u64,
+    /// Ranges asked for that were never sent.
+    pub nak_unsent: u64,
+    /// Ranges asked for of which the ring had lost a part or all.
+    pub nak_gone: u64,
+    /// Ranges asked for that found no place in the queue.
+    pub nak_overflow: u64,
+}
+
+/// A range that waits to be sent again.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    first: u64,
+    end: u64,
+}
+
+/// The sending half of a session.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    ring: Box<[u8]>,
+    frame_octets: usize,
+    /// Number of the next octet to be appended.
+    appended: u64,
+    /// Number of the next octet to be cut for the first time.
+    cut: u64,
+    wanted: VecDeque<Wanted>,
+    /// Octets that wait in `wanted`; at most the ring's size.
+    wanted_octets: u64,
+    counts: Counts,
+}
+
+impl Sender {
+    /// An empty stream.
+    ///
+    /// # Panics
+    /// If the limits have a [fault](Limits::fault).
+    pub fn new(limits: Limits) -> Self {
+        if let Some(fault) = limits.fault() {
+            panic!("{fault}");
+        }
+        Self {
+            ring: vec![0; limits.ring_octets].into(),
+            frame_octets: limits.frame_octets,
+            appended: 0,
+            cut: 0,
+            wanted: VecDeque::with_capacity(MAX_QUEUED),
+            wanted_octets: 0,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Appends octets to the stream.
+    ///
+    /// Returns `false`, and appends nothing, when the ring cannot hold them beside what waits to be
+    /// cut.
+    #[inline]
+    pub fn append(&mut self, octets: &[u8]) -> bool {
+        if self.pending() + octets.len() > self.ring.len() {
+            return false;
+        }
+        let at = self.place(self.appended);
+        let head = octets.len().min(self.ring.len() - at);
+        self.ring[at..at + head].copy_from_slice(&octets[..head]);
+        self.ring[..octets.len() - head].copy_from_slice(&octets[head..]);
+        self.appended += octets.len() as u64;
+        true
+    }
+
+    /// Octets that wait to be cut.
+    #[inline]
+    pub fn pending(&self) -> usize {
+        (self.appended - self.cut) as usize
+    }
+
+    /// Octets of the frames that [`Sender::emit`] would write behind the packet's header, had it
+    /// all the room: at most; fewer when the ring has lost what was asked for.
+    #[inline]
+    pub fn wire_octets(&self, flush: bool) -> usize {
+        let again: usize = self.wanted.iter().map(|w| self.wire((w.end - w.first) as usize)).sum();
+        let pending = self.pending();
+        let new = if flush { pending } else { pending - pending % self.frame_octets };
+        again + self.wire(new)
+    }
+
+    fn wire(&self, octets: usize) -> usize {
+        octets + octets.div_ceil(self.frame_octets) * FRAME_HEADER_OCTETS
+    }
+
+    /// Queues what a NAK asks for.
+    pub fn serve(&mut self, ranges: impl IntoIterator<Item = OctetRange>) {
+        for range in ranges {
+            self.want(range);
+        }
+    }
+
+    fn want(&mut self, range: OctetRange) {
+        let first = unwrap_near(range.first, self.cut);
+        let end = first + i64::from(range.octets);
+        if end > self.cut as i64 {
+            self.counts.nak_unsent += 1;
+            return;
+        }
+        let oldest = self.oldest();
+        if first < oldest as i64 {
+            self.counts.nak_gone += 1;
+        }
+        if end <= oldest as i64 {
+            return;
+        }
+        // Both positive: `end` is above `oldest`, `first` is raised to it.
+        let (first, end) = ((first.max(oldest as i64)) as u64, end as u64);
+        let octets = end - first;
+        if self.wanted.len() == MAX_QUEUED || self.wanted_octets + octets > self.ring.len() as u64 {
+            self.counts.nak_overflow += 1;
+            return;
+        }
+        self.wanted.push_back(Wanted { first, end });
+        self.wanted_octets += octets;
+    }
+
+    /// Writes as many frames as fit: first what was asked for, then what is new. Octets that do not
+    /// fill a frame wait, unless `flush` says to send them in a shorter one. No frame is shortened
+    /// to fit.
+    #[inline]
+    pub fn emit(&mut self, writer: &mut Writer<'_>, flush: bool) {
+        if !self.wanted.is_empty() && !self.emit_again(writer) {
+            return;
+        }
+        loop {
+            let octets = self.pending().min(self.frame_octets);
+            if octets == 0 || (octets < self.frame_octets && !flush) {
+                return;
+            }
+            if !writer.data(self.cut as u32, self.pieces(self.cut, octets), false) {
+                return;
+            }
+            self.cut += octets as u64;
+            self.counts.frames += 1;
+        }
+    }
+
+    /// Returns whether everything asked for was written.
+    fn emit_again(&mut self, writer: &mut Writer<'_>) -> bool {
+        while let Some(mut wanted) = self.wanted.pop_front() {
+            self.wanted_octets -= wanted.end - wanted.first;
+            let oldest = self.oldest();
+            if wanted.first < oldest {
+                self.counts.nak_gone += 1;
+                wanted.first = oldest.min(wanted.end);
+            }
+            while wanted.first < wanted.end {
+                let octets = ((wanted.end - wanted.first) as usize).min(self.frame_octets);
+                let pieces = self.pieces(wanted.first, octets);
+                if !writer.data(wanted.first as u32, pieces, true) {
+                    self.wanted_octets += wanted.end - wanted.first;
+                    self.wanted.push_front(wanted);
+                    return false;
+                }
+                wanted.first += octets as u64;
+                self.counts.frames_again += 1;
+                self.counts.octets_again += octets as u64;
+            }
+        }
+        true
+    }
+
+    /// Number of the octet that comes next, for an idle frame.
+    #[inline]
+    pub fn next(&self) -> u32 {
+        self.cut as u32
+    }
+
+    /// Whether nothing waits to be sent again.
+    #[inline]
+    pub fn is_served(&self) -> bool {
+        self.wanted.is_empty()
+    }
+
+    /// What was counted.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Number of the oldest octet the ring still has.
+    #[inline]
+    fn oldest(&self) -> u64 {
+        self.appended.saturating_sub(self.ring.len() as u64)
+    }
+
+    /// Where in the ring an octet lies.
+    #[inline]
+    fn place(&self, number: u64) -> usize {
+        number as usize & (self.ring.len() - 1)
+    }
+
+    /// The octets from a number on, which the ring must have.
+    #[inline]
+    fn pieces(&self, first: u64, octets: usize) -> [&[u8]; 2] {
+        let at = self.place(first);
+        let head = octets.min(self.ring.len() - at);
+        [&self.ring[at..at + head], &self.ring[..octets - head]]
+    }
+}

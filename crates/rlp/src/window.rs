@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which packets of a bearer are new, by their GRE sequence numbers (RFC 2890, 2.2).
+//!
+//! A stream of octets cannot take a packet later than the one behind it, so only packets beyond the
+//! highest number seen are let through; what comes again and what comes late is told apart by a
+//! bitmap of the last 64. A number far from the highest is first taken for damage; when the next
+//! packet continues it, the peer has started anew and is followed.
+//!
+//! Leaves out: holding packets back to put them in order, which RFC 2890 permits and nobody must.
+
+/// Numbers behind the highest that are remembered one by one.
+const REMEMBERED: u32 = 64;
+
+/// Packets that may be missing in a row before a number is taken for damage.
+pub const MAX_JUMP: u32 = 4096;
+
+/// Why a packet is not new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Stale {
+    /// The number was seen before.
+    Duplicate,
+    /// A higher number was let through already.
+    Late,
+    /// The number is far from those before it.
+    Jump,
+}
+
+/// The names of [`Stale`], in order.
+pub const STALE_NAMES: [&str; 3] = ["duplicate", "late", "jump"];
+
+impl Stale {
+    /// Index into [`STALE_NAMES`].
+    #[inline]
+    pub fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// The numbers seen in one session and direction.
+#[derive(Clone, Debug, Default)]
+pub struct Window {
+    /// The highest number seen; meaningless until `seen` is not 0.
+    highest: u32,
+    /// Bit `i`: `highest - i` was seen.
+    seen: u64,
+    /// What would continue the last number that was taken for damage.
+    restart: Option<u32>,
+}
+
+impl Window {
+    /// Lets a number through, or says why not. The first of all is let through whatever it is.
+    ///
+    /// Returns how many numbers in front of it are missing.
+    ///
+    /// # Errors
+    /// Why the packet is to be dropped.
+    #[inline]
+    pub fn admit(&mut self, sequence: u32) -> Result<u32, Stale> {
+        let ahead = sequence.wrapping_sub(self.highest);
+        if self.seen != 0 && ahead == 1 {
+            (self.highest, self.seen, self.restart) = (sequence, self.seen << 1 | 1, None);
+            return Ok(0);
+        }
+        self.admit_other(sequence, ahead)
+    }
+
+    /// What is not the next number.
+    fn admit_other(&mut self, sequence: u32, ahead: u32) -> Result<u32, Stale> {
+        let behind = ahead.wrapping_neg();
+        if self.seen == 0 || self.restart == Some(sequence) {
+            *self = Self { highest: sequence, seen: 1, restart: None };
+            return Ok(0);
+        }
+        if behind < REMEMBERED {
+            let bit = 1 << behind;
+            let stale = if self.seen & bit != 0 { Stale::Duplicate } else { Stale::Late };
+            self.seen |= bit;
+            return Err(stale);
+        }
+        if ahead > MAX_JUMP {
+            self.restart = Some(sequence.wrapping_add(1));
+            return Err(Stale::Jump);
+        }
+        let older = self.seen.checked_shl(ahead).unwrap_or(0);
+        (self.highest, self.seen, self.restart) = (sequence, older | 1, None);
+        Ok(ahead - 1)
+    }
+}
