@@ -42,7 +42,7 @@ impl Validator {
     ) -> Verdict {
         let fits = |s: &Value| self.check(value, s, at).is_ok();
         let holds = match keyword {
-            "$schema" | "$defs" | "title" | "description" | "format" => true,
+            "$schema" | "$defs" | "title" | "description" | "format" | "default" => true,
             "$ref" => {
                 let pointer = argument.as_str().unwrap().strip_prefix('#').unwrap();
                 return self.check(value, self.root.pointer(pointer).unwrap(), at);
