@@ -16,8 +16,8 @@
 //! ```
 //!
 //! Kinds: data, data sent again, idle (no data; names the next new octet, so that a lost end is
-//! found out), NAK (at most [`MAX_RANGES`] ranges of 8 octets: first octet, number of octets, two
-//! octets of zero; ascending and apart). All numbers are big-endian. These widths are this
+//! found out), NAK (at most [`MAX_RANGES`] ranges: first octet, number of octets, 32 bits each;
+//! ascending and apart; the number in its header is 0). All numbers are big-endian. These widths are this
 //! project's own, see docs/rlp.md; 0x88b5 is the EtherType for local experiments (IEEE Std 802).
 //!
 //! Leaves out: which session exists, and what the numbers mean to it.
@@ -37,7 +37,11 @@ pub const FRAME_HEADER_OCTETS: usize = 8;
 pub const MAX_FRAME_OCTETS: usize = 1024;
 /// Ranges in a NAK at most.
 pub const MAX_RANGES: usize = 32;
+/// Octets from the first of a list to its end at most: what numbers of 32 bits tell apart.
+const MAX_SPAN: u32 = 1 << 31;
 const RANGE_OCTETS: usize = 8;
+/// Octets of the longest NAK behind the header of its frame.
+pub const MAX_NAK_OCTETS: usize = MAX_RANGES * RANGE_OCTETS;
 
 const KIND_DATA: u8 = 1;
 const KIND_AGAIN: u8 = 2;
@@ -81,8 +85,8 @@ impl Fault {
 pub struct OctetRange {
     /// Number of the first.
     pub first: u32,
-    /// How many; at least 1 in a list.
-    pub octets: u16,
+    /// How many; 1 to 2^31 in a list.
+    pub octets: u32,
 }
 
 /// The ranges a receiver asks for again, ascending and apart.
@@ -105,7 +109,11 @@ impl NakList {
     /// last one and within 2^31 octets of the first.
     #[inline]
     pub fn push(&mut self, range: OctetRange) -> bool {
-        if range.octets == 0 || self.len == MAX_RANGES || !self.is_behind(range) {
+        if range.octets == 0
+            || range.octets > MAX_SPAN
+            || self.len == MAX_RANGES
+            || !self.is_behind(range)
+        {
             return false;
         }
         self.ranges[self.len] = range;
@@ -118,8 +126,9 @@ impl NakList {
             return true;
         };
         let to = |number: u32| number.wrapping_sub(first.first);
-        let end = to(range.first).saturating_add(range.octets.into());
-        to(range.first) >= to(last.first) + u32::from(last.octets) && end < 1 << 31
+        // The sum of the last one is below 2^31 by this very check, or it is the first.
+        let end = to(range.first).saturating_add(range.octets);
+        to(range.first) >= to(last.first) + last.octets && end <= MAX_SPAN
     }
 
     /// The ranges.
@@ -263,7 +272,7 @@ impl<'p> Ranges<'p> {
         }
         let mut list = NakList::default();
         for entry in entries {
-            if entry[6..] != [0, 0] || !list.push(range(entry)) {
+            if !list.push(range(entry)) {
                 return Err(Fault::BadNak);
             }
         }
@@ -277,8 +286,11 @@ impl<'p> Ranges<'p> {
     }
 }
 
-fn range([a, b, c, d, e, f, ..]: &[u8; RANGE_OCTETS]) -> OctetRange {
-    OctetRange { first: u32::from_be_bytes([*a, *b, *c, *d]), octets: u16::from_be_bytes([*e, *f]) }
+fn range([a, b, c, d, e, f, g, h]: &[u8; RANGE_OCTETS]) -> OctetRange {
+    OctetRange {
+        first: u32::from_be_bytes([*a, *b, *c, *d]),
+        octets: u32::from_be_bytes([*e, *f, *g, *h]),
+    }
 }
 
 /// Writes frames one behind the other, and then the header in front of them.
@@ -347,8 +359,7 @@ impl<'b> Writer<'b> {
         };
         for (entry, range) in body.as_chunks_mut::<RANGE_OCTETS>().0.iter_mut().zip(ranges) {
             entry[..4].copy_from_slice(&range.first.to_be_bytes());
-            entry[4..6].copy_from_slice(&range.octets.to_be_bytes());
-            entry[6..].fill(0);
+            entry[4..].copy_from_slice(&range.octets.to_be_bytes());
         }
         true
     }

@@ -15,10 +15,16 @@
 
 #![forbid(unsafe_code)]
 
+pub mod channel;
 pub mod envelope;
 pub mod frame;
+pub mod peer;
+pub mod receiver;
 pub mod sender;
 pub mod sessions;
+pub mod terminal;
+pub mod theory;
+pub mod trial;
 pub mod window;
 
 /// The octet number, nearest to `near`, whose low 32 bits are `wire`.

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A link that loses, repeats and reorders frames, by numbers from a seed.
+//!
+//! Frames meet the link one by one, as a radio carries them: a packet that goes in comes out as one
+//! packet per frame that was not lost. Time is counted in ticks; a frame comes out `delay_ticks`
+//! after it went in, later when it was held back.
+//!
+//! Losses are independent, or come in bursts (Gilbert 1960, Elliott 1963): the link is good or bad,
+//! with a chance of loss in each, and may change once per tick. All frames of a tick meet the same
+//! state, each with a draw of its own.
+//!
+//! Leaves out: damaged frames (a radio drops them by their check sequence), limits of rate.
+
+use crate::frame::{self, FRAME_HEADER_OCTETS, Fault, PACKET_HEADER_OCTETS};
+use std::collections::VecDeque;
+
+/// How frames are lost. Chances are from 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Loss {
+    /// Each with the same chance.
+    Independent(f64),
+    /// In bursts.
+    GilbertElliott(Burst),
+}
+
+/// The two states of a link that loses in bursts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Burst {
+    /// Chance per tick that a good link turns bad.
+    pub worsen: f64,
+    /// Chance per tick that a bad link turns good.
+    pub recover: f64,
+    /// Chance that a frame is lost, on a good link and on a bad one.
+    pub loss: [f64; 2],
+}
+
+/// What a link does to frames.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Weather {
+    /// How they are lost.
+    pub loss: Loss,
+    /// Ticks from one end to the other.
+    pub delay_ticks: u64,
+    /// Chance that a frame is held back, for 1 to `held_ticks` ticks.
+    pub hold: f64,
+    /// Longest time a frame is held back, or behind its double; at least 1 where it can happen.
+    pub held_ticks: u64,
+    /// Chance that a frame comes out twice.
+    pub double: f64,
+}
+
+impl Weather {
+    /// A link that only loses.
+    pub fn losing(loss: Loss, delay_ticks: u64) -> Self {
+        Self { loss, delay_ticks, hold: 0.0, held_ticks: 1, double: 0.0 }
+    }
+}
+
+/// SplitMix64 (Steele, Lea and Flood, 2014): not for secrets; equal seeds give equal runs.
+#[derive(Clone, Debug)]
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.0;
+        x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ x >> 31
+    }
+
+    /// Whether what has this chance happens.
+    fn happens(&mut self, chance: f64) -> bool {
+        // The upper 53 bits, as many as the fraction holds: exact, in [0, 1).
+        ((self.next() >> 11) as f64) < chance * (1_u64 << 53) as f64
+    }
+
+    /// From 1 to `most`.
+    fn ticks(&mut self, most: u64) -> u64 {
+        1 + self.next() % most.max(1)
+    }
+}
+
+/// What a link has counted, in frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Went in.
+    pub sent: u64,
+    /// Were lost.
+    pub lost: u64,
+    /// Came out twice.
+    pub doubled: u64,
+    /// Were held back.
+    pub held: u64,
+}
+
+/// One direction of a link.
+#[derive(Clone, Debug)]
+pub struct Channel {
+    weather: Weather,
+    random: Random,
+    /// Whether the link is bad, as of the tick.
+    bad: bool,
+    tick: u64,
+    /// Packets of one frame, by the tick at which they come out; in order of entry within a tick.
+    flying: VecDeque<(u64, Vec<u8>)>,
+    spare: Vec<Vec<u8>>,
+    counts: Counts,
+}
+
+impl Channel {
+    /// An empty link. One that loses in bursts begins in either state as often as it is in it.
+    pub fn new(weather: Weather, seed: u64) -> Self {
+        let mut random = Random(seed);
+        let bad = match weather.loss {
+            Loss::Independent(_) => false,
+            Loss::GilbertElliott(burst) => random.happens(burst.share_bad()),
+        };
+        Self {
+            weather,
+            random,
+            bad,
+            tick: 0,
+            flying: VecDeque::new(),
+            spare: Vec::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Sends the frames of a packet, at a tick that is no earlier than any before.
+    ///
+    /// # Errors
+    /// What is wrong with the packet; the frames in front of the fault are sent.
+    pub fn send(&mut self, now: u64, packet: &[u8]) -> Result<(), Fault> {
+        self.age(now);
+        let access = frame::parse(packet)?;
+        let mut rest = &packet[PACKET_HEADER_OCTETS..];
+        for frame in access.frames() {
+            frame?;
+            // A frame that was read is at least its header, which says what follows.
+            let octets = FRAME_HEADER_OCTETS + usize::from(u16::from_be_bytes([rest[2], rest[3]]));
+            let (one, behind) = rest.split_at(octets);
+            self.send_one(now, &packet[..PACKET_HEADER_OCTETS], one);
+            rest = behind;
+        }
+        Ok(())
+    }
+
+    fn send_one(&mut self, now: u64, header: &[u8], frame: &[u8]) {
+        let Weather { delay_ticks, hold, held_ticks, double, .. } = self.weather;
+        self.counts.sent += 1;
+        if self.random.happens(self.chance_of_loss()) {
+            self.counts.lost += 1;
+            return;
+        }
+        let mut due = now + delay_ticks;
+        if self.random.happens(hold) {
+            self.counts.held += 1;
+            due += self.random.ticks(held_ticks);
+        }
+        self.fly(due, header, frame);
+        if self.random.happens(double) {
+            self.counts.doubled += 1;
+            due += self.random.ticks(held_ticks);
+            self.fly(due, header, frame);
+        }
+    }
+
+    fn fly(&mut self, due: u64, header: &[u8], frame: &[u8]) {
+        let mut packet = self.spare.pop().unwrap_or_default();
+        packet.clear();
+        packet.extend_from_slice(header);
+        packet.extend_from_slice(frame);
+        // One frame, and its octets: at most 65535, as the header of the whole packet says.
+        packet[15] = 1;
+        packet[16..18].copy_from_slice(&(frame.len() as u16).to_be_bytes());
+        let at = self.flying.partition_point(|(tick, _)| *tick <= due);
+        self.flying.insert(at, (due, packet));
+    }
+
+    fn chance_of_loss(&self) -> f64 {
+        match self.weather.loss {
+            Loss::Independent(chance) => chance,
+            Loss::GilbertElliott(burst) => burst.loss[usize::from(self.bad)],
+        }
+    }
+
+    /// Lets the link change, once per tick.
+    fn age(&mut self, now: u64) {
+        if let Loss::GilbertElliott(burst) = self.weather.loss {
+            for _ in self.tick..now {
+                let chance = if self.bad { burst.recover } else { burst.worsen };
+                self.bad ^= self.random.happens(chance);
+            }
+        }
+        self.tick = now;
+    }
+
+    /// Hands over the packets, of one frame each, that have come out by a tick.
+    pub fn arrive(&mut self, now: u64, mut take: impl FnMut(&[u8])) {
+        while self.flying.front().is_some_and(|(due, _)| *due <= now) {
+            let Some((_, packet)) = self.flying.pop_front() else {
+                return;
+            };
+            take(&packet);
+            self.spare.push(packet);
+        }
+    }
+
+    /// Whether nothing is on its way.
+    pub fn is_empty(&self) -> bool {
+        self.flying.is_empty()
+    }
+
+    /// What was counted.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+}
+
+impl Burst {
+    /// How often the link is bad in the long run: worsening as often as recovering.
+    pub fn share_bad(&self) -> f64 {
+        self.worsen / (self.worsen + self.recover)
+    }
+}

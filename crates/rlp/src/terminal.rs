@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! An access terminal, emulated: an end of a session behind a link that loses frames.
+//!
+//! Leaves out: everything of a radio but what it does to frames.
+
+use crate::channel::Channel;
+use crate::frame::{self, Fault, MAX_FRAME_OCTETS, MAX_NAK_OCTETS, PACKET_HEADER_OCTETS};
+use crate::peer::{Peer, Speech};
+
+/// Octets of a packet of the terminal: a NAK and some frames.
+const PACKET_OCTETS: usize = PACKET_HEADER_OCTETS + MAX_NAK_OCTETS + 8 * MAX_FRAME_OCTETS;
+
+/// A terminal and the air around it.
+#[derive(Clone, Debug)]
+pub struct Terminal {
+    /// The terminal's end of the session.
+    pub peer: Peer,
+    /// From the network to the terminal.
+    pub down: Channel,
+    /// From the terminal to the network.
+    pub up: Channel,
+    packet: Box<[u8]>,
+}
+
+impl Terminal {
+    /// A terminal behind a link.
+    pub fn new(peer: Peer, down: Channel, up: Channel) -> Self {
+        Self { peer, down, up, packet: vec![0; PACKET_OCTETS].into() }
+    }
+
+    /// Sends a packet of the network through the air.
+    ///
+    /// # Errors
+    /// What is wrong with the packet; the frames in front of the fault are on their way.
+    pub fn send(&mut self, now: u64, packet: &[u8]) -> Result<(), Fault> {
+        self.down.send(now, packet)
+    }
+
+    /// Lets the terminal hear what has come down by now, and end its rounds. Packets of other
+    /// sessions are not heard.
+    pub fn tick(&mut self, now: u64) {
+        let peer = &mut self.peer;
+        self.down.arrive(now, |packet| {
+            // The link took nothing that is not in order, and damages nothing.
+            if let Ok(access) = frame::parse(packet)
+                && access.session == peer.session
+            {
+                let _ = peer.hear(now, &access);
+            }
+        });
+        peer.receiver.tick(now);
+    }
+
+    /// Lets the terminal say what it has to say, into the air.
+    pub fn speak(&mut self, now: u64, how: &Speech) {
+        let mut how = *how;
+        while let Some(octets) = self.peer.speak(now, &mut self.packet, &how) {
+            // What was just written is in order.
+            let _ = self.up.send(now, &self.packet[..octets]);
+            how.idle = false;
+        }
+    }
+
+    /// Hands over what has come up by now, packets of one frame each.
+    pub fn arrive(&mut self, now: u64, take: impl FnMut(&[u8])) {
+        self.up.arrive(now, take);
+    }
+}

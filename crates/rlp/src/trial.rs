@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A session run from end to end over a link that loses, with every octet compared.
+//!
+//! Each tick both ends hear what arrives, end their rounds, give out what is ready, append a packet
+//! of their stream and speak. Octet `n` of a stream is a function of `n`, so that what is given out
+//! can be compared without keeping what was sent. When the packets are through, idle frames go on
+//! until both streams are whole.
+
+use crate::channel::{Channel, Counts as ChannelCounts, Weather};
+use crate::frame;
+use crate::peer::{Peer, Speech};
+use crate::receiver::{Limits as Receives, Taken};
+use crate::sender::Limits as Sends;
+use crate::terminal::Terminal;
+use std::ops::Range;
+
+/// What to run.
+#[derive(Clone, Copy, Debug)]
+pub struct Trial {
+    /// Packets in each direction, one per tick.
+    pub packets: u64,
+    /// Octets of the stream in a packet: down to the terminal, up to the network; 0: no stream.
+    pub packet_octets: [usize; 2],
+    /// Whether each packet goes out at once, its last frame short.
+    pub flush: bool,
+    /// The senders.
+    pub sends: Sends,
+    /// The receivers.
+    pub receives: Receives,
+    /// The link, down and up.
+    pub weather: [Weather; 2],
+    /// Batches into which what was given up is sorted, equal parts of the stream.
+    pub batches: usize,
+    /// All randomness comes from here.
+    pub seed: u64,
+}
+
+/// What came of one direction.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Octets appended by the sender.
+    pub sent: u64,
+    /// Octets given out by the receiver, each equal to the one sent in its place.
+    pub delivered: u64,
+    /// Octets given up by the receiver.
+    pub aborted: u64,
+    /// Octets given up, by batch.
+    pub batches: Vec<u64>,
+    /// Frames on the link.
+    pub link: ChannelCounts,
+    /// Frames sent again.
+    pub again: u64,
+}
+
+impl Outcome {
+    fn abort(&mut self, octets: Range<u64>, octets_per_batch: u64) {
+        self.aborted += octets.end - octets.start;
+        for octet in octets {
+            self.batches[(octet / octets_per_batch) as usize] += 1;
+        }
+    }
+}
+
+/// What must not happen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// An octet given out is not the one sent in its place.
+    Differs {
+        /// Its number.
+        octet: u64,
+    },
+    /// Octets given up are not the next of the stream.
+    Misplaced {
+        /// Number of the first.
+        first: u64,
+    },
+    /// The streams were not whole after many idle ticks.
+    Unsettled,
+}
+
+/// Idle ticks after which streams that are not whole are a failure.
+const PATIENCE: u64 = 100_000;
+const PACKET_OCTETS: usize = 16 << 10;
+
+/// A stream of octets that can be told from their numbers.
+#[derive(Clone, Copy, Debug)]
+struct Text {
+    seed: u64,
+}
+
+impl Text {
+    fn fill(self, first: u64, out: &mut [u8]) {
+        let mut number = first;
+        let mut rest = out;
+        while !rest.is_empty() {
+            let from = (number % 8) as usize;
+            let word = self.word(number / 8).to_le_bytes();
+            let octets = rest.len().min(8 - from);
+            let (head, tail) = rest.split_at_mut(octets);
+            head.copy_from_slice(&word[from..from + octets]);
+            (rest, number) = (tail, number + octets as u64);
+        }
+    }
+
+    fn word(self, number: u64) -> u64 {
+        let mixed = (number ^ self.seed).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed ^ mixed >> 31
+    }
+}
+
+/// One direction: what was appended, and what was given out so far.
+struct Stream {
+    text: Text,
+    packet_octets: usize,
+    octets_per_batch: u64,
+    outcome: Outcome,
+    buffer: Vec<u8>,
+}
+
+impl Stream {
+    fn new(trial: &Trial, direction: usize) -> Self {
+        let packet_octets = trial.packet_octets[direction];
+        let octets = trial.packets * packet_octets as u64;
+        Self {
+            text: Text { seed: trial.seed.wrapping_add(direction as u64) },
+            packet_octets,
+            octets_per_batch: octets.div_ceil(trial.batches as u64).max(1),
+            outcome: Outcome { batches: vec![0; trial.batches], ..Outcome::default() },
+            buffer: vec![0; 2 * PACKET_OCTETS],
+        }
+    }
+
+    fn append(&mut self, peer: &mut Peer) {
+        let packet = &mut self.buffer[..self.packet_octets];
+        self.text.fill(self.outcome.sent, packet);
+        if peer.sender.append(packet) {
+            self.outcome.sent += self.packet_octets as u64;
+        }
+    }
+
+    fn take(&mut self, peer: &mut Peer) -> Result<(), Failure> {
+        let (out, wanted) = self.buffer.split_at_mut(PACKET_OCTETS);
+        loop {
+            let next = self.outcome.delivered + self.outcome.aborted;
+            match peer.receiver.take(out) {
+                Taken::Octets(octets) => {
+                    self.text.fill(next, &mut wanted[..octets]);
+                    if let Some(at) = (0..octets).find(|&at| out[at] != wanted[at]) {
+                        return Err(Failure::Differs { octet: next + at as u64 });
+                    }
+                    self.outcome.delivered += octets as u64;
+                }
+                Taken::Aborted { first, octets } if first == next => {
+                    self.outcome.abort(first..first + octets, self.octets_per_batch);
+                }
+                Taken::Aborted { first, .. } => return Err(Failure::Misplaced { first }),
+                Taken::Nothing => return Ok(()),
+            }
+        }
+    }
+
+    fn is_whole(&self) -> bool {
+        self.outcome.delivered + self.outcome.aborted == self.outcome.sent
+    }
+}
+
+/// A running trial.
+struct Run {
+    network: Peer,
+    terminal: Terminal,
+    streams: [Stream; 2],
+    packet: Vec<u8>,
+}
+
+impl Run {
+    fn new(trial: &Trial) -> Self {
+        let peer = || Peer::new(1, trial.sends, trial.receives);
+        let [down, up] = [0, 1].map(|i| Channel::new(trial.weather[i], trial.seed * 2 + i as u64));
+        Self {
+            network: peer(),
+            terminal: Terminal::new(peer(), down, up),
+            streams: [0, 1].map(|direction| Stream::new(trial, direction)),
+            packet: vec![0; PACKET_OCTETS],
+        }
+    }
+
+    fn tick(&mut self, now: u64, how: &Speech) -> Result<(), Failure> {
+        let Self { network, terminal, streams, packet } = self;
+        terminal.arrive(now, |packet| {
+            if let Ok(access) = frame::parse(packet) {
+                // The link damages nothing.
+                let _ = network.hear(now, &access);
+            }
+        });
+        network.receiver.tick(now);
+        terminal.tick(now);
+        let [down, up] = streams;
+        down.take(&mut terminal.peer)?;
+        up.take(network)?;
+        if !how.idle {
+            down.append(network);
+            up.append(&mut terminal.peer);
+        }
+        let mut down_how = *how;
+        while let Some(octets) = network.speak(now, packet, &down_how) {
+            // What was just written is in order.
+            let _ = terminal.send(now, &packet[..octets]);
+            down_how.idle = false;
+        }
+        terminal.speak(now, how);
+        Ok(())
+    }
+}
+
+impl Trial {
+    /// Runs it; returns what came of both directions, down and up.
+    ///
+    /// # Errors
+    /// The first thing that must not happen.
+    ///
+    /// # Panics
+    /// If the limits are not what the two halves of a peer want.
+    pub fn run(&self) -> Result<[Outcome; 2], Failure> {
+        let mut run = Run::new(self);
+        let mut how = Speech { flush: self.flush, ..Speech::default() };
+        for now in 0..self.packets {
+            run.tick(now, &how)?;
+        }
+        (how.flush, how.idle) = (true, true);
+        for now in self.packets..self.packets + PATIENCE {
+            if run.streams.iter().all(Stream::is_whole) {
+                break;
+            }
+            run.tick(now, &how)?;
+        }
+        if !run.streams.iter().all(Stream::is_whole) {
+            return Err(Failure::Unsettled);
+        }
+        let Run { network, terminal, streams: [mut down, mut up], .. } = run;
+        (down.outcome.link, up.outcome.link) = (*terminal.down.counts(), *terminal.up.counts());
+        down.outcome.again = network.sender.counts().frames_again;
+        up.outcome.again = terminal.peer.sender.counts().frames_again;
+        Ok([down.outcome, up.outcome])
+    }
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Streams over links that lose, hold back and double frames: what comes out is what went in, less
+//! exactly what is reported as given up, as often as reckoned. `cargo xtask evidence rlp-loss` does
+//! the same with a million packets and more.
+
+use linerate_rlp::channel::{Burst, Loss, Weather};
+use linerate_rlp::receiver::{self, Rounds};
+use linerate_rlp::sender;
+use linerate_rlp::theory::{Scheme, abort_rate, band};
+use linerate_rlp::trial::{Outcome, Trial};
+
+const PACKETS: u64 = 20_000;
+const DELAY_TICKS: u64 = 2;
+const TIMER_TICKS: u64 = 10;
+const BURST: Loss = Loss::GilbertElliott(Burst { worsen: 0.01, recover: 0.1, loss: [0.01, 0.7] });
+
+/// A ring that reaches back for 448 packets: longer than all rounds of these tests, and than as
+/// many rounds as ever fail in a row.
+const RING_OCTETS: usize = 128 << 10;
+
+fn trial(down: Weather, rounds: Rounds) -> Trial {
+    Trial {
+        packets: PACKETS,
+        packet_octets: [292, 292],
+        flush: false,
+        sends: sender::Limits { ring_octets: RING_OCTETS, ..sender::Limits::default() },
+        receives: receiver::Limits { ring_octets: RING_OCTETS, rounds, timer_ticks: TIMER_TICKS },
+        weather: [down; 2],
+        batches: 100,
+        seed: 1,
+    }
+}
+
+/// Runs it, compares every octet, and returns what came of the way down.
+fn run(trial: &Trial) -> Outcome {
+    let outcomes = trial.run().expect("every octet is accounted for");
+    for outcome in &outcomes {
+        assert_eq!(outcome.sent, trial.packets * 292);
+        assert_eq!(outcome.delivered + outcome.aborted, outcome.sent);
+    }
+    let [down, _] = outcomes;
+    down
+}
+
+/// Whether the share given up lies where 99.99 % of runs would have it: a test that runs often must
+/// fail for a reason. The band of `theory` is of 95 %.
+fn expect_rate(outcome: &Outcome, scheme: &Scheme<'_>, frame_octets: f64) {
+    let sent = outcome.sent as f64;
+    let size = sent / outcome.batches.len() as f64;
+    let rates: Vec<f64> = outcome.batches.iter().map(|&octets| octets as f64 / size).collect();
+    let (rate, expected) = (outcome.aborted as f64 / sent, abort_rate(scheme));
+    let [low, high] = band(expected, &rates, sent / frame_octets);
+    let [low, high] = [low, high].map(|end| expected + 2.0 * (end - expected));
+    assert!((low..=high).contains(&rate), "{rate} is not in {low}..{high}: {scheme:?}");
+}
+
+#[test]
+fn independent_losses_give_up_as_reckoned() {
+    for (loss, copies) in
+        [(0.0, &[1, 2, 3][..]), (0.01, &[1]), (0.05, &[1, 1]), (0.2, &[1, 2, 3]), (0.2, &[])]
+    {
+        let loss_of = Loss::Independent(loss);
+        let rounds = Rounds::new(copies).expect("few rounds");
+        let outcome = run(&trial(Weather::losing(loss_of, DELAY_TICKS), rounds));
+        assert_eq!(outcome.link.lost == 0, loss == 0.0);
+        assert_eq!(outcome.aborted == 0, loss == 0.0, "loss {loss}, rounds {copies:?}");
+        let trip_ticks = 2 * DELAY_TICKS;
+        let timer_ticks = TIMER_TICKS;
+        let scheme = Scheme { loss: loss_of, nak_loss: loss, copies, trip_ticks, timer_ticks };
+        expect_rate(&outcome, &scheme, 128.0);
+    }
+}
+
+#[test]
+fn bursts_give_up_as_reckoned() {
+    for copies in [&[][..], &[1], &[1, 1]] {
+        let rounds = Rounds::new(copies).expect("few rounds");
+        let mut trial = trial(Weather::losing(BURST, DELAY_TICKS), rounds);
+        // One frame per tick, as the reckoning supposes.
+        (trial.flush, trial.sends.frame_octets) = (true, 1024);
+        trial.weather[1].loss = Loss::Independent(0.05);
+        let trip_ticks = 2 * DELAY_TICKS;
+        let timer_ticks = TIMER_TICKS;
+        let scheme = Scheme { loss: BURST, nak_loss: 0.05, copies, trip_ticks, timer_ticks };
+        expect_rate(&run(&trial), &scheme, 292.0);
+    }
+}
+
+#[test]
+fn rounds_without_end_give_nothing_up() {
+    for loss in [Loss::Independent(0.01), Loss::Independent(0.05), Loss::Independent(0.2), BURST] {
+        let outcome = run(&trial(Weather::losing(loss, DELAY_TICKS), Rounds::UNLIMITED));
+        assert!(outcome.link.lost > 0);
+        assert_eq!(outcome.aborted, 0, "{loss:?}");
+    }
+}
+
+#[test]
+fn frames_held_back_and_doubled_change_nothing() {
+    let still = Weather::losing(Loss::Independent(0.0), DELAY_TICKS);
+    let rough = Weather { hold: 0.1, held_ticks: 5, double: 0.1, ..still };
+    let outcome = run(&trial(rough, Rounds::new(&[1, 2, 3]).expect("few rounds")));
+    assert!(outcome.link.held > 0 && outcome.link.doubled > 0 && outcome.again > 0);
+    assert_eq!(outcome.aborted, 0, "each frame comes before its rounds are over");
+    let loss = Loss::Independent(0.2);
+    let copies = &[1, 1];
+    let outcome = run(&trial(Weather { loss, ..rough }, Rounds::new(copies).expect("few")));
+    let trip_ticks = 2 * DELAY_TICKS;
+    let timer_ticks = TIMER_TICKS;
+    let scheme = Scheme { loss, nak_loss: 0.2, copies, trip_ticks, timer_ticks };
+    expect_rate(&outcome, &scheme, 128.0);
+}
+
+#[test]
+fn a_ring_too_short_for_the_rounds_gives_up_and_says_so() {
+    let weather = Weather::losing(Loss::Independent(0.2), DELAY_TICKS);
+    let mut trial = trial(weather, Rounds::UNLIMITED);
+    // 28 packets: two rounds, and the third no more.
+    trial.sends = sender::Limits { frame_octets: 100, ring_octets: 8 << 10 };
+    trial.receives.ring_octets = 8 << 10;
+    assert!(run(&trial).aborted > 0);
+}
+
+#[test]
+fn a_link_that_is_away_for_long_is_survived() {
+    let gone = Burst { worsen: 0.001, recover: 0.01, loss: [0.0, 1.0] };
+    let weather = Weather::losing(Loss::GilbertElliott(gone), DELAY_TICKS);
+    for rounds in [Rounds::UNLIMITED, Rounds::new(&[1, 2, 3]).expect("few rounds")] {
+        let mut trial = trial(weather, rounds);
+        // 56 packets, and the link is away for 100 ticks on average.
+        (trial.sends.ring_octets, trial.receives.ring_octets) = (16 << 10, 16 << 10);
+        let outcome = run(&trial);
+        assert!(outcome.aborted > 0, "what the sender's ring has lost is gone");
+        assert!(outcome.delivered > outcome.sent / 2);
+    }
+}
