@@ -17,8 +17,9 @@
 //!
 //! Kinds: data, data sent again, idle (no data; names the next new octet, so that a lost end is
 //! found out), NAK (at most [`MAX_RANGES`] ranges: first octet, number of octets, 32 bits each;
-//! ascending and apart; the number in its header is 0). All numbers are big-endian. These widths are this
-//! project's own, see docs/rlp.md; 0x88b5 is the EtherType for local experiments (IEEE Std 802).
+//! ascending and apart; the number in its header is 0). All numbers are big-endian. These widths
+//! are this project's own, see docs/rlp.md; 0x88b5 is the EtherType for local experiments (IEEE Std
+//! 802).
 //!
 //! Leaves out: which session exists, and what the numbers mean to it.
 

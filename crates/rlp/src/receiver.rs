@@ -10,9 +10,9 @@
 //! ```
 //!
 //! A frame beyond `expected` opens a hole. A hole is asked for in rounds: round `r` sends as many
-//! NAKs as the configuration says, then a timer runs; when it ends, the next round begins, and after
-//! the last one the hole is given up. Whoever takes octets learns of a hole given up in its place in
-//! the stream, so that octets sent = octets taken + octets given up, in order.
+//! NAKs as the configuration says, then a timer runs; when it ends, the next round begins, and
+//! after the last one the hole is given up. Whoever takes octets learns of a hole given up in its
+//! place in the stream, so that octets sent = octets taken + octets given up, in order.
 //!
 //! A hole is also given up when a frame shows that the sender's ring no longer has it (the rings of
 //! both ends have the same size). A frame far beyond the ring is taken for damage, until the next

@@ -2,9 +2,9 @@
 //! How many octets are given up, by reckoning.
 //!
 //! Follow one octet. It is given up when its frame is lost and every round fails. A round of `n`
-//! copies sends `n` NAKs; each that arrives (chance `1 - q`) is answered by a frame of its own, which
-//! arrives with chance `1 - e`. So one copy fails with chance `f = 1 - (1 - q)(1 - e)`, and, each
-//! frame and each NAK having a draw of its own, the round with chance `f^n`. When losses are
+//! copies sends `n` NAKs; each that arrives (chance `1 - q`) is answered by a frame of its own,
+//! which arrives with chance `1 - e`. So one copy fails with chance `f = 1 - (1 - q)(1 - e)`, and,
+//! each frame and each NAK having a draw of its own, the round with chance `f^n`. When losses are
 //! independent, the chance to be given up is therefore
 //!
 //! ```text
@@ -14,10 +14,10 @@
 //! It holds for the octet whatever frames it shares its fate with, in whatever frames it is sent
 //! again: each attempt carries it in one frame.
 //!
-//! When losses come in bursts, `e` depends on the state of the link, and the state when the octet is
-//! sent again on the state when it was lost. Write the chance of each state as a row `v`, a tick as
-//! the matrix `T`, and the loss in each state as the diagonal matrix `L`; `R = 1 - L`. With one new
-//! frame per tick:
+//! When losses come in bursts, `e` depends on the state of the link, and the state when the octet
+//! is sent again on the state when it was lost. Write the chance of each state as a row `v`, a tick
+//! as the matrix `T`, and the loss in each state as the diagonal matrix `L`; `R = 1 - L`. With one
+//! new frame per tick:
 //!
 //! 1. The frame is lost: `v = s L`, where `s` is the row that a tick leaves as it is.
 //! 2. The hole is found by the next new frame that arrives: none of the frames between has, so
@@ -26,8 +26,8 @@
 //!    where `F` has `f` of each state. All copies meet the same state, each with its own draw.
 //! 4. Each further round comes a timer later: `v = v T^timer F^n`.
 //!
-//! The sum of `v` is the chance. It supposes that time is kept: nothing is held back for longer than
-//! the timer allows, and the rings hold what the rounds ask for.
+//! The sum of `v` is the chance. It supposes that time is kept: nothing is held back for longer
+//! than the timer allows, and the rings hold what the rounds ask for.
 
 use crate::channel::{Burst, Loss};
 
