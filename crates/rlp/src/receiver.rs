@@ -462,3 +462,6 @@ impl Receiver {
         self.ring[..octets.len() - head].copy_from_slice(&octets[head..]);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -271,3 +271,6 @@ impl Sender {
         [&self.ring[at..at + head], &self.ring[..octets - head]]
     }
 }
+
+#[cfg(test)]
+mod tests;

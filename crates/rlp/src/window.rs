@@ -3,22 +3,21 @@
 //!
 //! A stream of octets cannot take a packet later than the one behind it, so only packets beyond the
 //! highest number seen are let through; what comes again and what comes late is told apart by a
-//! bitmap of the last 64. A number far from the highest is first taken for damage; when the next
-//! packet continues it, the peer has started anew and is followed.
+//! bitmap of the last 64. A number far from the highest, either way, is first taken for damage;
+//! when the next packet continues it, the peer has started anew and is followed. One that starts
+//! anew less far back is late until it has passed the highest: that far, packets overtake each
+//! other.
 //!
 //! Leaves out: holding packets back to put them in order, which RFC 2890 permits and nobody must.
 
-/// Numbers behind the highest that are remembered one by one.
-const REMEMBERED: u32 = 64;
-
-/// Packets that may be missing in a row before a number is taken for damage.
-pub const MAX_JUMP: u32 = 4096;
+/// Distance from the highest number, either way, beyond which a number is taken for damage.
+pub const MAX_JUMP: u32 = 1024;
 
 /// Why a packet is not new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Stale {
-    /// The number was seen before.
+    /// The number was seen before, as one of the last 64.
     Duplicate,
     /// A higher number was let through already.
     Late,
@@ -68,19 +67,21 @@ impl Window {
     /// What is not the next number.
     fn admit_other(&mut self, sequence: u32, ahead: u32) -> Result<u32, Stale> {
         let behind = ahead.wrapping_neg();
-        if self.seen == 0 || self.restart == Some(sequence) {
+        let is_far = ahead.min(behind) > MAX_JUMP;
+        if self.seen == 0 || (is_far && self.restart == Some(sequence)) {
             *self = Self { highest: sequence, seen: 1, restart: None };
             return Ok(0);
         }
-        if behind < REMEMBERED {
-            let bit = 1 << behind;
+        if is_far {
+            self.restart = Some(sequence.wrapping_add(1));
+            return Err(Stale::Jump);
+        }
+        if behind <= MAX_JUMP {
+            // The highest itself is 0 behind.
+            let bit = 1_u64.checked_shl(behind).unwrap_or(0);
             let stale = if self.seen & bit != 0 { Stale::Duplicate } else { Stale::Late };
             self.seen |= bit;
             return Err(stale);
-        }
-        if ahead > MAX_JUMP {
-            self.restart = Some(sequence.wrapping_add(1));
-            return Err(Stale::Jump);
         }
         let older = self.seen.checked_shl(ahead).unwrap_or(0);
         (self.highest, self.seen, self.restart) = (sequence, older | 1, None);

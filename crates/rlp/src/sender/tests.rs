@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The sender against one that keeps the whole stream.
+
+use super::*;
+use crate::frame::{Frame, MAX_RANGES, NakList, PACKET_HEADER_OCTETS, parse};
+use proptest::prelude::*;
+
+const LIMITS: Limits = Limits { frame_octets: 10, ring_octets: 64 };
+
+/// Keeps everything, and walks it octet by octet.
+struct Reference {
+    stream: Vec<u8>,
+    cut: usize,
+    queue: Vec<(usize, usize)>,
+    counts: Counts,
+}
+
+/// A frame: number from the start, octets, whether again.
+type Sent = (usize, Vec<u8>, bool);
+
+impl Reference {
+    fn oldest(&self) -> usize {
+        self.stream.len().saturating_sub(LIMITS.ring_octets)
+    }
+
+    fn want(&mut self, first: i64, octets: u32) {
+        let wanted = first..first + i64::from(octets);
+        if wanted.clone().any(|number| number >= self.cut as i64) {
+            self.counts.nak_unsent += 1;
+            return;
+        }
+        let left: Vec<i64> = wanted.filter(|number| *number >= self.oldest() as i64).collect();
+        self.counts.nak_gone += u64::from(left.len() < octets as usize);
+        let Some(&first) = left.first() else {
+            return;
+        };
+        let queued: usize = self.queue.iter().map(|(first, end)| end - first).sum();
+        if self.queue.len() == MAX_QUEUED || queued + left.len() > LIMITS.ring_octets {
+            self.counts.nak_overflow += 1;
+            return;
+        }
+        self.queue.push((first as usize, first as usize + left.len()));
+    }
+
+    fn emit(&mut self, mut room: usize, flush: bool) -> Vec<Sent> {
+        let mut sent = Vec::new();
+        let mut send = |stream: &[u8], first: usize, octets: usize, again| {
+            let fits = octets + FRAME_HEADER_OCTETS <= room;
+            if fits {
+                room -= octets + FRAME_HEADER_OCTETS;
+                sent.push((first, stream[first..first + octets].to_vec(), again));
+            }
+            fits
+        };
+        while let Some((first, end)) = self.queue.first().copied() {
+            let oldest = self.stream.len().saturating_sub(LIMITS.ring_octets);
+            self.counts.nak_gone += u64::from(first < oldest);
+            let first = first.max(oldest);
+            if first >= end {
+                self.queue.remove(0);
+                continue;
+            }
+            self.queue[0].0 = first;
+            let octets = (end - first).min(LIMITS.frame_octets);
+            if !send(&self.stream, first, octets, true) {
+                return sent;
+            }
+            self.counts.frames_again += 1;
+            self.counts.octets_again += octets as u64;
+            self.queue[0].0 = first + octets;
+        }
+        loop {
+            let octets = (self.stream.len() - self.cut).min(LIMITS.frame_octets);
+            let waits = octets == 0 || octets < LIMITS.frame_octets && !flush;
+            if waits || !send(&self.stream, self.cut, octets, false) {
+                return sent;
+            }
+            self.counts.frames += 1;
+            self.cut += octets;
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Append(usize),
+    Emit(usize, bool),
+    /// Distance from what was cut, octets, distance to the next.
+    Nak(i64, Vec<(u32, u32)>),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let ranges = || prop::collection::vec((1..30_u32, 0..20_u32), 1..5);
+    let step = prop_oneof![
+        4 => (0..40_usize).prop_map(Step::Append),
+        4 => (0..120_usize, any::<bool>()).prop_map(|(room, flush)| Step::Emit(room, flush)),
+        3 => (-90..5_i64, ranges()).prop_map(|(at, ranges)| Step::Nak(at, ranges)),
+        1 => (any::<i32>(), ranges()).prop_map(|(at, ranges)| Step::Nak(at.into(), ranges)),
+    ];
+    prop::collection::vec(step, 0..80)
+}
+
+fn sent(packet: &[u8], start: u64) -> Vec<Sent> {
+    let frames = parse(packet).expect("in order").frames();
+    let plain = |frame| match frame {
+        Ok(Frame::Data { sequence, octets, again }) => {
+            (sequence.wrapping_sub(start as u32) as usize, octets.to_vec(), again)
+        }
+        other => panic!("{other:?}"),
+    };
+    frames.map(plain).collect()
+}
+
+proptest! {
+    #[test]
+    fn a_ring_does_what_the_whole_stream_would(
+        before in prop_oneof![Just(0_u64), (1_u64 << 32) - 200..1 << 32], steps in steps(),
+    ) {
+        let mut sender = Sender { appended: before, cut: before, ..Sender::new(LIMITS) };
+        // Of what was sent before, all that a ring of zeros holds.
+        let stream = vec![0; before.min(100) as usize];
+        let start = before - stream.len() as u64;
+        let mut reference =
+            Reference { cut: stream.len(), stream, queue: Vec::new(), counts: Counts::default() };
+        for (salt, step) in steps.into_iter().enumerate() {
+            match step {
+                Step::Append(octets) => {
+                    let new: Vec<u8> = (0..octets).map(|i| (i * 31 + salt * 7) as u8).collect();
+                    let fits = reference.stream.len() - reference.cut + octets <= 64;
+                    prop_assert_eq!(sender.append(&new), fits);
+                    if fits { reference.stream.extend(new); }
+                }
+                Step::Emit(room, flush) => {
+                    let most = sender.wire_octets(flush);
+                    let mut packet = vec![0; PACKET_HEADER_OCTETS + room];
+                    let mut writer = Writer::new(&mut packet).expect("room for the header");
+                    sender.emit(&mut writer, flush);
+                    let octets = writer.finish(&[0; 12], 1) - PACKET_HEADER_OCTETS;
+                    prop_assert!(octets <= most);
+                    prop_assert!(room < most || sender.is_served(), "all the room there was");
+                    prop_assert_eq!(sent(&packet, start), reference.emit(room, flush));
+                }
+                Step::Nak(at, ranges) => {
+                    let mut list = NakList::default();
+                    let mut first = reference.cut as i64 + at;
+                    for (octets, gap) in ranges {
+                        let wire = (start as i64 + first) as u32;
+                        let fits = list.push(OctetRange { first: wire, octets });
+                        prop_assert!(fits);
+                        // What lies before the first octet of a stream was never sent, nor kept.
+                        reference.want(first, octets);
+                        first += i64::from(octets + gap);
+                    }
+                    sender.serve(list.ranges().iter().copied());
+                }
+            }
+            prop_assert_eq!(sender.pending(), reference.stream.len() - reference.cut);
+            prop_assert_eq!(sender.next(), (start + reference.cut as u64) as u32);
+            prop_assert_eq!(sender.counts(), &reference.counts);
+            prop_assert_eq!(sender.is_served(), reference.queue.is_empty());
+        }
+    }
+}
+
+#[test]
+fn absurd_lists_are_counted_and_bounded() {
+    let mut sender = Sender::new(LIMITS);
+    assert!(sender.append(&[1; 64]));
+    let mut packet = [0; 300];
+    sender.emit(&mut Writer::new(&mut packet).expect("room"), true);
+    let all = OctetRange { first: 0, octets: 64 };
+    sender.serve([all, all, all]);
+    assert_eq!(sender.counts().nak_overflow, 2, "one ring of octets at most");
+    assert_eq!(sender.wire_octets(true), 64 + 7 * FRAME_HEADER_OCTETS);
+    let mut sender = Sender::new(Limits::default());
+    assert!(sender.append(&[1; 200]));
+    sender.emit(&mut Writer::new(&mut [0; 300]).expect("room"), true);
+    for _ in 0..10 {
+        sender.serve([OctetRange { first: 3, octets: 1 }; MAX_RANGES]);
+    }
+    assert_eq!(sender.counts().nak_overflow, (10 * MAX_RANGES - MAX_QUEUED) as u64);
+    sender.serve([OctetRange { first: 199, octets: 2 }, OctetRange { first: u32::MAX, octets: 1 }]);
+    assert_eq!((sender.counts().nak_unsent, sender.counts().nak_gone), (1, 1));
+}
+
+#[test]
+fn limits_say_what_is_wrong_with_them() {
+    assert_eq!(Limits::default().fault(), None);
+    let fault = |frame_octets, ring_octets| Limits { frame_octets, ring_octets }.fault();
+    assert_eq!(fault(1024, 2048), None);
+    for (frame_octets, ring_octets) in [(0, 64), (1025, 4096), (10, 63), (33, 64), (1, 1 << 31)] {
+        assert!(fault(frame_octets, ring_octets).is_some(), "{frame_octets} {ring_octets}");
+    }
+}
