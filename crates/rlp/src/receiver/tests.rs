@@ -212,7 +212,8 @@ proptest! {
                 Step::Frame(at, octets) => {
                     let first = reference.notes.len() as i64 + at;
                     // The same numbers carry other octets each time: the first to come stay.
-                    let octets: Vec<u8> = (0..octets).map(|i| (i * 3 + number * 17) as u8).collect();
+                    let octets: Vec<u8> =
+                        (0..octets).map(|i| (i * 3 + number * 17) as u8).collect();
                     let wire = (start as i64 + first) as u32;
                     let expected = reference.receive(number, now, first, &octets);
                     if let Err(refusal) = expected { reference.refused[refusal as usize] += 1; }
@@ -228,9 +229,10 @@ proptest! {
                     let list = receiver.next_nak(now);
                     let ranges = list.iter().flat_map(|list| list.ranges().iter());
                     let place = |first: u32| first.wrapping_sub(start as u32) as usize;
-                    let found: Vec<_> = ranges
-                        .map(|range| (place(range.first), place(range.first) + range.octets as usize))
-                        .collect();
+                    let ends = |range: &OctetRange| {
+                        (place(range.first), place(range.first) + range.octets as usize)
+                    };
+                    let found: Vec<_> = ranges.map(ends).collect();
                     prop_assert_eq!(found, expected);
                 }
                 Step::Take(most) => {

@@ -83,16 +83,20 @@ fn more_than_a_packet_holds_is_not_written() {
 proptest! {
     #[test]
     fn what_is_written_is_read(
-        key: u32, sequence: u32, octets in prop::collection::vec(any::<u8>(), 0..400), padding in 0..30,
+        key: u32,
+        sequence: u32,
+        octets in prop::collection::vec(any::<u8>(), 0..400),
+        padding in 0..30_usize,
     ) {
         let mut packet = packet(key, sequence, &octets);
-        packet.resize(packet.len() + padding as usize, 0);
+        packet.resize(packet.len() + padding, 0);
         let end = HEADER_OCTETS + octets.len();
-        prop_assert_eq!(parse(&packet), Ok(Envelope { key, sequence, payload: HEADER_OCTETS..end }));
+        let expected = Envelope { key, sequence, payload: HEADER_OCTETS..end };
+        prop_assert_eq!(parse(&packet), Ok(expected));
         let header = Ipv4HeaderSlice::from_slice(&packet[14..]).expect("etherparse reads it");
         prop_assert_eq!(header.header_checksum(), header.to_header().calc_header_checksum());
         prop_assert_eq!(usize::from(header.total_len()), end - 14);
-        prop_assert_eq!((header.source(), header.destination()), ([192, 0, 2, 1], [198, 51, 100, 7]));
+        prop_assert_eq!([header.source(), header.destination()].concat(), ENDS.ipv4);
     }
 
     #[test]

@@ -86,7 +86,9 @@ proptest! {
     }
 
     #[test]
-    fn a_list_is_ascending_and_apart(ranges in prop::collection::vec((0..100_u32, 0..9_u32), 0..60), first: u32) {
+    fn a_list_is_ascending_and_apart(
+        ranges in prop::collection::vec((0..100_u32, 0..9_u32), 0..60), first: u32,
+    ) {
         let mut list = NakList::default();
         let mut end = 0;
         for (at, octets) in ranges {
@@ -100,7 +102,9 @@ proptest! {
 
     /// Any octets behind a header in order: read or refused, never more octets than there are.
     #[test]
-    fn whatever_comes_is_read_or_refused(count: u8, octets in prop::collection::vec(prop_oneof![0..5_u8, any::<u8>()], 0..200)) {
+    fn whatever_comes_is_read_or_refused(
+        count: u8, octets in prop::collection::vec(prop_oneof![0..5_u8, any::<u8>()], 0..200),
+    ) {
         let packet = raw(count, &octets);
         let access = parse(&packet).expect("the header is in order");
         let mut used = 0;

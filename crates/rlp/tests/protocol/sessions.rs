@@ -13,7 +13,9 @@ fn key() -> impl Strategy<Value = u32> {
 proptest! {
     #[test]
     fn the_table_finds_what_was_opened(
-        limit in 0..30_usize, keys in prop::collection::vec(key(), 0..60), others in prop::collection::vec(key(), 0..60),
+        limit in 0..30_usize,
+        keys in prop::collection::vec(key(), 0..60),
+        others in prop::collection::vec(key(), 0..60),
     ) {
         let (mut sessions, mut reference) = (Sessions::new(limit), HashMap::new());
         for (place, key) in keys.iter().enumerate() {
