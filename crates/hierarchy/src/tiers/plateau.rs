@@ -22,6 +22,10 @@ const MOVED: f64 = 0.08;
 /// ... if that is as many times what they stray within a pass.
 const BEYOND_SPREAD: f64 = 4.0;
 
+/// A quarter of the times of a plateau lie within this ratio of the shortest; else the shortest may
+/// be that of another tier, which now and then had room for more.
+const AGREE: f64 = 1.25;
+
 /// Finest difference that a time is claimed to be good for.
 const CLAIMED: f64 = 0.003;
 
@@ -34,7 +38,7 @@ const UNSEEN: f64 = 0.05;
 /// What is known of the time of a tier.
 pub(crate) struct Plateau {
     pub(crate) latency: Estimate,
-    /// Whether it was the same in all passes.
+    /// Whether it was the same in all passes, and at most sizes.
     pub(crate) settled: bool,
     /// Octets of the sizes it rests on; `None` where no size is of this tier alone.
     pub(crate) extent: Option<(u64, u64)>,
@@ -92,7 +96,8 @@ fn plateau(
     let latency = Estimate { value, low, high, confidence, n: times.len() as u64 };
     let extent =
         sizes.first().zip(sizes.last()).map(|(a, b)| (samples[*a].bytes, samples[*b].bytes));
-    Plateau { latency, settled: settled(samples, sizes, &pure), extent }
+    let agree = high <= value * AGREE;
+    Plateau { latency, settled: agree && settled(samples, sizes, &pure), extent }
 }
 
 /// Whether the passes agree, compared with how the sizes of a pass do.

@@ -259,7 +259,10 @@ pub(crate) fn best_place(
     bench.place(steps, 0);
     let mut steps = steps.to_vec();
     let lowest = steps[..k].last().map_or(f64::NEG_INFINITY, |step| step.at + 0.05);
-    let highest = steps.get(k + 1).map_or(f64::INFINITY, |step| step.at - 0.05);
+    // A climb of which less than half was seen could be of any height.
+    let last = bench.points.ln_bytes.last().copied().unwrap_or(f64::NEG_INFINITY);
+    let seen = last - shapes()[start.shape].half;
+    let highest = steps.get(k + 1).map_or(seen, |step| (step.at - 0.05).min(seen));
     let mut loss_at = |at: f64| {
         if !(lowest..=highest).contains(&at) || !possible(at, start.shape) {
             return f64::INFINITY;

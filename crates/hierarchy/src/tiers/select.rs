@@ -16,6 +16,10 @@ use super::{Cause, RESOLUTION, Sample, Unresolved};
 /// Tiers whose times differ by less than this ratio are one.
 const DISTINCT: f64 = 1.2;
 
+/// The longest time of a tier, as a multiple of the longest that was measured: what a climb that
+/// the curve shows by half would end at is not far above what it shows.
+const EXTRAPOLATED: f64 = 1.25;
+
 /// By how much more steps must improve the foretelling of all passes together.
 const WORTH: f64 = 12.0;
 
@@ -47,7 +51,7 @@ pub(crate) fn select(samples: &[Sample], points: &Points) -> Selected {
         let told = foretold(samples, points, &more);
         let close = too_close(&more);
         let worth = if close.is_empty() { WORTH } else { WORTH_CLOSE };
-        let ok = distinct(&more) && better(&losses, &told, worth);
+        let ok = distinct(&more) && seen(&more, points) && better(&losses, &told, worth);
         if !ok {
             continue;
         }
@@ -145,6 +149,12 @@ fn without(sample: &Sample, pass: usize) -> Sample {
 /// Whether all steps of a fit are steps up to another tier.
 fn distinct(fit: &Fit) -> bool {
     fit.levels().windows(2).all(|pair| pair[1] >= DISTINCT * pair[0])
+}
+
+/// Whether no tier is slower than what was measured allows for.
+fn seen(fit: &Fit, points: &Points) -> bool {
+    let longest = points.time.iter().copied().fold(0.0, f64::max);
+    fit.levels().iter().all(|level| *level <= EXTRAPOLATED * longest)
 }
 
 /// Whether the second of these foretells better than the first: altogether, and most passes.
