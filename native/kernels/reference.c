@@ -2,18 +2,15 @@
 /* The specification: slow and obvious. */
 #include "no_vectors.h"
 
-#include <linerate/checksum.h>
+#include "kernels.h"
 
 uint16_t lr_checksum16(const void *src, size_t octets, uint32_t sum, int byte_swap)
 {
 	const unsigned char *at = (const unsigned char *)src;
 
 	sum = lr_csum_fold(sum);
-	for (; octets > 1; octets -= 2, at += 2) {
-		uint16_t word;
-		__builtin_memcpy(&word, at, sizeof word);
-		sum = lr_csum_fold(sum + word);
-	}
+	for (; octets > 1; octets -= 2, at += 2)
+		sum = lr_csum_fold(sum + load16(at));
 	if (octets == 1)
 		sum = lr_csum_fold(sum + (byte_swap ? (uint32_t)*at << 8 : *at));
 	return (uint16_t)~sum;

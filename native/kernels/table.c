@@ -76,10 +76,31 @@ static const struct lr_variant first = {
 static struct lr_variant best;
 
 /*
- * What is called. Whoever stores here has first written what it points to, hence release and, on
- * loading, acquire.
+ * ARM before ARMv6 has one processor, and no instruction that orders what several see: compilers
+ * call functions of their library for it. One processor sees its own order; only the compiler must
+ * keep it.
+ */
+#if defined(__arm__) && __ARM_ARCH < 6
+#define ORDERED(how) __ATOMIC_RELAXED
+#else
+#define ORDERED(how) how
+#endif
+
+/*
+ * What is called. Whoever stores here has first written what it points to, hence at least release
+ * and, on loading, acquire.
  */
 static const struct lr_variant *current = &first;
+
+/* What was forced last, &best if that was the best of each; null before. */
+static const struct lr_variant *forced;
+
+static void publish(const struct lr_variant **where, const struct lr_variant *v)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	__atomic_store_n(where, v, ORDERED(__ATOMIC_SEQ_CST));
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
 
 #define SET(member, value) __atomic_store_n(&best.member, value, __ATOMIC_RELAXED)
 
@@ -120,16 +141,25 @@ static const struct lr_variant *selected(void)
 	return &best;
 }
 
-/* What is called, selected now if nothing has been selected or forced. */
+/*
+ * What is called, selected now if nothing has been selected or forced.
+ *
+ * If another thread forces a variant meanwhile, that stands. It stores to forced and then to
+ * current, this to current and then loads forced, all in one order: either the load sees what was
+ * forced, and what it sees is stored until it is still there afterwards, or the other thread's store
+ * to current comes after this one. Not by an exchange, which not every processor has.
+ */
 static const struct lr_variant *settled(void)
 {
-	const struct lr_variant *v = __atomic_load_n(&current, __ATOMIC_ACQUIRE);
+	const struct lr_variant *v = __atomic_load_n(&current, ORDERED(__ATOMIC_ACQUIRE));
 	if (v != &first)
 		return v;
-	/* If another thread has forced a variant meanwhile, that stands. */
-	const struct lr_variant *const mine = selected();
-	if (__atomic_compare_exchange_n(&current, &v, mine, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-		return mine;
+	const struct lr_variant *wanted = selected();
+	do {
+		v = wanted;
+		publish(&current, v);
+		wanted = __atomic_load_n(&forced, ORDERED(__ATOMIC_SEQ_CST));
+	} while (wanted && wanted != v);
 	return v;
 }
 
@@ -142,7 +172,8 @@ int lr_variant_force(const char *name)
 		return LR_NOT_COMPILED;
 	if (!v->supported())
 		return LR_NOT_SUPPORTED;
-	__atomic_store_n(&current, v, __ATOMIC_RELEASE);
+	publish(&forced, v);
+	publish(&current, v);
 	return 0;
 }
 
@@ -185,7 +216,7 @@ static void *first_fill(void *dst, uint8_t value, size_t octets)
 	return GET(settled(), fill)(dst, value, octets);
 }
 
-#define CALLED(member) GET(__atomic_load_n(&current, __ATOMIC_ACQUIRE), member)
+#define CALLED(member) GET(__atomic_load_n(&current, ORDERED(__ATOMIC_ACQUIRE)), member)
 
 uint32_t lr_csum_partial(const void *src, size_t octets, uint32_t sum)
 {

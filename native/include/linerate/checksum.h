@@ -17,6 +17,8 @@
  * Exactly the octets named are read; none beside them, not even within the same word or cache line.
  * The one exception is AltiVec, whose loads are of aligned vectors: its variant may load, and
  * discards, what else stands in the aligned 16 octets around a named one, which is in the same page.
+ * The memory must be ordinary cacheable memory; an address that cannot be accessed faults as in any
+ * code (fault.h has copies that survive that).
  * The functions keep no state but which variant was selected (variant.h), may be called from any
  * number of threads at once, and touch vector registers only if the selected variant does.
  */
@@ -132,12 +134,16 @@ static inline uint16_t lr_csum_update32(uint16_t checksum, uint32_t before, uint
 	return lr_csum_finish(lr_csum_add(lr_csum_add((uint16_t)~checksum, ~before), after));
 }
 
-/* Four octets from anywhere, in the byte order of the machine. */
+/*
+ * Four octets from anywhere, in the byte order of the machine. By a packed structure and not by
+ * memcpy, which compilers call on machines that load aligned words only.
+ */
+struct lr_word32 {
+	uint32_t value;
+} __attribute__((packed, may_alias));
 static inline uint32_t lr_load32(const void *src)
 {
-	uint32_t word;
-	__builtin_memcpy(&word, src, sizeof word);
-	return word;
+	return ((const struct lr_word32 *)src)->value;
 }
 
 /* The same, in a load of its own: compilers would join several to one of a vector. */
@@ -148,13 +154,17 @@ static inline uint32_t lr_load32_alone(const void *src)
 	return word;
 }
 
-/* A number as if it had been loaded from a packet, where it stands in network order. */
+/*
+ * A number as if it had been loaded from a packet, where it stands in network order. Compilers know
+ * the shifts, and make one instruction of them where there is one; for __builtin_bswap32 they call
+ * a function where there is none, as on RISC-V.
+ */
 static inline uint32_t lr_from_network(uint32_t number)
 {
 #if LR_BYTE_SWAP
 	return number;
 #else
-	return __builtin_bswap32(number);
+	return number << 24 | (number & 0xff00) << 8 | (number >> 8 & 0xff00) | number >> 24;
 #endif
 }
 
