@@ -7,12 +7,13 @@
  *
  *	low=, high=	the range: low <= address < high
  *	mark=		an address: each time the instruction there is executed, one line is
- *			written, "ALL IN_RANGE VECTOR", what was counted since the one
- *			before it, the mark
- *			included; what follows the last mark is not written
+ *			written, "ALL IN_RANGE VECTOR", what was counted since the one before it,
+ *			the mark included; what follows the last mark is not written
  *	out=		the file for the lines
  *	mnemonic=	a vector instruction begins with this; may be given often
  *	register=	or has an operand that begins with this and a digit; may be given often
+ *	bits=, opcode=	or has, of these bits of its four octets in little-endian order, those of
+ *			opcode: for extensions that the disassembler has no words for
  *
  * For one thread, in user or system emulation. Leaves out what the words of the disassembly mean:
  * the caller knows the architecture. Counts repeat exactly; time means nothing under a translator.
@@ -37,6 +38,7 @@ typedef void on_exec(unsigned vcpu, void *data);
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t index);
 uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
+const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn);
 char *qemu_plugin_insn_disas(const struct qemu_plugin_insn *insn);
 void qemu_plugin_register_vcpu_tb_trans_cb(uint64_t id,
 					   void (*callback)(uint64_t,
@@ -58,7 +60,7 @@ struct words {
 };
 
 static struct words mnemonics, registers;
-static uint64_t low, high, mark;
+static uint64_t low, high, mark, bits, opcode;
 static uint64_t executed[KINDS];
 static FILE *out;
 
@@ -81,10 +83,20 @@ static int names_register(const char *text)
 	return 0;
 }
 
+static int has_opcode(const struct qemu_plugin_insn *insn)
+{
+	const unsigned char *const octet = qemu_plugin_insn_data(insn);
+	uint32_t word = 0;
+
+	for (unsigned i = 0; bits && i < 4; i++)
+		word |= (uint32_t)octet[i] << 8 * i;
+	return bits && (word & bits) == opcode;
+}
+
 static int is_vector(const struct qemu_plugin_insn *insn)
 {
 	char *const text = qemu_plugin_insn_disas(insn);
-	int found = text && names_register(text);
+	int found = has_opcode(insn) || (text && names_register(text));
 
 	for (size_t i = 0; text && i < mnemonics.count; i++)
 		found |= begins_with(text, mnemonics.at[i]);
@@ -141,6 +153,10 @@ static int take(const char *argument)
 		high = strtoull(value + 1, NULL, 0);
 	else if (begins_with(argument, "mark="))
 		mark = strtoull(value + 1, NULL, 0);
+	else if (begins_with(argument, "bits="))
+		bits = strtoull(value + 1, NULL, 0);
+	else if (begins_with(argument, "opcode="))
+		opcode = strtoull(value + 1, NULL, 0);
 	else if (begins_with(argument, "out="))
 		out = fopen(value + 1, "w");
 	else if (begins_with(argument, "mnemonic="))

@@ -10,6 +10,9 @@
  * "Enhanced TCP/IP Performance with AltiVec", over vaddcuw, does in three. The sum of PIECE octets
  * and a few is at most half their number times 65535, less than 2^32: all lanes together, modulo
  * 2^32, are the sum itself, not merely congruent to it, and 0 only if all octets are.
+ *
+ * The paper's loop can stand in its place, if ADD and what belongs to it are defined before: that is
+ * how the two are compared, in lab/icount/carries.c.
  */
 #ifndef LINERATE_PPC_VECTOR_H
 #define LINERATE_PPC_VECTOR_H
@@ -81,6 +84,7 @@ _Static_assert(PIECE % 2 == 0, "words of one piece are words of the message in t
 	[i1] "=&b"(i1), [i2] "=&b"(i2), [i3] "=&b"(i3), [i4] "=&b"(i4), [i5] "=&b"(i5), \
 		[i6] "=&b"(i6), [i7] "=&b"(i7)
 
+#ifndef ADD
 /*
  * Registers: 0 to 3 sums, 4 words of 1. Sums alone need four, because vmsumuhm takes
  * four cycles; where vectors are stored as well, loads and stores take as long as two.
@@ -95,6 +99,7 @@ _Static_assert(PIECE % 2 == 0, "words of one piece are words of the message in t
 	"vadduwm 0,0,1\n\tvsldoi 1,0,0,8\n\tvadduwm 0,0,1\n\tvsldoi 1,0,0,4\n\t"             \
 	"vadduwm 0,0,1\n\tla %[i7],%[total]\n\tstvewx 0,0,%[i7]\n\t"
 #define TOTAL_4 "vadduwm 0,0,2\n\tvadduwm 1,1,3\n\t" TOTAL_2
+#endif
 
 /*
  * TURNS, as early as one likes; then TURN for every 128 octets of left, then FOUR, TWO and ONE of

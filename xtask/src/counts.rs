@@ -8,10 +8,12 @@
 
 mod document;
 mod goals;
+mod sizes;
 mod targets;
 
 use crate::ci::Outcome;
 use crate::command::{output, program, root};
+use sizes::{Size, Sizes};
 use std::collections::BTreeMap;
 use std::fs;
 use targets::{TARGETS, Target};
@@ -63,8 +65,7 @@ struct Counts {
     /// Compiled, but not for this processor.
     not_run: Vec<String>,
     counts: BTreeMap<Call, Count>,
-    /// Octets of code in the archive.
-    archive: u64,
+    sizes: Sizes,
 }
 
 impl Counts {
@@ -119,8 +120,8 @@ pub(crate) fn check() -> Outcome {
 fn measure() -> Result<(Vec<Counts>, Vec<String>), String> {
     let (mut all, mut skips) = (Vec::new(), Vec::new());
     for target in TARGETS {
-        if let Some(missing) = target.missing() {
-            skips.push(format!("{}: no {missing}", target.name));
+        if let Some(missing) = target.machine.missing() {
+            skips.push(format!("{}: {missing}", target.name));
             continue;
         }
         all.push(count(target).map_err(|why| format!("{}: {why}", target.name))?);
@@ -143,15 +144,41 @@ fn count(target: &'static Target) -> Result<Counts, String> {
     if again.2 != counts {
         return Err("two runs executed different numbers of instructions".to_owned());
     }
-    let sizes = run(&target.tool("size"), &["-A", &format!("{folder}/liblr.a")])?;
-    let sizes = code_sizes(&sizes);
+    let objects = objects(target, &folder, "-O2")?;
     for variant in &mut variants {
-        variant.octets = sizes.get(&format!("{}.o", variant.name)).copied().unwrap_or(0);
+        let size = objects.get(&format!("{}.o", variant.name));
+        variant.octets = size.map_or(0, |size| size.code);
     }
+    let sizes = sizes::of(&objects, &self::objects(target, &folder, "-Os")?);
     let version = run(&target.tool("gcc"), &["--version"])?;
     let compiler = version.lines().next().unwrap_or("").to_owned();
-    let archive = sizes.values().sum();
-    Ok(Counts { target, compiler, variants, not_run, counts, archive })
+    Ok(Counts { target, compiler, variants, not_run, counts, sizes })
+}
+
+/// The objects of the archive, compiled at a level: at -O2 that of which instructions are counted.
+fn objects(target: &Target, folder: &str, level: &str) -> Result<BTreeMap<String, Size>, String> {
+    let archive = if level == "-O2" {
+        format!("{folder}/liblr.a")
+    } else {
+        let build = format!("{BUILD}/{}/{}", target.folder(), level.trim_start_matches('-'));
+        archive(target, &build, level)?;
+        format!("native/{build}/liblr.a")
+    };
+    Ok(sizes::read(&run(&target.tool("size"), &["-A", &archive])?))
+}
+
+fn archive(target: &Target, build: &str, level: &str) -> Result<(), String> {
+    let make = ["--no-print-directory", "-s", "-j2", "-C", "native", "WERROR=-Werror"];
+    let settings = [
+        format!("BUILD={build}"),
+        format!("CC={}", target.tool("gcc")),
+        format!("AR={}", target.tool("ar")),
+        format!("CFLAGS={level} {}", target.flags),
+        format!("{build}/liblr.a"),
+    ];
+    let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+    run("make", &[&make, settings.as_slice()].concat())?;
+    Ok(())
 }
 
 fn build(target: &Target, folder: &str) -> Result<(), String> {
@@ -161,17 +188,8 @@ fn build(target: &Target, folder: &str) -> Result<(), String> {
     if root().join(folder).exists() {
         fs::remove_dir_all(root().join(folder)).map_err(|error| format!("{folder}: {error}"))?;
     }
-    let make = ["--no-print-directory", "-s", "-j2", "-C", "native", "WERROR=-Werror"];
-    let settings = [
-        format!("BUILD={build}"),
-        format!("CC={gcc}"),
-        format!("AR={}", target.tool("ar")),
-        format!("CFLAGS=-O2 {}", target.flags),
-        format!("{build}/liblr.a"),
-    ];
-    let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
-    run("make", &[&make, settings.as_slice()].concat())?;
-    for name in ["calls", "begin", "plain", "end"] {
+    archive(target, &build, "-O2")?;
+    for name in ["calls", "begin", "plain", "carries", "end"] {
         let object = format!("{folder}/{name}.o");
         let source = format!("lab/icount/{name}.c");
         let flags = format!("{DRIVER} {} -Inative/include -c -o {object} {source}", target.flags);
@@ -180,7 +198,8 @@ fn build(target: &Target, folder: &str) -> Result<(), String> {
     // The order is the meaning: what is counted stands between begin and end.
     let link = format!(
         "{} -static -o {folder}/calls {folder}/calls.o {folder}/begin.o {folder}/plain.o \
-         -Wl,--whole-archive {folder}/liblr.a -Wl,--no-whole-archive {folder}/end.o",
+         {folder}/carries.o -Wl,--whole-archive {folder}/liblr.a -Wl,--no-whole-archive \
+         {folder}/end.o",
         target.flags
     );
     run(&gcc, &link.split_whitespace().collect::<Vec<_>>())?;
@@ -213,8 +232,12 @@ fn emulate(
     for register in target.registers {
         plugin += &format!(",register={register}");
     }
+    if let Some((bits, value)) = target.opcode {
+        plugin += &format!(",bits={bits},opcode={value}");
+    }
     let calls = format!("{folder}/calls");
-    let mut command = program(target.emulator, &["-cpu", target.cpu, "-plugin", &plugin, &calls]);
+    let mut command =
+        program(target.machine.emulator, &["-cpu", target.cpu, "-plugin", &plugin, &calls]);
     command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
     command.envs(environment.iter().copied());
     let lines = String::from_utf8(output(command)?).map_err(|error| error.to_string())?;
@@ -229,22 +252,6 @@ fn address_of(symbols: &str, name: &str) -> Result<String, String> {
     let line = symbols.lines().find(|line| line.ends_with(&format!(" {name}")));
     let address = line.and_then(|line| line.split_whitespace().next());
     address.map(|a| format!("0x{a}")).ok_or_else(|| format!("the program has no symbol {name}"))
-}
-
-/// Octets of code by object, from what `size -A` prints of an archive: without constants and what
-/// unwinds the stack, which firmware leaves out.
-fn code_sizes(sizes: &str) -> BTreeMap<String, u64> {
-    let (mut all, mut object) = (BTreeMap::new(), String::new());
-    for line in sizes.lines() {
-        let mut words = line.split_whitespace();
-        let (first, second) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
-        if second == "(ex" {
-            first.clone_into(&mut object);
-        } else if first == ".text" || first.starts_with(".text.") {
-            *all.entry(object.clone()).or_default() += second.parse::<u64>().unwrap_or(0);
-        }
-    }
-    all
 }
 
 type Read = (Vec<Variant>, Vec<String>, BTreeMap<Call, Count>);

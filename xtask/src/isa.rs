@@ -12,8 +12,8 @@
 
 use crate::ci::Outcome;
 use crate::command::{program, say, shown};
+use crate::machines::{self, Machine};
 use std::fmt::Write as _;
-use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -21,10 +21,8 @@ use std::thread;
 
 /// A compiler with its flags.
 struct Build {
-    /// The beginning of the names of the compiler and its tools; of this machine's if empty.
-    tools: &'static str,
+    machine: &'static Machine,
     flags: &'static str,
-    emulator: &'static str,
     rows: &'static [Row],
 }
 
@@ -47,22 +45,21 @@ const fn refusing(row: Row, variant: &'static str) -> Row {
 }
 
 const BUILDS: &[Build] = &[
+    // Before ARMv6: a word is loaded from its own alignment only.
     Build {
-        tools: "arm-linux-gnueabi-",
+        machine: &machines::ARMEL,
+        flags: "-march=armv5te",
+        rows: &[row("arm926", "arm926", "portable")],
+    },
+    Build {
+        machine: &machines::ARMEL,
         flags: "-mcpu=arm1176jzf-s",
-        emulator: "qemu-arm",
         rows: &[row("arm1176", "arm1176", "armv6 armv6 portable portable")],
     },
+    Build { machine: &machines::ARMHF, flags: "", rows: &[row("cortex-a7", "cortex-a7", "neon")] },
     Build {
-        tools: "arm-linux-gnueabihf-",
+        machine: &machines::AARCH64,
         flags: "",
-        emulator: "qemu-arm",
-        rows: &[row("cortex-a7", "cortex-a7", "neon")],
-    },
-    Build {
-        tools: "aarch64-linux-gnu-",
-        flags: "",
-        emulator: "qemu-aarch64",
         rows: &[
             refusing(row("cortex-a57", "cortex-a57", "neon"), "sve"),
             // By name only: with vectors as short as NEON's it takes more instructions.
@@ -72,40 +69,26 @@ const BUILDS: &[Build] = &[
             row("sve256", "max,sve-default-vector-length=256", "sve sve neon neon"),
         ],
     },
+    Build { machine: &machines::SPARC64, flags: "", rows: &[row("sparc64", "", "aligned")] },
     Build {
-        tools: "sparc64-linux-gnu-",
+        machine: &machines::S390X,
         flags: "",
-        emulator: "qemu-sparc64",
-        rows: &[row("sparc64", "", "aligned")],
-    },
-    Build {
-        tools: "s390x-linux-gnu-",
-        flags: "",
-        emulator: "qemu-s390x",
         rows: &[row("s390x", "", "alcg alcg portable portable")],
     },
+    Build { machine: &machines::RISCV64, flags: "", rows: &[row("riscv64", "", "aligned")] },
     Build {
-        tools: "riscv64-linux-gnu-",
+        machine: &machines::POWERPC,
         flags: "",
-        emulator: "qemu-riscv64",
-        rows: &[row("riscv64", "", "aligned")],
-    },
-    Build {
-        tools: "powerpc-linux-gnu-",
-        flags: "",
-        emulator: "qemu-ppc",
         rows: &[row("7455", "7455", "altivec"), refusing(row("750", "750", "ppc"), "altivec")],
     },
     Build {
-        tools: "powerpc64-linux-gnu-",
+        machine: &machines::POWERPC64,
         flags: "",
-        emulator: "qemu-ppc64",
         rows: &[refusing(row("970", "970", "altivec"), "vsx"), row("power8be", "power8", "vsx")],
     },
     Build {
-        tools: "powerpc64le-linux-gnu-",
+        machine: &machines::POWERPC64LE,
         flags: "",
-        emulator: "qemu-ppc64le",
         rows: &[
             row("power8", "power8", "vsx"),
             row("power9", "power9", "vsx"),
@@ -114,9 +97,8 @@ const BUILDS: &[Build] = &[
     },
     // From before SSE4 to AVX2, each without something that a later one has.
     Build {
-        tools: "",
+        machine: &machines::X86_64,
         flags: "",
-        emulator: "qemu-x86_64",
         rows: &[
             refusing(row("conroe", "Conroe", "adc adc sse2 sse2"), "avx2"),
             refusing(row("nehalem", "Nehalem", "adc adc sse2 sse2"), "avx2"),
@@ -201,8 +183,9 @@ fn lines(names: &[&str], full: bool) -> Vec<Line> {
 }
 
 fn lines_of(build: &Build, rows: &[&'static Row], full: bool) -> Vec<Line> {
-    let compiler = format!("{}gcc", build.tools);
-    let prepared = missing(build).map_or_else(|| prepare(build), |why| Err(Verdict::Skipped(why)));
+    let compiler = build.machine.tool("gcc");
+    let absent = build.machine.missing();
+    let prepared = absent.map_or_else(|| prepare(build), |why| Err(Verdict::Skipped(why)));
     let line = |row: &&'static Row| {
         let mut line = Line {
             row,
@@ -223,49 +206,30 @@ fn lines_of(build: &Build, rows: &[&'static Row], full: bool) -> Vec<Line> {
     rows.iter().map(line).collect()
 }
 
-/// Why a build cannot be made or run here.
-fn missing(build: &Build) -> Option<String> {
-    let starts = |name: &str| program(name, &["--version"]).output().is_ok();
-    let compiler = format!("{}gcc", build.tools);
-    let absent = [compiler.as_str(), build.emulator, "make"].into_iter().find(|n| !starts(n));
-    if let Some(name) = absent {
-        return Some(format!("no {name}"));
-    }
-    let library = program(&compiler, &["-print-file-name=libc.a"]).output().ok()?;
-    // gcc repeats the name of what it does not find.
-    let library = String::from_utf8_lossy(&library.stdout).trim().to_owned();
-    (!Path::new(&library).is_absolute()).then(|| format!("no C library for {compiler} to link"))
-}
-
 /// Where what a build makes goes, below `native`.
 fn folder(build: &Build) -> String {
-    format!("build/isa/{}gcc", build.tools)
+    format!("build/isa/{}", build.rows[0].name)
 }
 
 /// The emulator, with the libraries of the architecture for programs that are linked dynamically.
 fn emulator(build: &Build, cpu: &str) -> Vec<String> {
-    let mut words = vec![build.emulator.to_owned()];
+    let mut words = vec![build.machine.emulator.to_owned()];
     if !cpu.is_empty() {
         words.extend(["-cpu".to_owned(), cpu.to_owned()]);
     }
-    if !build.tools.is_empty() {
-        let libraries = format!("/usr/{}", build.tools.trim_end_matches('-'));
-        words.extend(["-L".to_owned(), libraries]);
-    }
+    words.extend(["-L".to_owned(), build.machine.libraries()]);
     words
 }
 
 /// Makes both programs, and looks at what does not depend on the processor.
 fn prepare(build: &Build) -> Result<(), Verdict> {
     let folder = folder(build);
-    let tool = |name: &str, tool: &str| format!("{name}={}{tool}", build.tools);
+    let tool = |name: &str, tool: &str| format!("{name}={}", build.machine.tool(tool));
     // With its flags, because each target has other ones of its own.
     let compiler = tool("CC", "gcc") + " " + build.flags;
     let cpu = build.rows.last().map_or("", |row| row.cpu);
     let mut args: Vec<String> =
-        ["--no-print-directory", "-s", "-C", "native", "WERROR=-Werror", "SYMBOL_LEVELS=-O3"]
-            .map(str::to_owned)
-            .into();
+        ["--no-print-directory", "-s", "-C", "native", "WERROR=-Werror"].map(str::to_owned).into();
     args.extend([compiler, tool("AR", "ar"), tool("NM", "nm"), tool("OBJDUMP", "objdump")]);
     args.push(format!("BUILD={folder}"));
     args.push(format!("RUN={}", emulator(build, cpu).join(" ")));

@@ -14,6 +14,7 @@ mod fetch;
 mod isa;
 mod kernels;
 mod lab;
+mod machines;
 mod memory;
 mod native;
 mod netra;

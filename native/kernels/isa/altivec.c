@@ -37,7 +37,9 @@
 
 #include "../kernels.h"
 
+#ifndef VARIANT
 #define VARIANT altivec
+#endif
 #define ISA "AltiVec"
 
 #ifdef COMPILED

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What was asked of the counts, at the payload of an Ethernet frame, and what must not get worse.
+//!
+//! Where what was asked is not reached, the bound is what is, and both are printed.
 
 use super::Counts;
-use super::targets::{A57, G4};
+use super::sizes::Sizes;
+use super::targets::{A57, G4, SVE_32, SVE_64};
 
 pub(super) const OCTETS: u64 = 1460;
 
@@ -15,6 +18,8 @@ pub(super) enum Base {
     Reference,
     /// The plain loop, with its store where a copy is asked for.
     Plain,
+    /// AltiVec with the white paper's loop over `vaddcuw`: `lab/icount/carries.c`.
+    Carries,
 }
 
 /// A bound of a ratio.
@@ -25,13 +30,17 @@ pub(super) struct Goal {
     pub(super) function: &'static str,
     pub(super) offsets: u64,
     pub(super) base: Base,
+    pub(super) asked: f64,
+    /// What was asked; else what was reached, so that nobody makes it worse without noticing.
     pub(super) at_most: f64,
-    /// As was asked; else what was reached, so that nobody makes it worse without noticing.
-    pub(super) is_asked: bool,
 }
 
-const fn goal(function: &'static str, offsets: u64, base: Base, at_most: f64) -> Goal {
-    Goal { target: G4, variant: "altivec", function, offsets, base, at_most, is_asked: true }
+const fn goal(function: &'static str, offsets: u64, base: Base, asked: f64) -> Goal {
+    Goal { target: G4, variant: "altivec", function, offsets, base, asked, at_most: asked }
+}
+
+const fn aarch64(target: &'static str, variant: &'static str, offsets: u64, asked: f64) -> Goal {
+    Goal { target, variant, ..goal(SUM, offsets, Base::Scalar, asked) }
 }
 
 const SUM: &str = "checksum";
@@ -45,16 +54,39 @@ pub(super) const GOALS: &[Goal] = &[
     goal(SUM, 0, Base::Plain, 1.0 / 6.0),
     goal(SUM, 1, Base::Plain, 1.0 / 6.0),
     goal(COPY_SUM, 0, Base::Scalar, 0.40),
-    // Asked was 0.40; a vector that is shifted takes four instructions, a word three.
-    Goal { is_asked: false, ..goal(COPY_SUM, 1, Base::Scalar, 0.42) },
+    // A vector that is shifted takes four instructions, a word three.
+    Goal { at_most: 0.42, ..goal(COPY_SUM, 1, Base::Scalar, 0.40) },
     goal(COPY_SUM, 0, Base::Plain, 0.2),
     goal(COPY_SUM, 1, Base::Plain, 0.2),
-    Goal { target: A57, variant: "neon", ..goal(SUM, 0, Base::Scalar, 0.65) },
-    Goal { target: A57, variant: "neon", ..goal(SUM, 1, Base::Scalar, 0.65) },
+    // The loop that is used must win, or the other one has to be a variant too.
+    goal(SUM, 0, Base::Carries, 1.0),
+    goal(SUM, 1, Base::Carries, 1.0),
+    goal(COPY_SUM, 0, Base::Carries, 1.0),
+    goal(COPY_SUM, 1, Base::Carries, 1.0),
+    aarch64(A57, "neon", 0, 0.65),
+    aarch64(A57, "neon", 1, 0.65),
+    // In proportion to the length of a vector. What does not shrink with it, the beginning, the end
+    // and words on either side, is as much as at 16 octets.
+    Goal { at_most: 0.51, ..aarch64(SVE_32, "sve", 0, 0.65 / 2.0) },
+    Goal { at_most: 0.51, ..aarch64(SVE_32, "sve", 1, 0.65 / 2.0) },
+    Goal { at_most: 0.33, ..aarch64(SVE_64, "sve", 0, 0.65 / 4.0) },
+    Goal { at_most: 0.33, ..aarch64(SVE_64, "sve", 1, 0.65 / 4.0) },
 ];
 
-/// Code of the whole archive for the G4, in octets.
+/// Text of the whole archive for the G4, in octets, as `size` prints it.
 pub(super) const ARCHIVE: u64 = 16 << 10;
+/// What is reached at -O2 with the copies that survive a fault; all else is within ARCHIVE.
+const REACHED: u64 = 17_000;
+
+/// What was built for the G4, its text in octets, and the bound that must hold.
+pub(super) fn archives(sizes: &Sizes) -> [(&'static str, u64, u64); 4] {
+    [
+        ("`-O2`", sizes.all.text, REACHED),
+        ("`-O2`, without `fault/`", sizes.without_fault.text, ARCHIVE),
+        ("`-Os`", sizes.small.text, ARCHIVE),
+        ("`-Os`, without `fault/`", sizes.small_without_fault.text, ARCHIVE),
+    ]
+}
 
 /// The ratio of a goal, if its target was counted.
 pub(super) fn reached(goal: &Goal, all: &[Counts]) -> Option<f64> {
@@ -63,6 +95,7 @@ pub(super) fn reached(goal: &Goal, all: &[Counts]) -> Option<f64> {
         Base::Scalar => counts.scalar(goal.function)?,
         Base::Reference => "reference",
         Base::Plain => "plain",
+        Base::Carries => "vaddcuw",
     };
     counts.ratio(goal.variant, base, goal.function, OCTETS, goal.offsets)
 }
@@ -79,10 +112,11 @@ pub(super) fn judge(all: &[Counts]) -> Result<(), String> {
             ratio => misses.push(format!("{goal:?}: {ratio:?}")),
         }
     }
-    if let Some(counts) = all.iter().find(|counts| counts.target.name == G4)
-        && counts.archive > ARCHIVE
-    {
-        misses.push(format!("the archive has {} octets of code, above {ARCHIVE}", counts.archive));
+    for counts in all.iter().filter(|counts| counts.target.name == G4) {
+        let above = |(_, text, bound): &(_, u64, u64)| text > bound;
+        for (what, text, bound) in archives(&counts.sizes).iter().filter(|a| above(a)) {
+            misses.push(format!("the archive, {what}, has {text} octets of text, above {bound}"));
+        }
     }
     if misses.is_empty() { Ok(()) } else { Err(misses.join("\n")) }
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 
 use super::goals::{GOALS, judge};
+use super::sizes::{self, Size, Sizes};
 use super::targets::TARGETS;
-use super::{Call, Count, Counts, address_of, code_sizes, document::document, read};
+use super::{Call, Count, Counts, address_of, document::document, read};
 
 const LINES: &str = "call none 0 0 0 0\n\
                      reference checksum 1460 0 0 0\n\
@@ -17,7 +18,14 @@ const MARKS: &str = "900 0 0\n11 2 0\n70 0 0\n6612 6600 0\n70 0 0\n1692 1680 0\n
 fn counts(lines: &str, marks: &str) -> Counts {
     let (variants, not_run, counts) = read(lines, marks).unwrap();
     let compiler = "a compiler 1.0".to_owned();
-    Counts { target: &TARGETS[0], compiler, variants, not_run, counts, archive: 12_000 }
+    let size = |code, text| Size { code, text };
+    let sizes = Sizes {
+        all: size(12_000, 16_500),
+        without_fault: size(11_000, 12_500),
+        small: size(10_000, 11_500),
+        small_without_fault: size(9000, 9500),
+    };
+    Counts { target: &TARGETS[0], compiler, variants, not_run, counts, sizes }
 }
 
 #[test]
@@ -88,17 +96,36 @@ fn tools_are_read() {
     assert!(address_of(symbols, "lr_text_end").is_err());
     let sizes = "ppc.o   (ex liblr.a):\nsection size addr\n.text 1500 0\n.text.unlikely 12 0\n\
                  .data.rel.ro 40 0\n.eh_frame 400 0\nTotal 1952\n\n\
-                 altivec.o   (ex liblr.a):\nsection size addr\n.text 3000 0\nTotal 3000\n";
-    let expected = [("altivec.o".to_owned(), 3000), ("ppc.o".to_owned(), 1512)];
-    assert_eq!(code_sizes(sizes), expected.into());
+                 copy.o   (ex liblr.a):\nsection size addr\n.text 3000 0\n.rodata.str1.4 5 0\n\
+                 lr_fault_table 80 0\nTotal 3085\n";
+    let (ppc, copy) = (Size { code: 1512, text: 1912 }, Size { code: 3000, text: 3085 });
+    let objects = [("copy.o".to_owned(), copy), ("ppc.o".to_owned(), ppc)].into();
+    assert_eq!(sizes::read(sizes), objects);
+    let of = sizes::of(&objects, &objects);
+    assert_eq!((of.all, of.without_fault), (Size { code: 4512, text: 4997 }, ppc));
+    assert_eq!((of.small, of.small_without_fault), (of.all, ppc));
+}
+
+#[test]
+fn an_archive_above_its_bound_is_named() {
+    let mut large = counts(LINES, MARKS);
+    large.sizes.small.text = 16_385;
+    let misses = judge(&[large]).unwrap_err();
+    assert!(misses.contains("`-Os`, has 16385 octets of text, above 16384"), "{misses}");
+    assert!(!misses.contains("`-O2`"), "{misses}");
 }
 
 #[test]
 fn the_document_holds_counts_ratios_and_sizes() {
     let text = document(&[counts(LINES, MARKS)], &["RISC-V: no riscv64-linux-gnu-gcc".to_owned()]);
     // A variant without every length of a table has no row in it.
-    let parts =
-        ["cargo xtask evidence counts", "| 0.350 | 0.300 |", "12000 octets of code", "no riscv64"];
+    let parts = [
+        "cargo xtask evidence counts",
+        "| 0.350 | 0.300 |",
+        "| `-O2` | 16500, missed | 16384 | 12000 |",
+        "| `-Os` | 11500 | 16384 | 10000 |",
+        "no riscv64",
+    ];
     for part in parts {
         assert!(text.contains(part), "{part}: {text}");
     }

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Sizes of the archive: what `size` prints, and what of that is code.
+
+use std::collections::BTreeMap;
+
+/// The copies that survive a fault, which a stack may leave out: the objects of `native/fault`.
+const FAULT: [&str; 2] = ["copy.o", "lookup.o"];
+
+/// Of an object, or of several, in octets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Size {
+    /// Instructions.
+    pub(super) code: u64,
+    /// What `size` prints as text: with constants, tables of faults, and what unwinds the stack.
+    pub(super) text: u64,
+}
+
+/// Of the archive, at two levels of optimisation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sizes {
+    pub(super) all: Size,
+    pub(super) without_fault: Size,
+    pub(super) small: Size,
+    pub(super) small_without_fault: Size,
+}
+
+/// From the objects as they are measured, and those that are compiled to be small.
+pub(super) fn of(objects: &BTreeMap<String, Size>, small: &BTreeMap<String, Size>) -> Sizes {
+    let kernels = |(name, _): &(&String, &Size)| !FAULT.contains(&name.as_str());
+    Sizes {
+        all: sum(objects.values()),
+        without_fault: sum(objects.iter().filter(kernels).map(|(_, size)| size)),
+        small: sum(small.values()),
+        small_without_fault: sum(small.iter().filter(kernels).map(|(_, size)| size)),
+    }
+}
+
+fn sum<'a>(sizes: impl Iterator<Item = &'a Size>) -> Size {
+    sizes.fold(Size::default(), |all, size| Size {
+        code: all.code + size.code,
+        text: all.text + size.text,
+    })
+}
+
+/// By object, from what `size -A` prints of an archive.
+pub(super) fn read(sizes: &str) -> BTreeMap<String, Size> {
+    let (mut all, mut object) = (BTreeMap::<String, Size>::new(), String::new());
+    for line in sizes.lines() {
+        let mut words = line.split_whitespace();
+        let (first, second) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
+        if second == "(ex" {
+            first.clone_into(&mut object);
+            continue;
+        }
+        let Ok(octets) = second.parse::<u64>() else { continue };
+        let size = all.entry(object.clone()).or_default();
+        let is_code = is(first, ".text");
+        let is_constant = [".rodata", ".eh_frame", "lr_fault_table"];
+        if is_code {
+            size.code += octets;
+        }
+        if is_code || is_constant.iter().any(|name| is(first, name)) {
+            size.text += octets;
+        }
+    }
+    all
+}
+
+/// Whether it is the section of that name, or a part of it: `.text.unlikely` of `.text`.
+fn is(section: &str, name: &str) -> bool {
+    section.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The architectures that are emulated: of each its compiler and its emulator, by name. Which
+//! processors, with which flags, is with those who use them.
+
+use crate::command::program;
+use std::path::Path;
+use std::process::Stdio;
+
+/// An architecture's tools.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Machine {
+    /// What the names of the compiler and its tools begin with.
+    prefix: &'static str,
+    pub(crate) emulator: &'static str,
+}
+
+const fn machine(prefix: &'static str, emulator: &'static str) -> Machine {
+    Machine { prefix, emulator }
+}
+
+/// ARM without a floating-point unit.
+pub(crate) const ARMEL: Machine = machine("arm-linux-gnueabi-", "qemu-arm");
+/// ARM from ARMv7 on.
+pub(crate) const ARMHF: Machine = machine("arm-linux-gnueabihf-", "qemu-arm");
+pub(crate) const AARCH64: Machine = machine("aarch64-linux-gnu-", "qemu-aarch64");
+pub(crate) const SPARC64: Machine = machine("sparc64-linux-gnu-", "qemu-sparc64");
+pub(crate) const S390X: Machine = machine("s390x-linux-gnu-", "qemu-s390x");
+pub(crate) const RISCV64: Machine = machine("riscv64-linux-gnu-", "qemu-riscv64");
+pub(crate) const POWERPC: Machine = machine("powerpc-linux-gnu-", "qemu-ppc");
+pub(crate) const POWERPC64: Machine = machine("powerpc64-linux-gnu-", "qemu-ppc64");
+pub(crate) const POWERPC64LE: Machine = machine("powerpc64le-linux-gnu-", "qemu-ppc64le");
+pub(crate) const X86_64: Machine = machine("x86_64-linux-gnu-", "qemu-x86_64");
+
+impl Machine {
+    /// One of the tools of its compiler.
+    pub(crate) fn tool(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+
+    /// Where a distribution puts the libraries of an architecture that is not this machine's.
+    pub(crate) fn libraries(&self) -> String {
+        format!("/usr/{}", self.prefix.trim_end_matches('-'))
+    }
+
+    /// What is not here to build for it and to run that.
+    pub(crate) fn missing(&self) -> Option<String> {
+        let gcc = self.tool("gcc");
+        let absent = [gcc.as_str(), self.emulator, "make"].into_iter().find(|name| {
+            let mut command = program(name, &["--version"]);
+            command.stdout(Stdio::null()).stderr(Stdio::null());
+            !command.status().is_ok_and(|status| status.success())
+        });
+        if let Some(name) = absent {
+            return Some(format!("no {name}"));
+        }
+        let library = program(&gcc, &["-print-file-name=libc.a"]).output().ok()?;
+        // gcc repeats the name of what it does not find.
+        let library = String::from_utf8_lossy(&library.stdout).trim().to_owned();
+        (!Path::new(&library).is_absolute()).then(|| format!("no C library for {gcc} to link"))
+    }
+}
