@@ -81,6 +81,12 @@ const BUILDS: &[Build] = &[
         flags: "",
         rows: &[row("7455", "7455", "altivec"), refusing(row("750", "750", "ppc"), "altivec")],
     },
+    // Compiled for it: the compiler knows the vector registers, and must be told which are used.
+    Build {
+        machine: &machines::POWERPC,
+        flags: "-mcpu=7450",
+        rows: &[row("g4", "7455", "altivec")],
+    },
     Build {
         machine: &machines::POWERPC64,
         flags: "",

@@ -42,20 +42,28 @@ impl Machine {
         format!("/usr/{}", self.prefix.trim_end_matches('-'))
     }
 
-    /// What is not here to build for it and to run that.
+    /// What is not here to build for it and to run that, and the package of Debian that brings it.
     pub(crate) fn missing(&self) -> Option<String> {
         let gcc = self.tool("gcc");
+        let package = format!("gcc-{}", self.prefix.trim_end_matches('-').replace('_', "-"));
         let absent = [gcc.as_str(), self.emulator, "make"].into_iter().find(|name| {
             let mut command = program(name, &["--version"]);
             command.stdout(Stdio::null()).stderr(Stdio::null());
             !command.status().is_ok_and(|status| status.success())
         });
         if let Some(name) = absent {
-            return Some(format!("no {name}"));
+            let package = match name {
+                "make" => "make",
+                name if name == self.emulator => "qemu-user",
+                _ => &package,
+            };
+            return Some(format!("no {name}: install {package}"));
         }
         let library = program(&gcc, &["-print-file-name=libc.a"]).output().ok()?;
         // gcc repeats the name of what it does not find.
         let library = String::from_utf8_lossy(&library.stdout).trim().to_owned();
-        (!Path::new(&library).is_absolute()).then(|| format!("no C library for {gcc} to link"))
+        (!Path::new(&library).is_absolute()).then(|| {
+            format!("no C library for {gcc} to link: install the package that {package} recommends")
+        })
     }
 }
