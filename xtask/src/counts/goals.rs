@@ -65,8 +65,7 @@ pub(super) const GOALS: &[Goal] = &[
     goal(COPY_SUM, 1, Base::Carries, 1.0),
     aarch64(A57, "neon", 0, 0.65),
     aarch64(A57, "neon", 1, 0.65),
-    // In proportion to the length of a vector. What does not shrink with it, the beginning, the end
-    // and words on either side, is as much as at 16 octets.
+    // In proportion to the length of a vector; document.rs says why not.
     Goal { at_most: 0.51, ..aarch64(SVE_32, "sve", 0, 0.65 / 2.0) },
     Goal { at_most: 0.51, ..aarch64(SVE_32, "sve", 1, 0.65 / 2.0) },
     Goal { at_most: 0.33, ..aarch64(SVE_64, "sve", 0, 0.65 / 4.0) },
