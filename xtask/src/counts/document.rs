@@ -64,11 +64,11 @@ fn goals(all: &[Counts]) -> String {
             "| {target} | {variant} | {function}{place} | {base} | {asked:.3} | {reached} |"
         );
     }
-    text += "\nWhere it is missed: a vector that is shifted takes four instructions on PowerPC \
-             (load, shift, store, add), a word three. SVE was asked for in proportion to NEON, 0.65 \
-             at 16 octets; but it loads one vector with an instruction where NEON loads two, and \
-             the beginning, the step of the loop and the last sum are as many instructions at any \
-             length.\n";
+    text += "\nWhere it is missed: a vector that is shifted takes four instructions on \
+             PowerPC (load, shift, store, add), a word three. SVE was asked for in \
+             proportion to NEON, 0.65 at 16 octets; but it loads one vector with an \
+             instruction where NEON loads two, and the beginning, the step of the loop and \
+             the last sum are as many instructions at any length.\n";
     for counts in all.iter().filter(|counts| counts.target.name == G4) {
         text += &archive(&counts.sizes);
     }
