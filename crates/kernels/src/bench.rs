@@ -57,11 +57,16 @@ pub type CopyChecksumFn = unsafe extern "C" fn(*mut u8, *const u8, usize, u32) -
 /// `fn(dst, value, octets) -> dst`, as `lr_fill`.
 pub type FillFn = unsafe extern "C" fn(*mut u8, u8, usize) -> *mut u8;
 
+/// A routine as C calls it.
 #[derive(Clone, Copy, Debug)]
-enum Function {
+pub enum Function {
+    /// Of [`Kernel::Checksum`].
     Checksum(ChecksumFn),
+    /// Of [`Kernel::Copy`].
     Copy(CopyFn),
+    /// Of [`Kernel::CopyChecksum`].
     CopyChecksum(CopyChecksumFn),
+    /// Of [`Kernel::Fill`].
     Fill(FillFn),
 }
 
@@ -198,6 +203,11 @@ impl Routine {
     /// What it is measured for.
     pub const fn role(&self) -> Role {
         self.role
+    }
+
+    /// The function itself, to be handed to C.
+    pub const fn function(&self) -> Function {
+        self.function
     }
 
     /// The kernel it is or bounds.

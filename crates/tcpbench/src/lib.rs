@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! TCP stacks under patterns of traffic: what faster checksums and copies are worth to a stack.
+//!
+//! Client and server are two [`Endpoint`]s in one thread, joined by a wire of two queues. All time
+//! is virtual, so a run is bound by the processor alone and the same seed gives the same segments.
+//!
+//! | question | module |
+//! |---|---|
+//! | what must a stack do to take part? | [`endpoint`] |
+//! | which routines does it use, how often, on what? | [`routines`] |
+//! | what carries the segments? | [`wire`] |
+//! | the stack that is built in | [`smol`] |
+//!
+//! Left out: printing and files, which are `cli`'s; networks and the host's own stack.
+
+#![forbid(unsafe_code)]
+
+pub mod endpoint;
+pub mod routines;
+pub mod smol;
+pub mod wire;
+
+pub use endpoint::{Endpoint, Side, Stack};

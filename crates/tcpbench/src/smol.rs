@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! smoltcp as a stack to measure.
+//!
+//! smoltcp has no hook for copies or sums. But it lets a device say that it computes checksums, and
+//! it lends its ring buffers to closures. So the sums are taken at the device layer here, where
+//! frames are copied anyway, and the copies between application and ring are the set's as well:
+//!
+//! ```text
+//! application --copy--> ring --smoltcp's own copy--> buffer of the device
+//!     buffer of the device --copy + sum--> frame --copy + sum--> buffer of the other device
+//!         buffer of the other device --smoltcp's own copy--> ring --copy--> application
+//! ```
+//!
+//! With [`WireMode::Reference`] both buffers of devices are the frame itself: the two copies fall
+//! away, and the sums stand alone. Headers of IP are summed inline in every set.
+
+use crate::endpoint::{
+    Checksums, Config, Congestion, Counters, Endpoint, HEADER_OCTETS, Micros, SERVER_PORT, Side,
+    Stack, State, WireMode,
+};
+use crate::routines::{Seam, Tallies};
+use crate::wire::{Frame, Pool, Port};
+use linerate_kernels::{Sum, checksum};
+use smoltcp::iface::{Config as InterfaceConfig, Interface, PollResult, SocketHandle, SocketSet};
+use smoltcp::phy::{self, ChecksumCapabilities, DeviceCapabilities, Medium};
+use smoltcp::socket::tcp;
+use smoltcp::time::{Duration, Instant};
+use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr};
+
+/// Octets of a header of IPv4 without options, the only one that either end sends.
+const IP_HEADER: usize = 20;
+/// Where the checksum stands in a header of TCP.
+const TCP_CHECKSUM: usize = 16;
+/// The number of TCP in a header of IP.
+const TCP: u8 = 6;
+
+/// smoltcp.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Smoltcp;
+
+impl Stack for Smoltcp {
+    fn name(&self) -> &'static str {
+        "smoltcp"
+    }
+
+    fn version(&self) -> String {
+        "0.12".to_owned()
+    }
+
+    fn copies_by_routines(&self) -> bool {
+        false
+    }
+
+    fn endpoint(&self, config: &Config) -> Result<Box<dyn Endpoint>, String> {
+        Ok(Box::new(Smol::new(config)))
+    }
+}
+
+/// What takes sums and copies between smoltcp and the wire.
+struct Layer {
+    seam: Seam,
+    checksums: Checksums,
+    copies: bool,
+    frame_octets: usize,
+    /// What smoltcp wrote, before it is copied to a frame.
+    outgoing: Vec<u8>,
+    counters: Counters,
+}
+
+impl Layer {
+    /// Puts a packet that smoltcp has written into a frame, summed if it is to be.
+    fn send(&mut self, octets: usize, port: &mut Port<'_>) {
+        let mut frame = port.pool.take(octets);
+        let from = &self.outgoing[..octets];
+        let (header, segment) = frame.bytes_mut().split_at_mut(IP_HEADER);
+        header.copy_from_slice(&from[..IP_HEADER]);
+        if self.checksums == Checksums::Routines {
+            let pseudo = pseudo(header, segment.len()).raw();
+            let sum = self.seam.copy_checksum(segment, &from[IP_HEADER..], pseudo);
+            finish(header, segment, Sum::from_raw(sum));
+        } else {
+            self.seam.copy(segment, &from[IP_HEADER..]);
+        }
+        self.sent(frame, port);
+    }
+
+    /// Sums a packet that smoltcp has written into the frame itself.
+    fn send_in_place(&mut self, mut frame: Frame, port: &mut Port<'_>) {
+        if self.checksums == Checksums::Routines {
+            let (header, segment) = frame.bytes_mut().split_at_mut(IP_HEADER);
+            let pseudo = pseudo(header, segment.len()).raw();
+            let sum = self.seam.checksum(segment, pseudo);
+            finish(header, segment, Sum::from_raw(sum));
+        }
+        self.sent(frame, port);
+    }
+
+    fn sent(&mut self, frame: Frame, port: &mut Port<'_>) {
+        self.counters.sent += 1;
+        port.sent.push_back(frame);
+    }
+
+    /// Copies a frame; whether its sums match.
+    fn receive(&mut self, frame: &Frame, to: &mut [u8]) -> bool {
+        let [head, rest] = frame.parts();
+        let (front, back) = to.split_at_mut(head.len());
+        let verify = self.checksums == Checksums::Routines;
+        if !verify || !is_sound(head, frame.octets()) {
+            self.seam.copy(front, head);
+            self.seam.copy(back, rest);
+            return !verify;
+        }
+        let (header, segment) = front.split_at_mut(IP_HEADER);
+        header.copy_from_slice(&head[..IP_HEADER]);
+        let mut sum = pseudo(header, frame.octets() - IP_HEADER).raw();
+        sum = self.seam.copy_checksum(segment, &head[IP_HEADER..], sum);
+        if !rest.is_empty() {
+            sum = self.seam.copy_checksum(back, rest, sum);
+        }
+        Sum::from_raw(sum).fold() == u16::MAX
+    }
+
+    /// Whether the sums of a frame match where it is.
+    fn verify(&mut self, frame: &Frame) -> bool {
+        let [head, rest] = frame.parts();
+        if self.checksums != Checksums::Routines {
+            return true;
+        }
+        if !is_sound(head, frame.octets()) {
+            return false;
+        }
+        let sum = pseudo(head, frame.octets() - IP_HEADER).raw();
+        let sum = self.seam.checksum(&head[IP_HEADER..], sum);
+        let sum = if rest.is_empty() { sum } else { self.seam.checksum(rest, sum) };
+        Sum::from_raw(sum).fold() == u16::MAX
+    }
+}
+
+/// The packet that smoltcp reads.
+struct Inbox {
+    /// A copy, `octets` of which count.
+    copy: Vec<u8>,
+    octets: usize,
+    /// A frame, read where it is.
+    lent: Option<Frame>,
+}
+
+impl Inbox {
+    /// Takes the next packet whose sums match from the wire; whether there is one.
+    fn fill(&mut self, layer: &mut Layer, port: &mut Port<'_>) -> bool {
+        if let Some(read) = self.lent.take() {
+            port.pool.put(read);
+        }
+        while let Some(frame) = port.arrived.pop_front() {
+            layer.counters.received += 1;
+            // smoltcp reads a packet in one piece.
+            let lends = !layer.copies && frame.parts()[1].is_empty();
+            if lends && layer.verify(&frame) {
+                self.lent = Some(frame);
+                return true;
+            }
+            self.octets = frame.octets();
+            let matches = !lends && layer.receive(&frame, &mut self.copy[..self.octets]);
+            port.pool.put(frame);
+            if matches {
+                return true;
+            }
+            layer.counters.bad_checksums += 1;
+        }
+        false
+    }
+
+    fn packet(&self) -> &[u8] {
+        self.lent.as_ref().map_or(&self.copy[..self.octets], |frame| frame.parts()[0])
+    }
+}
+
+/// The sum of the pseudo-header for a segment of so many octets.
+fn pseudo(header: &[u8], octets: usize) -> Sum {
+    let addresses = header[12..20].try_into().expect("the slice has 8 octets");
+    // At most the largest frame, which the pool of frames limits.
+    checksum::pseudo_ipv4(addresses, TCP, octets as u16)
+}
+
+/// Writes both checksums, of which smoltcp has left zeros.
+fn finish(header: &mut [u8], segment: &mut [u8], sum: Sum) {
+    segment[TCP_CHECKSUM..][..2].copy_from_slice(&sum.finish().to_be_bytes());
+    let sum = checksum::header(header, Sum::ZERO).finish();
+    header[10..12].copy_from_slice(&sum.to_be_bytes());
+}
+
+/// Whether a header of IP is one of ours and undamaged, and has the length of the frame.
+fn is_sound(head: &[u8], octets: usize) -> bool {
+    head.len() >= HEADER_OCTETS
+        && head[0] == 0x45
+        && usize::from(u16::from_be_bytes([head[2], head[3]])) == octets
+        && checksum::header(&head[..IP_HEADER], Sum::ZERO).fold() == u16::MAX
+}
+
+/// The layer and the wire for the time of one poll.
+struct Device<'a, 'p> {
+    layer: &'a mut Layer,
+    inbox: &'a mut Inbox,
+    port: &'a mut Port<'p>,
+}
+
+struct Incoming<'a>(&'a [u8]);
+
+struct Outgoing<'a, 'p> {
+    layer: &'a mut Layer,
+    port: &'a mut Port<'p>,
+}
+
+impl phy::RxToken for Incoming<'_> {
+    fn consume<R, F: FnOnce(&[u8]) -> R>(self, read: F) -> R {
+        read(self.0)
+    }
+}
+
+impl phy::TxToken for Outgoing<'_, '_> {
+    fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, octets: usize, write: F) -> R {
+        if self.layer.copies {
+            let result = write(&mut self.layer.outgoing[..octets]);
+            self.layer.send(octets, self.port);
+            return result;
+        }
+        let mut frame = self.port.pool.take(octets);
+        let result = write(frame.bytes_mut());
+        self.layer.send_in_place(frame, self.port);
+        result
+    }
+}
+
+impl<'p> phy::Device for Device<'_, 'p> {
+    type RxToken<'t>
+        = Incoming<'t>
+    where
+        Self: 't;
+    type TxToken<'t>
+        = Outgoing<'t, 'p>
+    where
+        Self: 't;
+
+    fn receive(&mut self, _: Instant) -> Option<(Incoming<'_>, Outgoing<'_, 'p>)> {
+        if !self.inbox.fill(self.layer, self.port) {
+            return None;
+        }
+        let reply = Outgoing { layer: self.layer, port: self.port };
+        Some((Incoming(self.inbox.packet()), reply))
+    }
+
+    fn transmit(&mut self, _: Instant) -> Option<Outgoing<'_, 'p>> {
+        Some(Outgoing { layer: self.layer, port: self.port })
+    }
+
+    fn capabilities(&self) -> DeviceCapabilities {
+        let mut capabilities = DeviceCapabilities::default();
+        capabilities.medium = Medium::Ip;
+        capabilities.max_transmission_unit = self.layer.frame_octets;
+        if self.layer.checksums != Checksums::Stack {
+            capabilities.checksum = ChecksumCapabilities::ignored();
+        }
+        capabilities
+    }
+}
+
+/// One socket of smoltcp with an interface of its own.
+struct Smol {
+    side: Side,
+    interface: Interface,
+    sockets: SocketSet<'static>,
+    handle: SocketHandle,
+    layer: Layer,
+    inbox: Inbox,
+    /// The port of the next connection.
+    port: u16,
+}
+
+/// The first of the ports that a client may take (RFC 6335, 6: dynamic ports).
+const FIRST_PORT: u16 = 49152;
+
+impl Smol {
+    fn new(config: &Config) -> Self {
+        let frame_octets = config.segment + HEADER_OCTETS;
+        let mut layer = Layer {
+            seam: Seam::new(config.routines),
+            checksums: config.checksums,
+            copies: config.wire == WireMode::Copy,
+            frame_octets,
+            outgoing: vec![0; frame_octets],
+            counters: Counters::default(),
+        };
+        let mut inbox = Inbox { copy: vec![0; frame_octets], octets: 0, lent: None };
+        let interface = interface(config, &mut layer, &mut inbox);
+        let buffer = || tcp::SocketBuffer::new(vec![0; config.buffer]);
+        let mut socket = tcp::Socket::new(buffer(), buffer());
+        socket.set_nagle_enabled(config.nagle);
+        socket
+            .set_ack_delay((config.ack_delay > 0).then(|| Duration::from_micros(config.ack_delay)));
+        socket.set_congestion_control(match config.congestion {
+            Congestion::None => tcp::CongestionControl::None,
+            Congestion::Reno => tcp::CongestionControl::Reno,
+        });
+        let mut sockets = SocketSet::new(Vec::new());
+        let handle = sockets.add(socket);
+        let port = FIRST_PORT + (config.seed % u64::from(u16::MAX - FIRST_PORT)) as u16;
+        Self { side: config.side, interface, sockets, handle, layer, inbox, port }
+    }
+
+    fn socket(&self) -> &tcp::Socket<'static> {
+        self.sockets.get(self.handle)
+    }
+}
+
+fn interface(config: &Config, layer: &mut Layer, inbox: &mut Inbox) -> Interface {
+    let (mut arrived, mut sent) = Default::default();
+    let mut pool = Pool::new(0);
+    let port = &mut Port { arrived: &mut arrived, sent: &mut sent, pool: &mut pool };
+    let mut own = InterfaceConfig::new(HardwareAddress::Ip);
+    own.random_seed = config.seed ^ u64::from(config.side.address().to_bits());
+    let mut interface = Interface::new(own, &mut Device { layer, inbox, port }, Instant::ZERO);
+    interface.update_ip_addrs(|addresses| {
+        let own = IpCidr::new(IpAddress::Ipv4(config.side.address()), 24);
+        addresses.push(own).expect("there is room for one address");
+    });
+    interface
+}
+
+impl Endpoint for Smol {
+    fn open(&mut self, _: Micros) -> Result<(), String> {
+        let socket = self.sockets.get_mut::<tcp::Socket<'_>>(self.handle);
+        if self.side == Side::Server {
+            return socket.listen(SERVER_PORT).map_err(|error| error.to_string());
+        }
+        let server = (IpAddress::Ipv4(self.side.peer().address()), SERVER_PORT);
+        self.port = self.port.checked_add(1).unwrap_or(FIRST_PORT);
+        let context = self.interface.context();
+        socket.connect(context, server, self.port).map_err(|error| error.to_string())
+    }
+
+    fn state(&self) -> State {
+        use tcp::State as Tcp;
+        match self.socket().state() {
+            Tcp::Closed | Tcp::TimeWait => State::Closed,
+            Tcp::Listen | Tcp::SynSent | Tcp::SynReceived => State::Opening,
+            Tcp::Established => State::Open,
+            Tcp::CloseWait if self.socket().can_recv() => State::Open,
+            Tcp::CloseWait => State::PeerClosed,
+            Tcp::FinWait1 | Tcp::FinWait2 | Tcp::Closing | Tcp::LastAck => State::Closing,
+        }
+    }
+
+    fn send_room(&self) -> usize {
+        let socket = self.socket();
+        if socket.may_send() { socket.send_capacity() - socket.send_queue() } else { 0 }
+    }
+
+    fn send(&mut self, octets: &[u8]) -> usize {
+        let socket = self.sockets.get_mut::<tcp::Socket<'_>>(self.handle);
+        let mut taken = 0;
+        // The room may be in two pieces, where the ring ends.
+        while socket.can_send() && taken < octets.len() {
+            let rest = &octets[taken..];
+            let copied = socket.send(|ring| {
+                let count = rest.len().min(ring.len());
+                self.layer.seam.copy(&mut ring[..count], &rest[..count]);
+                (count, count)
+            });
+            taken += copied.expect("the socket can send");
+        }
+        taken
+    }
+
+    fn receive(&mut self, into: &mut [u8]) -> usize {
+        let socket = self.sockets.get_mut::<tcp::Socket<'_>>(self.handle);
+        let mut given = 0;
+        while socket.can_recv() && given < into.len() {
+            let room = &mut into[given..];
+            let copied = socket.recv(|ring| {
+                let count = room.len().min(ring.len());
+                self.layer.seam.copy(&mut room[..count], &ring[..count]);
+                (count, count)
+            });
+            given += copied.expect("the socket can receive");
+        }
+        given
+    }
+
+    fn close(&mut self) {
+        self.sockets.get_mut::<tcp::Socket<'_>>(self.handle).close();
+    }
+
+    fn poll(&mut self, now: Micros, port: &mut Port<'_>) {
+        let now = Instant::from_micros(now as i64);
+        let device = &mut Device { layer: &mut self.layer, inbox: &mut self.inbox, port };
+        let mut polled = self.interface.poll(now, device, &mut self.sockets);
+        // A poll sends one segment.
+        while polled == PollResult::SocketStateChanged {
+            polled = self.interface.poll_egress(now, device, &mut self.sockets);
+        }
+    }
+
+    fn poll_at(&mut self, now: Micros) -> Option<Micros> {
+        let at = self.interface.poll_at(Instant::from_micros(now as i64), &self.sockets)?;
+        Some(at.total_micros().max(0) as Micros)
+    }
+
+    fn counters(&self) -> Counters {
+        self.layer.counters.clone()
+    }
+
+    fn watch(&mut self, watch: bool) {
+        self.layer.seam.watch(watch);
+    }
+
+    fn tallies(&self) -> Tallies {
+        self.layer.seam.tallies()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::routines::Routines;
+    use std::collections::VecDeque;
+
+    fn end(side: Side, wire: WireMode) -> Box<dyn Endpoint> {
+        let config = Config {
+            side,
+            segment: 1460,
+            buffer: 64 * 1460,
+            routines: Routines::selected(),
+            checksums: Checksums::Routines,
+            wire,
+            nagle: false,
+            ack_delay: 0,
+            congestion: Congestion::None,
+            seed: 1,
+        };
+        Smoltcp.endpoint(&config).expect("smoltcp takes any size")
+    }
+
+    /// Everything over nothing but two queues, so that a failure is the stack's.
+    #[test]
+    fn a_stream_arrives_whole_over_either_wire() {
+        for wire in [WireMode::Copy, WireMode::Reference] {
+            let (mut client, mut server) = (end(Side::Client, wire), end(Side::Server, wire));
+            let (mut up, mut down) = (VecDeque::new(), VecDeque::new());
+            let mut pool = Pool::new(1500);
+            server.open(0).expect("it listens");
+            client.open(0).expect("it connects");
+            let stream: Vec<u8> =
+                (0..1_000_000_u32).map(|i| (i.wrapping_mul(i) >> 7) as u8).collect();
+            let (mut sent, mut received) = (0, Vec::new());
+            let mut into = [0; 4000];
+            for now in 1..10_000 {
+                sent += client.send(&stream[sent..]);
+                let port = &mut Port { arrived: &mut down, sent: &mut up, pool: &mut pool };
+                client.poll(now, port);
+                let port = &mut Port { arrived: &mut up, sent: &mut down, pool: &mut pool };
+                server.poll(now, port);
+                let count = server.receive(&mut into);
+                received.extend_from_slice(&into[..count]);
+            }
+            assert!(received == stream, "{} of {}", received.len(), stream.len());
+            assert_eq!(server.counters().bad_checksums, 0);
+        }
+    }
+}
