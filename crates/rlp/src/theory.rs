@@ -11,8 +11,9 @@
 //!     e * f^(n1 + n2 + ...)
 //! ```
 //!
-//! It holds for the octet whatever frames it shares its fate with, in whatever frames it is sent
-//! again: each attempt carries it in one frame.
+//! A NAK that comes twice, with chance `d`, is answered twice; then `f = q + (1 - q) (1 - d + d e)
+//! e`. It holds for the octet whatever frames it shares its fate with, in whatever frames it is
+//! sent again: each attempt carries it in one frame.
 //!
 //! When losses come in bursts, `e` depends on the state of the link, and the state when the octet
 //! is sent again on the state when it was lost. Write the chance of each state as a row `v`, a tick
@@ -38,6 +39,8 @@ pub struct Scheme<'a> {
     pub loss: Loss,
     /// Chance that a NAK is lost, independent of all else.
     pub nak_loss: f64,
+    /// Chance that a NAK which arrives does so twice.
+    pub nak_double: f64,
     /// NAKs of each round.
     pub copies: &'a [u8],
     /// Ticks from sending a frame to sending again what the NAK it caused asks for.
@@ -84,7 +87,8 @@ pub fn abort_rate(scheme: &Scheme<'_>) -> f64 {
             row = times(row, &tick);
         }
         for (chance, loss) in row.iter_mut().zip(loss) {
-            let fails = 1.0 - (1.0 - scheme.nak_loss) * (1.0 - loss);
+            let answers = 1.0 - scheme.nak_double + scheme.nak_double * loss;
+            let fails = scheme.nak_loss + (1.0 - scheme.nak_loss) * answers * loss;
             *chance *= fails.powi(copies.into());
         }
         ticks = scheme.timer_ticks;
@@ -94,15 +98,14 @@ pub fn abort_rate(scheme: &Scheme<'_>) -> f64 {
 
 /// Where a rate measured over many batches is to lie, if theory is right: with a chance of 95 %.
 ///
-/// `rates` are the rates of batches of equal size, each so long that what happens in one says
-/// next to nothing of the next; `events` is how many times all of them together had the chance.
-/// Where theory expects at least 50 events, the band is the expectation and 1.96 standard errors,
-/// taken from how the batches differ, for events come in groups. Below that it is the central
-/// 95 % of a Poisson distribution, which takes events to be single: not for links that lose in
-/// bursts.
-pub fn band(expected: f64, rates: &[f64], events: f64) -> [f64; 2] {
-    if expected * events < 50.0 {
-        return poisson(expected * events).map(|count| count / events);
+/// `rates` are the rates of batches of equal size, each so long that what happens in one says next
+/// to nothing of the next. The band is the expectation and 1.96 standard errors, taken from how the
+/// batches differ, for octets are given up in groups. `frames` is given where whole frames are
+/// given up, one regardless of the other, and says how many there were: of fewer than 50 expected,
+/// the band is the central 95 % of a Poisson distribution.
+pub fn band(expected: f64, rates: &[f64], frames: Option<f64>) -> [f64; 2] {
+    if let Some(frames) = frames.filter(|frames| expected * frames < 50.0) {
+        return poisson(expected * frames).map(|count| count / frames);
     }
     let n = rates.len() as f64;
     let mean = rates.iter().sum::<f64>() / n;
