@@ -8,7 +8,7 @@
 //! failed, what looks like the cause is printed, once more at the very end.
 
 use crate::command::{cargo, cargo_of, log_to, output, program, root, status, status_with_lines};
-use crate::{counts, examples, isa, lab, native, ports, schema, tutorials};
+use crate::{counts, examples, isa, lab, native, ports, protocol, schema, tutorials};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -81,6 +81,7 @@ const STEPS: &[Step] = &[
         native::make(&["check-fault", "examples", "check-fault-qemu"])
     }),
     slow("ports into lwIP and DPDK", ports::check),
+    slow("parsers fuzzed for a minute", || protocol::fuzz_briefly().into()),
     slow("oldest compiler, workspace", || {
         oldest_compiler(env!("CARGO_PKG_RUST_VERSION"), &["--workspace"])
     }),

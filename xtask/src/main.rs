@@ -19,6 +19,7 @@ mod memory;
 mod native;
 mod netra;
 mod ports;
+mod protocol;
 mod regions;
 mod schema;
 mod tutorials;
@@ -42,6 +43,11 @@ usage: cargo xtask COMMAND
                 docs/results/memory.md and its plot
   evidence netra
                 fit the simulator of strands to the Netra document, and write docs/results/netra
+  evidence rlp-loss
+                send streams over links that lose, and write docs/results/rlp-loss.md
+  evidence fuzz
+                fuzz the parsers of the Radio Link Protocol, write docs/results/fuzz.md and what was
+                found
   isa [--full] [NAME...]
                 check the kernels on emulated processors of every architecture, or on those named;
                 --full with every case
@@ -68,6 +74,8 @@ fn main() -> ExitCode {
         ["evidence", "memory"] => report(memory::write(None)),
         ["evidence", "memory", repeats] => report(memory::write(Some(repeats))),
         ["evidence", "netra"] => report(netra::write()),
+        ["evidence", "rlp-loss"] => report(protocol::loss()),
+        ["evidence", "fuzz"] => report(protocol::fuzz()),
         ["isa", "--full", names @ ..] => report(isa::run(names, true)),
         ["isa", names @ ..] => report(isa::run(names, false)),
         ["lab", guest] => report(lab::run(guest, None)),

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The Radio Link Protocol tried out at length: streams over links that lose, and parsers on octets
+//! that nobody meant. Written to `docs/results` by the runs themselves.
+//!
+//! Only the speed of fuzzing depends on the machine.
+
+use crate::command::{cargo, output, root, status};
+use crate::evidence::bench;
+use std::fs;
+
+const PACKAGE: &str = "linerate-rlp";
+const LOSS: &str = "docs/results/rlp-loss.md";
+const FUZZ: &str = "docs/results/fuzz.md";
+
+/// Streams over links that lose.
+pub(crate) fn loss() -> Result<(), String> {
+    let table = bench(PACKAGE, "loss")?;
+    write(
+        LOSS,
+        "# Streams of the Radio Link Protocol over links that lose\n\n\
+         Written by `cargo xtask evidence rlp-loss`, which is `cargo bench -p linerate-rlp --bench \
+         loss`.\nNothing here depends on the machine: chance comes from one seed, time is counted in \
+         ticks. Every\noctet given out was compared with the one sent in its place. What theory \
+         says, and where it ends:\n[rlp.md](../rlp.md).\n\n",
+        &table,
+    )
+}
+
+/// Parsers and a session, fuzzed; the corpus is written anew.
+pub(crate) fn fuzz() -> Result<(), String> {
+    eprintln!("fuzzing");
+    let arguments = ["bench", "--quiet", "--locked", "-p", PACKAGE, "--bench", "fuzz", "--"];
+    let text = output(cargo(&[&arguments[..], &["--write"]].concat()))?;
+    let table = String::from_utf8(text).map_err(|error| error.to_string())?;
+    write(
+        FUZZ,
+        "# Fuzzing the parsers\n\n\
+         Written by `cargo xtask evidence fuzz`, which is `cargo bench -p linerate-rlp --bench fuzz \
+         -- --write`.\nInputs that made something new happen were kept and changed further \
+         ([0153](../decisions/0153-fuzzing-by-what-happens.md));\nwhat was kept is \
+         `crates/rlp/fuzz/corpus.txt`, which the tests run again.\n\n",
+        &table,
+    )
+}
+
+/// A minute of fuzzing, from what earlier ones found.
+pub(crate) fn fuzz_briefly() -> Result<(), String> {
+    let arguments = ["bench", "--quiet", "--locked", "-p", PACKAGE, "--bench", "fuzz", "--", "60s"];
+    match status(cargo(&arguments))? {
+        0 => Ok(()),
+        code => Err(format!("exit status {code}")),
+    }
+}
+
+fn write(file: &str, head: &str, table: &str) -> Result<(), String> {
+    fs::write(root().join(file), head.to_owned() + table)
+        .map_err(|error| format!("{file}: {error}"))?;
+    println!("{file}");
+    Ok(())
+}
