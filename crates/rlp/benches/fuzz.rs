@@ -219,7 +219,8 @@ fn campaigns(text: &str) -> Result<Vec<Campaign>, String> {
     }
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let mut words = line.split(' ');
-        let campaign = all.iter_mut().find(|c| words.next() == Some(c.target.name()));
+        let name = words.next();
+        let campaign = all.iter_mut().find(|campaign| name == Some(campaign.target.name()));
         let octets = words.nth(1).and_then(unhex);
         let (Some(campaign), Some(octets)) = (campaign, octets) else {
             return Err(format!("{FILE}: `{line}` is not a target, what happens, and octets"));
