@@ -2,7 +2,7 @@
 //! The Radio Link Protocol tried out at length: streams over links that lose, and parsers on octets
 //! that nobody meant. Written to `docs/results` by the runs themselves.
 //!
-//! Only the speed of fuzzing depends on the machine.
+//! Nothing here depends on the machine: equal seeds give equal pages.
 
 use crate::command::{cargo, output, root, status};
 use crate::evidence::bench;
@@ -18,10 +18,11 @@ pub(crate) fn loss() -> Result<(), String> {
     write(
         LOSS,
         "# Streams of the Radio Link Protocol over links that lose\n\n\
-         Written by `cargo xtask evidence rlp-loss`, which is `cargo bench -p linerate-rlp --bench \
-         loss`.\nNothing here depends on the machine: chance comes from one seed, time is counted in \
-         ticks. Every\noctet given out was compared with the one sent in its place. What theory \
-         says, and where it ends:\n[rlp.md](../rlp.md).\n\n",
+         Written by `cargo xtask evidence rlp-loss`, which is\n\
+         `cargo bench -p linerate-rlp --bench loss`. Nothing here depends on the machine: chance \
+         comes from\none seed, time is counted in ticks. Every octet given out was compared with \
+         the one sent in its\nplace. What theory says, and where it ends: \
+         [rlp.md](../rlp.md).\n\n",
         &table,
     )
 }
@@ -35,9 +36,9 @@ pub(crate) fn fuzz() -> Result<(), String> {
     write(
         FUZZ,
         "# Fuzzing the parsers\n\n\
-         Written by `cargo xtask evidence fuzz`, which is `cargo bench -p linerate-rlp --bench fuzz \
-         -- --write`.\nInputs that made something new happen were kept and changed further \
-         ([0153](../decisions/0153-fuzzing-by-what-happens.md));\nwhat was kept is \
+         Written by `cargo xtask evidence fuzz`, which is\n\
+         `cargo bench -p linerate-rlp --bench fuzz -- --write`. Inputs that made something new \
+         happen\nwere kept and changed further ([0153](../decisions/0153-fuzzing-by-what-happens.md));\nwhat was kept is \
          `crates/rlp/fuzz/corpus.txt`, which the tests run again.\n\n",
         &table,
     )

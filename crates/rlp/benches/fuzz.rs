@@ -201,14 +201,14 @@ fn fuzz(campaign: &mut Campaign, extent: Extent, random: &mut Random) -> Result<
     }
 }
 
-/// What every target can begin with.
+/// What every target can begin with: a packet in order; steps of all kinds.
 const SEEDS: [&str; 3] = [
-    "02000000000102000000000208004500003000004000402f00000a0000010a0000023000888100000007000000085566\
-     5566556655665566556655665566",
-    "02000000000102000000000288b501020028000000070100000400000000010203040400001000000000000000050000\
-     00030000002000000001",
-    "06ff0102030405060708040340010005080102030405060708010020040102030402050304034005ffe0100700010703\
-     00",
+    "02000000000102000000000208004500003000004000402f0000c0000201c6336407300088810000000700000008\
+     55665566556655665566556655665566",
+    "02000000000102000000000288b50102002800000007010000040000000001020304040000100000000000000005\
+     000000030000002000000001",
+    "06ff01020304050607080403400100051234567895010200100201020304020503040340\
+     05ffe0100700010703ff",
 ];
 
 fn campaigns(text: &str) -> Result<Vec<Campaign>, String> {
@@ -246,24 +246,24 @@ fn run(arguments: &[String]) -> Result<(), String> {
     let mut all = campaigns(&text)?;
     let mut random = Random(SEED);
     println!(
-        "| target | executions | seconds | per second | things that happened | pairs | inputs |"
+        "| target | executions | things that happened | pairs of them | inputs kept |"
     );
-    println!("|---|---:|---:|---:|---:|---:|---:|");
+    println!("|---|---:|---:|---:|---:|");
     for campaign in &mut all {
         fuzz(campaign, extent(arguments), &mut random)?;
         let pairs: u32 = campaign.pairs.iter().map(|others| others.count_ones()).sum();
         campaign.thin();
         println!(
-            "| {} | {} | {:.1} | {:.0} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} |",
             campaign.target.name(),
             campaign.executions,
-            campaign.seconds,
-            campaign.executions as f64 / campaign.seconds,
             campaign.things(),
             (pairs - campaign.things()) / 2,
             campaign.kept.len(),
         );
     }
+    let seconds: f64 = all.iter().map(|campaign| campaign.seconds).sum();
+    eprintln!("{seconds:.1} s");
     let executions: u64 = all.iter().map(|campaign| campaign.executions).sum();
     println!(
         "\n{executions} executions, no panic, nothing out of bounds, all that must hold held."

@@ -165,8 +165,8 @@ fn judge(row: &Row, trial: &Trial, direction: usize, outcome: &Outcome) -> Judge
     let rate = outcome.aborted as f64 / sent;
     let is_inside = (low..=high).contains(&rate);
     let line = format!(
-        "| {} | {} | {} | {} | {} | {} | {} | {} | {rate:.3e} | {expected:.3e} | {:.3e} to {high:.3e} \
-         | {} |",
+        "| {} | {} | {} | {} | {} | {} | {} | {} | {rate:.3e} | {expected:.3e} | {:.3e} to \
+         {high:.3e} | {} |",
         row.link,
         row.rounds(),
         ["down", "up"][direction],
@@ -191,8 +191,12 @@ fn main() -> ExitCode {
     let asked = arguments.iter().find_map(|argument| argument.parse().ok());
     let packets = if test { 2_000 } else { asked.unwrap_or(PACKETS) };
     println!(
-        "{packets} packets of {PACKET_OCTETS} octets each way, one per tick; {DELAY_TICKS} ticks each \
-         way, {TIMER_TICKS} from round to round\n"
+        "{packets} packets of {PACKET_OCTETS} octets per stream, one per tick; {DELAY_TICKS} ticks \
+         each way;\nfrom round to round {TIMER_TICKS} ticks, {} on rough links. Rough: {} % \
+         of the frames are held\nback for 1 to {HELD_TICKS} ticks, as many come twice. Frames of \
+         128 octets; with bursts, one per packet.\n",
+        2 * DELAY_TICKS + 4 * HELD_TICKS + 1,
+        100.0 * ROUGH,
     );
     println!(
         "| link | NAKs per round | way | frames | lost | again | octets delivered | given up | \

@@ -124,6 +124,9 @@ struct Hole {
     given_up: bool,
 }
 
+// docs/rlp.md states what a session takes.
+const _: () = assert!(size_of::<Hole>() == 32);
+
 /// What [`Receiver::take`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {

@@ -84,6 +84,9 @@ struct Wanted {
     end: u64,
 }
 
+// docs/rlp.md states what a session takes.
+const _: () = assert!(size_of::<Wanted>() == 16);
+
 /// The sending half of a session.
 #[derive(Clone, Debug)]
 pub struct Sender {

@@ -37,7 +37,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_000))]
 
     #[test]
-    fn any_octets_are_taken(octets in prop::collection::vec(any::<u8>(), 0..400), which in 0..3_usize) {
+    fn any_octets_are_taken(
+        octets in prop::collection::vec(any::<u8>(), 0..400), which in 0..3_usize,
+    ) {
         // Most random octets are refused at once; the bench changes what is not.
         prop_assert_ne!(Target::ALL[which].run(&octets) == u32::MAX, true);
     }
