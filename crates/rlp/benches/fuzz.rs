@@ -245,9 +245,7 @@ fn run(arguments: &[String]) -> Result<(), String> {
     let text = std::fs::read_to_string(FILE).unwrap_or_default();
     let mut all = campaigns(&text)?;
     let mut random = Random(SEED);
-    println!(
-        "| target | executions | things that happened | pairs of them | inputs kept |"
-    );
+    println!("| target | executions | things that happened | pairs of them | inputs kept |");
     println!("|---|---:|---:|---:|---:|");
     for campaign in &mut all {
         fuzz(campaign, extent(arguments), &mut random)?;

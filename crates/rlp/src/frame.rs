@@ -23,6 +23,12 @@
 //!
 //! Leaves out: which session exists, and what the numbers mean to it.
 
+mod nak;
+mod writer;
+
+pub use nak::{MAX_NAK_OCTETS, MAX_RANGES, NakList, OctetRange, Ranges};
+pub use writer::Writer;
+
 use crate::envelope::ETHERNET_OCTETS;
 
 /// EtherType of the access side: local experiments.
@@ -36,13 +42,6 @@ pub const PACKET_HEADER_OCTETS: usize = ETHERNET_OCTETS + ACCESS_OCTETS;
 pub const FRAME_HEADER_OCTETS: usize = 8;
 /// Octets of the stream a frame carries at most.
 pub const MAX_FRAME_OCTETS: usize = 1024;
-/// Ranges in a NAK at most.
-pub const MAX_RANGES: usize = 32;
-/// Octets from the first of a list to its end at most: what numbers of 32 bits tell apart.
-const MAX_SPAN: u32 = 1 << 31;
-const RANGE_OCTETS: usize = 8;
-/// Octets of the longest NAK behind the header of its frame.
-pub const MAX_NAK_OCTETS: usize = MAX_RANGES * RANGE_OCTETS;
 
 const KIND_DATA: u8 = 1;
 const KIND_AGAIN: u8 = 2;
@@ -78,64 +77,6 @@ impl Fault {
     #[inline]
     pub fn index(self) -> usize {
         self as usize
-    }
-}
-
-/// Octets of a stream, by wire number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OctetRange {
-    /// Number of the first.
-    pub first: u32,
-    /// How many; 1 to 2^31 in a list.
-    pub octets: u32,
-}
-
-/// The ranges a receiver asks for again, ascending and apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NakList {
-    ranges: [OctetRange; MAX_RANGES],
-    len: usize,
-}
-
-impl Default for NakList {
-    fn default() -> Self {
-        Self { ranges: [OctetRange::default(); MAX_RANGES], len: 0 }
-    }
-}
-
-impl NakList {
-    /// Adds a range behind the others.
-    ///
-    /// Returns `false`, and adds nothing, when the list is full, the range empty, or not behind the
-    /// last one and within 2^31 octets of the first.
-    #[inline]
-    pub fn push(&mut self, range: OctetRange) -> bool {
-        if range.octets == 0
-            || range.octets > MAX_SPAN
-            || self.len == MAX_RANGES
-            || !self.is_behind(range)
-        {
-            return false;
-        }
-        self.ranges[self.len] = range;
-        self.len += 1;
-        true
-    }
-
-    fn is_behind(&self, range: OctetRange) -> bool {
-        let (Some(first), Some(last)) = (self.ranges().first(), self.ranges().last()) else {
-            return true;
-        };
-        let to = |number: u32| number.wrapping_sub(first.first);
-        // The sum of the last one is below 2^31 by this very check, or it is the first.
-        let end = to(range.first).saturating_add(range.octets);
-        to(range.first) >= to(last.first) + last.octets && end <= MAX_SPAN
-    }
-
-    /// The ranges.
-    #[inline]
-    pub fn ranges(&self) -> &[OctetRange] {
-        &self.ranges[..self.len]
     }
 }
 
@@ -259,146 +200,4 @@ fn read(octets: &[u8]) -> Result<(Frame<'_>, &[u8]), Fault> {
         _ => return Err(Fault::BadKind),
     };
     Ok((frame, rest))
-}
-
-/// The ranges of a NAK as they stand in its packet, found in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ranges<'p>(&'p [[u8; RANGE_OCTETS]]);
-
-impl<'p> Ranges<'p> {
-    fn read(body: &'p [u8]) -> Result<Self, Fault> {
-        let (entries, rest) = body.as_chunks::<RANGE_OCTETS>();
-        if entries.is_empty() || !rest.is_empty() {
-            return Err(Fault::BadNak);
-        }
-        let mut list = NakList::default();
-        for entry in entries {
-            if !list.push(range(entry)) {
-                return Err(Fault::BadNak);
-            }
-        }
-        Ok(Self(entries))
-    }
-
-    /// The ranges, ascending and apart.
-    #[inline]
-    pub fn iter(&self) -> impl Iterator<Item = OctetRange> + use<'p> {
-        self.0.iter().map(range)
-    }
-}
-
-fn range([a, b, c, d, e, f, g, h]: &[u8; RANGE_OCTETS]) -> OctetRange {
-    OctetRange {
-        first: u32::from_be_bytes([*a, *b, *c, *d]),
-        octets: u32::from_be_bytes([*e, *f, *g, *h]),
-    }
-}
-
-/// Writes frames one behind the other, and then the header in front of them.
-#[derive(Debug)]
-pub struct Writer<'b> {
-    packet: &'b mut [u8],
-    /// Octets written, the room for the header counted.
-    at: usize,
-    frames: u8,
-}
-
-impl<'b> Writer<'b> {
-    /// A packet of no frames, that may become as long as `packet` and 65535 octets of frames.
-    ///
-    /// Returns `None` when not even the header fits.
-    #[inline]
-    pub fn new(packet: &'b mut [u8]) -> Option<Self> {
-        let longest = PACKET_HEADER_OCTETS + usize::from(u16::MAX);
-        let octets = packet.len().min(longest);
-        (octets >= PACKET_HEADER_OCTETS).then(|| Self {
-            packet: &mut packet[..octets],
-            at: PACKET_HEADER_OCTETS,
-            frames: 0,
-        })
-    }
-
-    /// Octets a frame may have behind its header and still fit; `None`: no frame fits.
-    #[inline]
-    pub fn room(&self) -> Option<usize> {
-        let octets = (self.packet.len() - self.at).checked_sub(FRAME_HEADER_OCTETS)?;
-        (self.frames < u8::MAX).then_some(octets)
-    }
-
-    /// Writes a frame of data, handed over in two pieces because a ring wraps. Returns `false`, and
-    /// writes nothing, when it does not fit or is no valid frame.
-    #[inline]
-    pub fn data(&mut self, sequence: u32, pieces: [&[u8]; 2], again: bool) -> bool {
-        let octets = pieces[0].len() + pieces[1].len();
-        if octets == 0 || octets > MAX_FRAME_OCTETS {
-            return false;
-        }
-        let kind = if again { KIND_AGAIN } else { KIND_DATA };
-        let Some(body) = self.frame(kind, sequence, octets) else {
-            return false;
-        };
-        let (head, tail) = body.split_at_mut(pieces[0].len());
-        head.copy_from_slice(pieces[0]);
-        tail.copy_from_slice(pieces[1]);
-        true
-    }
-
-    /// Writes an idle frame; `false` when it does not fit.
-    #[inline]
-    pub fn idle(&mut self, sequence: u32) -> bool {
-        self.frame(KIND_IDLE, sequence, 0).is_some()
-    }
-
-    /// Writes a NAK; `false` when it does not fit or asks for nothing.
-    pub fn nak(&mut self, list: &NakList) -> bool {
-        let ranges = list.ranges();
-        if ranges.is_empty() {
-            return false;
-        }
-        let Some(body) = self.frame(KIND_NAK, 0, ranges.len() * RANGE_OCTETS) else {
-            return false;
-        };
-        for (entry, range) in body.as_chunks_mut::<RANGE_OCTETS>().0.iter_mut().zip(ranges) {
-            entry[..4].copy_from_slice(&range.first.to_be_bytes());
-            entry[4..].copy_from_slice(&range.octets.to_be_bytes());
-        }
-        true
-    }
-
-    /// Writes the header of a frame; returns the room for what follows it.
-    #[inline]
-    fn frame(&mut self, kind: u8, sequence: u32, octets: usize) -> Option<&mut [u8]> {
-        if self.room()? < octets {
-            return None;
-        }
-        let frame = &mut self.packet[self.at..][..FRAME_HEADER_OCTETS + octets];
-        let (header, body) = frame.split_first_chunk_mut::<FRAME_HEADER_OCTETS>()?;
-        header[..2].copy_from_slice(&[kind, 0]);
-        // At most 65535: `new` leaves no room for more.
-        header[2..4].copy_from_slice(&(octets as u16).to_be_bytes());
-        header[4..].copy_from_slice(&sequence.to_be_bytes());
-        self.at += FRAME_HEADER_OCTETS + octets;
-        self.frames += 1;
-        Some(body)
-    }
-
-    /// How many frames were written.
-    #[inline]
-    pub fn frames(&self) -> u8 {
-        self.frames
-    }
-
-    /// Writes the headers in front of the frames; `ethernet` is destination, then source. Returns
-    /// the octets of the packet.
-    #[inline]
-    pub fn finish(self, ethernet: &[u8; 12], session: u32) -> usize {
-        let octets = (self.at - PACKET_HEADER_OCTETS) as u16;
-        let header = &mut self.packet[..PACKET_HEADER_OCTETS];
-        header[..12].copy_from_slice(ethernet);
-        header[12..14].copy_from_slice(&ETHERTYPE);
-        header[14..16].copy_from_slice(&[VERSION, self.frames]);
-        header[16..18].copy_from_slice(&octets.to_be_bytes());
-        header[18..].copy_from_slice(&session.to_be_bytes());
-        self.at
-    }
 }

@@ -32,15 +32,15 @@ impl Peer {
     /// # Errors
     /// The first fault of a frame; the frames in front of it were taken in.
     #[inline]
-    pub fn hear(&mut self, now: u64, access: &Access<'_>) -> Result<(), Fault> {
+    pub fn hear(&mut self, access: &Access<'_>) -> Result<(), Fault> {
         for frame in access.frames() {
             match frame? {
                 // Refusals are counted; the sender is told nothing but what is missing.
                 Frame::Data { sequence, octets, .. } => {
-                    let _ = self.receiver.receive(now, sequence, octets);
+                    let _ = self.receiver.receive(sequence, octets);
                 }
                 Frame::Idle { sequence } => {
-                    let _ = self.receiver.receive(now, sequence, &[]);
+                    let _ = self.receiver.receive(sequence, &[]);
                 }
                 Frame::Nak(ranges) => self.sender.serve(ranges.iter()),
             }

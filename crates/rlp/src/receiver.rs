@@ -22,9 +22,11 @@
 //!
 //! Leaves out: what the octets mean; telling the sender what was received.
 
-use crate::frame::{NakList, OctetRange};
+mod holes;
+
+use crate::frame::NakList;
 use crate::unwrap_near;
-use std::collections::VecDeque;
+use holes::Holes;
 
 /// Holes that are told apart at most.
 pub const MAX_HOLES: usize = 128;
@@ -111,22 +113,6 @@ pub struct Counts {
     pub aborted_octets: u64,
 }
 
-/// Octets `first..end`, missing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Hole {
-    first: u64,
-    end: u64,
-    /// Tick at which the round ends, once all its NAKs are out.
-    due: u64,
-    round: u8,
-    /// NAKs of this round still to be sent.
-    copies: u8,
-    given_up: bool,
-}
-
-// docs/rlp.md states what a session takes.
-const _: () = assert!(size_of::<Hole>() == 32);
-
 /// What [`Receiver::take`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
@@ -147,17 +133,11 @@ pub enum Taken {
 #[derive(Clone, Debug)]
 pub struct Receiver {
     ring: Box<[u8]>,
-    limits: Limits,
     /// Number of the next octet to be given out.
     taken: u64,
     /// One more than the highest number seen.
     expected: u64,
-    /// Ascending and apart.
-    holes: VecDeque<Hole>,
-    /// Holes with NAKs to be sent.
-    wanting: usize,
-    /// No round ends before this tick.
-    next_due: u64,
+    holes: Holes,
     /// What would continue a frame that was taken for damage.
     resume: Option<u64>,
     counts: Counts,
@@ -177,12 +157,9 @@ impl Receiver {
         );
         Self {
             ring: vec![0; octets].into(),
-            limits,
             taken: 0,
             expected: 0,
-            holes: VecDeque::with_capacity(MAX_HOLES),
-            wanting: 0,
-            next_due: u64::MAX,
+            holes: Holes::new(limits.rounds, limits.timer_ticks),
             resume: None,
             counts: Counts::default(),
         }
@@ -195,8 +172,8 @@ impl Receiver {
     /// # Errors
     /// Why nothing of it was taken in.
     #[inline]
-    pub fn receive(&mut self, now: u64, wire: u32, octets: &[u8]) -> Result<(), Refusal> {
-        let result = self.accept(now, unwrap_near(wire, self.expected), octets);
+    pub fn receive(&mut self, wire: u32, octets: &[u8]) -> Result<(), Refusal> {
+        let result = self.accept(unwrap_near(wire, self.expected), octets);
         if let Err(refusal) = result {
             self.counts.refused[refusal as usize] += 1;
         }
@@ -204,7 +181,7 @@ impl Receiver {
     }
 
     #[inline]
-    fn accept(&mut self, now: u64, first: i64, octets: &[u8]) -> Result<(), Refusal> {
+    fn accept(&mut self, first: i64, octets: &[u8]) -> Result<(), Refusal> {
         let end = first + octets.len() as i64;
         let room = (self.taken + self.ring.len() as u64) as i64;
         if first == self.expected as i64 && end <= room {
@@ -215,10 +192,10 @@ impl Receiver {
         }
         if first > self.expected as i64 {
             // Positive, as what it is above.
-            self.check_beyond(now, first as u64, end as u64)?;
+            self.check_beyond(first as u64, end as u64)?;
         }
         if end > room {
-            self.give_up_below(end as u64 - self.ring.len() as u64);
+            self.holes.give_up_below(end as u64 - self.ring.len() as u64, &mut self.counts);
             return Err(Refusal::Window);
         }
         self.resume = None;
@@ -227,66 +204,34 @@ impl Receiver {
 
     /// Opens the hole in front of a frame beyond `expected`, if the frame may come in.
     #[cold]
-    fn check_beyond(&mut self, now: u64, first: u64, end: u64) -> Result<(), Refusal> {
+    fn check_beyond(&mut self, first: u64, end: u64) -> Result<(), Refusal> {
         let ring = self.ring.len() as u64;
         if first - self.expected > ring {
             if self.resume != Some(first) {
                 self.resume = Some(end);
                 return Err(Refusal::Jump);
             }
-            self.give_up_below(u64::MAX);
-            return self.open(now, first, true);
+            self.holes.give_up_below(u64::MAX, &mut self.counts);
+            return self.open(first, true);
         }
         if end > self.taken + ring {
             return Ok(());
         }
-        self.open(now, first, false)
+        self.open(first, false)
     }
 
     /// Opens the hole from `expected` to `end`.
-    fn open(&mut self, now: u64, end: u64, given_up: bool) -> Result<(), Refusal> {
-        if self.holes.len() == MAX_HOLES {
+    fn open(&mut self, end: u64, given_up: bool) -> Result<(), Refusal> {
+        if self.holes.is_full() {
             return Err(Refusal::Holes);
         }
-        let first = self.expected;
-        self.holes.push_back(Hole { first, end, due: now, round: 0, copies: 0, given_up: false });
-        self.counts.holes += 1;
+        let at = self.holes.open(self.expected, end, &mut self.counts);
         self.expected = end;
-        let last = self.holes.len() - 1;
-        if given_up {
-            self.give_up(last)
-        } else {
-            self.begin_round(last)
+        match given_up {
+            true => self.holes.give_up(at, &mut self.counts),
+            false => self.holes.begin_round(at, &mut self.counts),
         }
         Ok(())
-    }
-
-    /// Begins the round that the hole says, or gives the hole up.
-    fn begin_round(&mut self, at: usize) {
-        match self.limits.rounds.copies(self.holes[at].round) {
-            Some(copies) => {
-                self.holes[at].copies = copies;
-                self.wanting += 1;
-            }
-            None => self.give_up(at),
-        }
-    }
-
-    fn give_up(&mut self, at: usize) {
-        let hole = &mut self.holes[at];
-        self.wanting -= usize::from(hole.copies > 0);
-        (hole.copies, hole.given_up) = (0, true);
-        self.counts.aborts += 1;
-        self.counts.aborted_octets += hole.end - hole.first;
-    }
-
-    /// Gives up every hole that begins below a number: the sender's ring has lost it.
-    fn give_up_below(&mut self, number: u64) {
-        for at in 0..self.holes.len() {
-            if self.holes[at].first < number && !self.holes[at].given_up {
-                self.give_up(at);
-            }
-        }
     }
 
     /// Writes what is missing of the octets from `first` on, which the ring has room for.
@@ -306,7 +251,7 @@ impl Receiver {
             self.expected = end as u64;
             result = Ok(());
         }
-        let mut at = self.holes.partition_point(|hole| hole.end as i64 <= first);
+        let mut at = self.holes.place(first);
         while let Some(&hole) = self.holes.get(at).filter(|hole| (hole.first as i64) < end) {
             if hole.given_up {
                 result = result.or(Err(Refusal::Late));
@@ -314,7 +259,7 @@ impl Receiver {
                 continue;
             }
             let (from, to) = ((hole.first as i64).max(first), (hole.end as i64).min(end));
-            match self.narrow(at, from as u64, to as u64) {
+            match self.holes.narrow(at, from as u64, to as u64) {
                 Some(next) => {
                     let piece = &octets[(from - first) as usize..(to - first) as usize];
                     self.write(from as u64, piece);
@@ -330,92 +275,31 @@ impl Receiver {
         result
     }
 
-    /// Takes `from..to` out of a hole it lies in; returns the place of the next hole. `None`, and
-    /// nothing is changed, when two holes would be one too many.
-    fn narrow(&mut self, at: usize, from: u64, to: u64) -> Option<usize> {
-        let hole = self.holes[at];
-        match (from == hole.first, to == hole.end) {
-            (true, true) => {
-                self.wanting -= usize::from(hole.copies > 0);
-                self.holes.remove(at);
-                Some(at)
-            }
-            (true, false) => {
-                self.holes[at].first = to;
-                Some(at + 1)
-            }
-            (false, true) => {
-                self.holes[at].end = from;
-                Some(at + 1)
-            }
-            (false, false) if self.holes.len() == MAX_HOLES => None,
-            (false, false) => {
-                self.wanting += usize::from(hole.copies > 0);
-                self.holes[at].end = from;
-                self.holes.insert(at + 1, Hole { first: to, ..hole });
-                Some(at + 2)
-            }
-        }
-    }
-
     /// Ends the rounds whose time is over.
     #[inline]
     pub fn tick(&mut self, now: u64) {
-        if now >= self.next_due {
-            self.end_rounds(now);
-        }
-    }
-
-    fn end_rounds(&mut self, now: u64) {
-        self.next_due = u64::MAX;
-        for at in 0..self.holes.len() {
-            let hole = &mut self.holes[at];
-            if hole.given_up || hole.copies > 0 {
-                continue;
-            }
-            if hole.due > now {
-                self.next_due = self.next_due.min(hole.due);
-                continue;
-            }
-            // Without a limit the number of the round means nothing.
-            hole.round = hole.round.saturating_add(1);
-            self.begin_round(at);
-        }
+        self.holes.tick(now, &mut self.counts);
     }
 
     /// Whether a NAK is to be sent.
     #[inline]
     pub fn wants_nak(&self) -> bool {
-        self.wanting > 0
+        self.holes.wants_nak()
     }
 
     /// The next NAK to be sent, if any. Copies come in lists of their own, to be sent apart.
     pub fn next_nak(&mut self, now: u64) -> Option<NakList> {
-        if self.wanting == 0 {
+        if !self.wants_nak() {
             return None;
         }
-        let mut list = NakList::default();
-        for hole in self.holes.iter_mut().filter(|hole| hole.copies > 0) {
-            // A hole is no longer than the ring, 2^30.
-            let octets = (hole.end - hole.first) as u32;
-            if !list.push(OctetRange { first: hole.first as u32, octets }) {
-                break;
-            }
-            hole.copies -= 1;
-            if hole.copies == 0 {
-                self.wanting -= 1;
-                hole.due = now.saturating_add(self.limits.timer_ticks);
-                self.next_due = self.next_due.min(hole.due);
-            }
-        }
         self.counts.naks += 1;
-        Some(list)
+        Some(self.holes.next_nak(now))
     }
 
     /// Octets that [`Receiver::take`] would give out until the next hole.
     #[inline]
     pub fn ready(&self) -> usize {
-        let end = self.holes.front().map_or(self.expected, |hole| hole.first);
+        let end = self.holes.first().map_or(self.expected, |hole| hole.first);
         (end - self.taken) as usize
     }
 
@@ -431,9 +315,9 @@ impl Receiver {
             self.taken += octets as u64;
             return Taken::Octets(octets);
         }
-        match self.holes.front() {
+        match self.holes.first() {
             Some(&hole) if hole.given_up && hole.first == self.taken => {
-                self.holes.pop_front();
+                self.holes.pop();
                 self.taken = hole.end;
                 Taken::Aborted { first: hole.first, octets: hole.end - hole.first }
             }

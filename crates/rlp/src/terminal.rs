@@ -45,7 +45,7 @@ impl Terminal {
             if let Ok(access) = frame::parse(packet)
                 && access.session == peer.session
             {
-                let _ = peer.hear(now, &access);
+                let _ = peer.hear(&access);
             }
         });
         peer.receiver.tick(now);

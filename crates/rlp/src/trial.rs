@@ -189,7 +189,7 @@ impl Run {
         terminal.arrive(now, |packet| {
             if let Ok(access) = frame::parse(packet) {
                 // The link damages nothing.
-                let _ = network.hear(now, &access);
+                let _ = network.hear(&access);
             }
         });
         network.receiver.tick(now);

@@ -2,6 +2,7 @@
 //! The receiver against one that keeps a note for every octet.
 
 use super::*;
+use crate::frame::OctetRange;
 use proptest::prelude::*;
 
 const RING_OCTETS: u64 = 128;
@@ -64,17 +65,17 @@ impl Reference {
         }
     }
 
-    fn open(&mut self, end: usize, hole: usize, now: u64, given_up: bool) {
+    fn open(&mut self, end: usize, hole: usize, given_up: bool) {
         let copies = self.rounds.map_or(Some(1), |rounds| rounds.first().copied());
         let note = match copies {
-            Some(copies) if !given_up => Note::Missing { hole, round: 0, copies, due: now },
+            Some(copies) if !given_up => Note::Missing { hole, round: 0, copies, due: 0 },
             _ => Note::GivenUp { hole },
         };
         self.notes.resize(end, note);
     }
 
     /// `first` counts from the start of the stream; `step` names the hole.
-    fn receive(&mut self, step: usize, now: u64, first: i64, octets: &[u8]) -> Result<(), Refusal> {
+    fn receive(&mut self, step: usize, first: i64, octets: &[u8]) -> Result<(), Refusal> {
         let (end, expected) = (first + octets.len() as i64, self.notes.len() as i64);
         let room = (self.taken as u64 + RING_OCTETS) as i64;
         let jumps = first - expected > RING_OCTETS as i64;
@@ -84,14 +85,14 @@ impl Reference {
         }
         if jumps {
             self.give_up(usize::MAX);
-            self.open(first as usize, step, now, true);
+            self.open(first as usize, step, true);
         }
         if end > room {
             self.give_up((end - RING_OCTETS as i64) as usize);
             return Err(Refusal::Window);
         }
         if first > expected {
-            self.open(first as usize, step, now, false);
+            self.open(first as usize, step, false);
         }
         self.resume = None;
         let mut result = if octets.is_empty() { Ok(()) } else { Err(Refusal::Duplicate) };
@@ -215,9 +216,9 @@ proptest! {
                     let octets: Vec<u8> =
                         (0..octets).map(|i| (i * 3 + number * 17) as u8).collect();
                     let wire = (start as i64 + first) as u32;
-                    let expected = reference.receive(number, now, first, &octets);
+                    let expected = reference.receive(number, first, &octets);
                     if let Err(refusal) = expected { reference.refused[refusal as usize] += 1; }
-                    prop_assert_eq!(receiver.receive(now, wire, &octets), expected);
+                    prop_assert_eq!(receiver.receive(wire, &octets), expected);
                 }
                 Step::Wait(ticks) => {
                     now += ticks;
@@ -264,13 +265,13 @@ fn holes_beyond_the_limit_are_refused_and_found_again() {
     let limits = Limits { ring_octets: 1024, ..limits(Some(&[1])) };
     let mut receiver = Receiver::new(limits);
     for at in 0..MAX_HOLES as u32 {
-        assert_eq!(receiver.receive(0, 4 * at + 3, &[at as u8]), Ok(()));
+        assert_eq!(receiver.receive(4 * at + 3, &[at as u8]), Ok(()));
     }
     let full = 4 * MAX_HOLES as u32;
-    assert_eq!(receiver.receive(0, full + 1, &[0]), Err(Refusal::Holes));
-    assert_eq!(receiver.receive(0, 1, &[1]), Err(Refusal::Holes), "one hole would be two");
-    assert_eq!(receiver.receive(0, 0, &[1, 2, 3]), Ok(()), "one hole less");
-    assert_eq!(receiver.receive(0, full + 1, &[0]), Ok(()));
+    assert_eq!(receiver.receive(full + 1, &[0]), Err(Refusal::Holes));
+    assert_eq!(receiver.receive(1, &[1]), Err(Refusal::Holes), "one hole would be two");
+    assert_eq!(receiver.receive(0, &[1, 2, 3]), Ok(()), "one hole less");
+    assert_eq!(receiver.receive(full + 1, &[0]), Ok(()));
     let mut lists = 0;
     while let Some(list) = receiver.next_nak(0) {
         assert!(!list.ranges().is_empty());

@@ -145,7 +145,7 @@ impl<'s> Script<'s> {
                 1 => {
                     let wire = (self.position as u32).wrapping_add(self.distance());
                     let octets = self.slice();
-                    let _ = self.peer.receiver.receive(self.now, wire, octets);
+                    let _ = self.peer.receiver.receive(wire, octets);
                 }
                 2 => {
                     self.now += u64::from(self.octet());
@@ -185,7 +185,7 @@ impl<'s> Script<'s> {
         packet[17] = body.len() as u8;
         packet[PACKET_HEADER_OCTETS..][..body.len()].copy_from_slice(body);
         let access = frame::parse(&packet).expect("the header is in order");
-        let result = self.peer.hear(self.now, &access);
+        let result = self.peer.hear(&access);
         self.happened(15, result.is_err());
     }
 

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Writing packets of the access side.
+
+use super::nak::RANGE_OCTETS;
+use super::{
+    ETHERTYPE, FRAME_HEADER_OCTETS, KIND_AGAIN, KIND_DATA, KIND_IDLE, KIND_NAK, MAX_FRAME_OCTETS,
+    NakList, PACKET_HEADER_OCTETS, VERSION,
+};
+
+/// Writes frames one behind the other, and then the header in front of them.
+#[derive(Debug)]
+pub struct Writer<'b> {
+    packet: &'b mut [u8],
+    /// Octets written, the room for the header counted.
+    at: usize,
+    frames: u8,
+}
+
+impl<'b> Writer<'b> {
+    /// A packet of no frames, that may become as long as `packet` and 65535 octets of frames.
+    ///
+    /// Returns `None` when not even the header fits.
+    #[inline]
+    pub fn new(packet: &'b mut [u8]) -> Option<Self> {
+        let longest = PACKET_HEADER_OCTETS + usize::from(u16::MAX);
+        let octets = packet.len().min(longest);
+        (octets >= PACKET_HEADER_OCTETS).then(|| Self {
+            packet: &mut packet[..octets],
+            at: PACKET_HEADER_OCTETS,
+            frames: 0,
+        })
+    }
+
+    /// Octets a frame may have behind its header and still fit; `None`: no frame fits.
+    #[inline]
+    pub fn room(&self) -> Option<usize> {
+        let octets = (self.packet.len() - self.at).checked_sub(FRAME_HEADER_OCTETS)?;
+        (self.frames < u8::MAX).then_some(octets)
+    }
+
+    /// Writes a frame of data, handed over in two pieces because a ring wraps. Returns `false`, and
+    /// writes nothing, when it does not fit or is no valid frame.
+    #[inline]
+    pub fn data(&mut self, sequence: u32, pieces: [&[u8]; 2], again: bool) -> bool {
+        let octets = pieces[0].len() + pieces[1].len();
+        if octets == 0 || octets > MAX_FRAME_OCTETS {
+            return false;
+        }
+        let kind = if again { KIND_AGAIN } else { KIND_DATA };
+        let Some(body) = self.frame(kind, sequence, octets) else {
+            return false;
+        };
+        let (head, tail) = body.split_at_mut(pieces[0].len());
+        head.copy_from_slice(pieces[0]);
+        tail.copy_from_slice(pieces[1]);
+        true
+    }
+
+    /// Writes an idle frame; `false` when it does not fit.
+    #[inline]
+    pub fn idle(&mut self, sequence: u32) -> bool {
+        self.frame(KIND_IDLE, sequence, 0).is_some()
+    }
+
+    /// Writes a NAK; `false` when it does not fit or asks for nothing.
+    pub fn nak(&mut self, list: &NakList) -> bool {
+        let ranges = list.ranges();
+        if ranges.is_empty() {
+            return false;
+        }
+        let Some(body) = self.frame(KIND_NAK, 0, ranges.len() * RANGE_OCTETS) else {
+            return false;
+        };
+        for (entry, range) in body.as_chunks_mut::<RANGE_OCTETS>().0.iter_mut().zip(ranges) {
+            entry[..4].copy_from_slice(&range.first.to_be_bytes());
+            entry[4..].copy_from_slice(&range.octets.to_be_bytes());
+        }
+        true
+    }
+
+    /// Writes the header of a frame; returns the room for what follows it.
+    #[inline]
+    fn frame(&mut self, kind: u8, sequence: u32, octets: usize) -> Option<&mut [u8]> {
+        if self.room()? < octets {
+            return None;
+        }
+        let frame = &mut self.packet[self.at..][..FRAME_HEADER_OCTETS + octets];
+        let (header, body) = frame.split_first_chunk_mut::<FRAME_HEADER_OCTETS>()?;
+        header[..2].copy_from_slice(&[kind, 0]);
+        // At most 65535: `new` leaves no room for more.
+        header[2..4].copy_from_slice(&(octets as u16).to_be_bytes());
+        header[4..].copy_from_slice(&sequence.to_be_bytes());
+        self.at += FRAME_HEADER_OCTETS + octets;
+        self.frames += 1;
+        Some(body)
+    }
+
+    /// How many frames were written.
+    #[inline]
+    pub fn frames(&self) -> u8 {
+        self.frames
+    }
+
+    /// Writes the headers in front of the frames; `ethernet` is destination, then source. Returns
+    /// the octets of the packet.
+    #[inline]
+    pub fn finish(self, ethernet: &[u8; 12], session: u32) -> usize {
+        let octets = (self.at - PACKET_HEADER_OCTETS) as u16;
+        let header = &mut self.packet[..PACKET_HEADER_OCTETS];
+        header[..12].copy_from_slice(ethernet);
+        header[12..14].copy_from_slice(&ETHERTYPE);
+        header[14..16].copy_from_slice(&[VERSION, self.frames]);
+        header[16..18].copy_from_slice(&octets.to_be_bytes());
+        header[18..].copy_from_slice(&session.to_be_bytes());
+        self.at
+    }
+}
