@@ -38,7 +38,8 @@ pub(crate) fn fuzz() -> Result<(), String> {
         "# Fuzzing the parsers\n\n\
          Written by `cargo xtask evidence fuzz`, which is\n\
          `cargo bench -p linerate-rlp --bench fuzz -- --write`. Inputs that made something new \
-         happen\nwere kept and changed further ([0153](../decisions/0153-fuzzing-by-what-happens.md));\nwhat was kept is \
+         happen\nwere kept and changed further \
+         ([0153](../decisions/0153-fuzzing-by-what-happens.md)); what was\nkept is \
          `crates/rlp/fuzz/corpus.txt`, which the tests run again.\n\n",
         &table,
     )
