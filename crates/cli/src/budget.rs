@@ -10,7 +10,7 @@ use linerate_machine::topology::{Cpu, Topology};
 use linerate_plan::budget::{
     FCS_OCTETS, FRAME_MAX, FRAME_MIN, Question, budget as budget_of, mean_octets, shortfall,
 };
-use linerate_plan::processor::{Bandwidth, Processor};
+use linerate_plan::processor::{Bandwidth, CLOCK_GHZ, COUNT_MAX, Processor};
 use linerate_record::budget::{BudgetReport, Shortfall};
 use linerate_record::run::RunReport;
 use linerate_record::units::three_digits;
@@ -80,8 +80,8 @@ pub(crate) struct BudgetArgs {
 /// port carries today.
 const LINE_BITS_PER_S: std::ops::RangeInclusive<f64> = 1e3..=1e15;
 
-/// Cores of a machine, pipes of a core, strands of a pipe: far more than any has.
-const COUNT: std::ops::RangeInclusive<i64> = 1..=65_536;
+/// Cores of a machine, pipes of a core, strands of a pipe.
+const COUNT: std::ops::RangeInclusive<i64> = 1..=COUNT_MAX as i64;
 
 /// Instructions that a packet may take: a thousand million are a second's.
 const INSTRUCTIONS_MAX: f64 = 1e9;
@@ -116,9 +116,6 @@ fn positive(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|x: &f64| x.is_finite() && *x > 0.0);
     number.ok_or_else(|| "a number more than 0".to_owned())
 }
-
-/// GHz of a core that there may be: from what emulators reach to ten times what cooling allows.
-const CLOCK_GHZ: std::ops::RangeInclusive<f64> = 0.01..=100.0;
 
 /// GHz.
 pub(crate) fn clock(text: &str) -> Result<f64, String> {

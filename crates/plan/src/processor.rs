@@ -4,9 +4,22 @@
 //! A processor is a TOML file. Those that come with the program are in `data/processors`; a user's
 //! own is read the same way.
 
+use crate::budget::{FRAME_MAX, FRAME_MIN};
 use crate::cmt::Unit;
 use serde::Deserialize;
 use std::fmt;
+use std::ops::RangeInclusive;
+
+/// Most cores of a processor, pipes of a core, strands of a pipe: far more than any has.
+pub const COUNT_MAX: u32 = 65_536;
+
+/// GHz of a core that there may be: from what emulators reach to ten times what cooling allows.
+pub const CLOCK_GHZ: RangeInclusive<f64> = 0.01..=100.0;
+
+/// What latencies, bandwidths and rates may be in the units of the file: far beyond what is made,
+/// and what is reckoned from them stays a number.
+const SMALLEST: f64 = 1e-6;
+const LARGEST: f64 = 1e6;
 
 /// A processor.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -147,30 +160,13 @@ impl Processor {
     }
 
     fn check(self) -> Result<Self, NoProcessor> {
-        let latency = self.latency.iter().flat_map(|latency| {
-            [
-                ("latency.l1_cycles", latency.l1_cycles),
-                ("latency.l2_cycles", latency.l2_cycles),
-                ("latency.memory_ns", latency.memory_ns),
-            ]
-        });
-        let optional = [
-            ("instructions_per_cycle", self.instructions_per_cycle),
-            ("compute_bound_cpi_max", self.compute_bound_cpi_max),
-            ("bandwidth.memory_gb_per_s", self.bandwidth.memory_gb_per_s),
-            ("bandwidth.io_gb_per_s", self.bandwidth.io_gb_per_s),
-        ];
-        let given = optional.into_iter().filter_map(|(key, value)| Some((key, value?)));
-        let counts = [
-            ("cores", self.cores),
-            ("pipes_per_core", self.pipes_per_core),
-            ("strands_per_pipe", self.strands_per_pipe),
-        ];
-        let counts = counts.map(|(key, count)| (key, f64::from(count)));
-        let all = [("clock_ghz", self.clock_ghz)].into_iter().chain(counts).chain(latency);
-        for (key, value) in all.chain(given) {
-            if !(value.is_finite() && value > 0.0) {
-                return Err(NoProcessor(format!("`{key}` is {value}; it must be more than 0")));
+        for (key, value, range) in self.numbers() {
+            if !range.contains(&value) {
+                return Err(NoProcessor(format!(
+                    "`{key}` is {value}; it must be from {} to {}",
+                    range.start(),
+                    range.end()
+                )));
             }
         }
         let twice = |at: usize, event: &Event| {
@@ -189,6 +185,36 @@ impl Processor {
             )));
         }
         Ok(self)
+    }
+
+    /// Every number of the file that may make no sense, and what it may be.
+    fn numbers(&self) -> Vec<(&'static str, f64, RangeInclusive<f64>)> {
+        let count = |key, count: u32| (key, f64::from(count), 1.0..=f64::from(COUNT_MAX));
+        let rate = |key, value| (key, value, SMALLEST..=LARGEST);
+        let mut all = vec![
+            ("clock_ghz", self.clock_ghz, CLOCK_GHZ),
+            count("cores", self.cores),
+            count("pipes_per_core", self.pipes_per_core),
+            count("strands_per_pipe", self.strands_per_pipe),
+        ];
+        if let Some(latency) = &self.latency {
+            all.push(rate("latency.l1_cycles", latency.l1_cycles));
+            all.push(rate("latency.l2_cycles", latency.l2_cycles));
+            all.push(rate("latency.memory_ns", latency.memory_ns));
+        }
+        let given = [
+            ("instructions_per_cycle", self.instructions_per_cycle),
+            ("compute_bound_cpi_max", self.compute_bound_cpi_max),
+            ("bandwidth.memory_gb_per_s", self.bandwidth.memory_gb_per_s),
+            ("bandwidth.io_gb_per_s", self.bandwidth.io_gb_per_s),
+        ];
+        all.extend(given.into_iter().filter_map(|(key, value)| Some(rate(key, value?))));
+        for forwarded in &self.forwarded {
+            let frames = f64::from(FRAME_MIN)..=f64::from(FRAME_MAX);
+            all.push(("forwarded.frame_octets", f64::from(forwarded.frame_octets), frames));
+            all.push(rate("forwarded.kpps", forwarded.kpps));
+        }
+        all
     }
 
     /// Strands of the whole processor.
@@ -220,7 +246,23 @@ mod tests {
             let text = BUILT_IN[0].1.replace(from, to);
             Processor::from_toml(&text).unwrap_err().to_string()
         };
-        assert_eq!(said("cores = 8", "cores = 0"), "`cores` is 0; it must be more than 0");
+        let count = "`cores` is 0; it must be from 1 to 65536";
+        assert_eq!(said("cores = 8", "cores = 0"), count);
+        for (key, from, to) in [
+            ("cores", "cores = 8", "cores = 99999999"),
+            ("pipes_per_core", "pipes_per_core = 1", "pipes_per_core = 4000000000"),
+            ("strands_per_pipe", "strands_per_pipe = 4", "strands_per_pipe = 1000000"),
+            ("clock_ghz", "clock_ghz = 1.2", "clock_ghz = 1e300"),
+            ("latency.memory_ns", "memory_ns = 90.0", "memory_ns = 1e300"),
+            ("latency.l2_cycles", "l2_cycles = 23.0", "l2_cycles = -23.0"),
+            ("instructions_per_cycle", "per_cycle = 1.0", "per_cycle = inf"),
+            ("bandwidth.io_gb_per_s", "io_gb_per_s = 2.0", "io_gb_per_s = 0.0"),
+            ("forwarded.frame_octets", "frame_octets = 64", "frame_octets = 63"),
+            ("forwarded.kpps", "kpps = 3300.0", "kpps = nan"),
+        ] {
+            let text = said(from, to);
+            assert!(text.starts_with(&format!("`{key}` is ")), "{to}: {text}");
+        }
         assert!(said("clock_ghz = 1.2", "").contains("clock_ghz"), "a key is missing");
         assert!(said("clock_ghz", "clock_mhz").contains("clock_mhz"), "a key is unknown");
         let text = said("interval_cycles = 1", "interval_cycles = 0");
@@ -228,6 +270,6 @@ mod tests {
         let text = said("code = 0x80", "code = 0x40");
         assert!(text.contains("`l2_dmiss` of code 0x40"), "{text}");
         let text = said("memory_ns = 90.0", "memory_ns = nan");
-        assert_eq!(text, "`latency.memory_ns` is NaN; it must be more than 0");
+        assert_eq!(text, "`latency.memory_ns` is NaN; it must be from 0.000001 to 1000000");
     }
 }

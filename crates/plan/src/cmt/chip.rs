@@ -8,6 +8,9 @@ use std::fmt;
 /// Most strands that may share a pipe.
 pub(super) const STRANDS_PER_PIPE_MAX: u32 = 4;
 
+/// Most strands of a chip that is simulated: a plan for as many still takes seconds.
+const STRANDS_MAX: u64 = 4096;
+
 /// Which strands share a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -78,6 +81,13 @@ pub enum NoChip {
         /// Strands per pipe.
         strands: u32,
     },
+    /// The chip has more strands than the simulator takes.
+    TooLarge {
+        /// The processor.
+        name: String,
+        /// Strands of the chip.
+        strands: u64,
+    },
 }
 
 impl fmt::Display for NoChip {
@@ -96,6 +106,11 @@ impl fmt::Display for NoChip {
                 "{name} cannot be simulated: {strands} strands share a pipe; at most \
                  {STRANDS_PER_PIPE_MAX} can"
             ),
+            Self::TooLarge { name, strands } => write!(
+                f,
+                "{name} cannot be simulated: it has {strands} strands; at most {STRANDS_MAX} can \
+                 be: give its file fewer cores or pipes"
+            ),
         }
     }
 }
@@ -107,7 +122,7 @@ impl Chip {
     ///
     /// # Errors
     /// The processor's latencies are not known, its pipes issue more or less than an instruction
-    /// per cycle, or too many strands share one.
+    /// per cycle, too many strands share one, or it has too many.
     pub fn new(processor: &Processor) -> Result<Self, NoChip> {
         let name = || processor.name.clone();
         let latency = processor.latency.ok_or_else(|| NoChip::NoLatency { name: name() })?;
@@ -117,6 +132,9 @@ impl Chip {
         let strands = processor.strands_per_pipe;
         if strands > STRANDS_PER_PIPE_MAX {
             return Err(NoChip::TooManyStrands { name: name(), strands });
+        }
+        if processor.strands() > STRANDS_MAX {
+            return Err(NoChip::TooLarge { name: name(), strands: processor.strands() });
         }
         Ok(Self {
             name: name(),
@@ -176,7 +194,10 @@ mod tests {
         assert!(Chip::new(&without).unwrap_err().to_string().contains("`latency`"));
         let wide = Processor { instructions_per_cycle: Some(2.0), ..t1.clone() };
         assert!(Chip::new(&wide).unwrap_err().to_string().contains("one instruction per cycle"));
-        let many = Processor { strands_per_pipe: 5, ..t1 };
+        let many = Processor { strands_per_pipe: 5, ..t1.clone() };
         assert!(Chip::new(&many).unwrap_err().to_string().contains("5 strands"));
+        let large = |cores| Chip::new(&Processor { cores, ..t1.clone() });
+        assert!(large(1024).is_ok());
+        assert!(large(1025).unwrap_err().to_string().contains("4100 strands"));
     }
 }
