@@ -115,7 +115,8 @@ fn read_with(
     let foreign = match (has_costs, to_plan) {
         (true, true) => Foreign::Allowed,
         (true, false) => Foreign::ForPlanOnly,
-        (false, _) => Foreign::Unknown,
+        (false, true) => Foreign::WithCosts,
+        (false, false) => Foreign::Unknown,
     };
     let mut walk = Walk { kinds, foreign, mistakes: Vec::new(), places: BTreeMap::new() };
     let file = walk.section(&FILE, table.get_ref(), &(0..0), "");
@@ -193,6 +194,8 @@ enum Foreign {
     Unknown,
     /// It is one here, and would be none for a plan.
     ForPlanOnly,
+    /// It is one, and would be none if the file had costs.
+    WithCosts,
     /// The costs must tell.
     Allowed,
 }
@@ -269,11 +272,14 @@ impl Walk<'_> {
 
     /// What is no stage to run may be one to plan.
     fn with_a_way_out(&self, section: &Section, mistake: Mistake) -> Mistake {
-        if section.variants != Variants::Stages || self.foreign != Foreign::ForPlanOnly {
-            return mistake;
-        }
+        let way = match self.foreign {
+            _ if section.variants != Variants::Stages => return mistake,
+            Foreign::ForPlanOnly => "stages known by [costs] alone are for 'linerate plan'",
+            Foreign::WithCosts => "or any name, with its figures in [costs] as [[costs.stages]]",
+            Foreign::Unknown | Foreign::Allowed => return mistake,
+        };
         let help = mistake.help.clone().unwrap_or_default();
-        mistake.help(format!("{help} (stages known by [costs] alone are for 'linerate plan')"))
+        mistake.help(format!("{help} ({way})"))
     }
 
     /// A key the file has.

@@ -86,7 +86,9 @@ fn what_can_be_planned_need_not_run() {
     let known = GOOD.replace("kind = 'rlp'", "kind = 'count'\nname = 'rlp'");
     assert!(read(&known, STEM, KINDS).is_ok(), "a path with costs may run");
     let without = &GOOD[..GOOD.find("[costs]").expect("it is there")];
-    assert_eq!(said(without), read(without, STEM, KINDS).expect_err("no stage").to_string());
+    let to_run = read(without, STEM, KINDS).expect_err("no stage").to_string();
+    let way = " (or any name, with its figures in [costs] as [[costs.stages]])";
+    assert_eq!(said(without), format!("{to_run}{way}"));
 }
 
 #[test]
