@@ -88,18 +88,22 @@ pub(super) fn shortest_frames(asked: &Asked<'_>) -> Reply {
 /// On a processor that issues a known number of instructions.
 fn by_instructions(asked: &Asked<'_>, bits: f64) -> Option<Reply> {
     let processor = asked.processor?;
-    let (name, path_length) = longest_path(asked)?;
-    let question = Question {
-        processor,
-        line_bits_per_s: bits,
-        frames: &[FRAME_MIN],
-        instructions: Some(path_length),
+    let paths = path_lengths(asked);
+    let (name, path_length) = paths.first()?;
+    let row_of = |instructions: f64| {
+        let instructions = Some(instructions);
+        let frames = &[FRAME_MIN];
+        let question = Question { processor, line_bits_per_s: bits, frames, instructions };
+        budget(&question).rows.into_iter().next()
     };
-    let report = budget(&question);
-    let row = report.rows.first()?;
+    let row = row_of(*path_length)?;
     let (share, task) = (row.instructions_per_packet?, row.task.as_ref()?);
+    let of_strand = |name: &str, path_length: f64| {
+        let name = format!("{name} path length");
+        plain(name, path_length, "instructions/packet", "the record")
+    };
     let evidence: Vec<Evidence> = vec![
-        plain(format!("{name} path length"), path_length, "instructions/packet", "the record"),
+        of_strand(name, *path_length),
         plain("budget of a strand", share, "instructions/packet", "tier model"),
         plain("time between packets", row.ns_per_packet, "ns", "tier model"),
         plain("strands", task.strands, "strands", "tier model"),
@@ -112,27 +116,46 @@ fn by_instructions(asked: &Asked<'_>, bits: f64) -> Option<Reply> {
         );
         return Some(Reply::does_not_arise(sentence).because(evidence));
     }
-    let sentence = format!(
+    let is_enough = |strands: f64| match strands <= processor.strands() as f64 {
+        true => "",
+        false => ", more strands than the processor has",
+    };
+    let mut sentence = format!(
         "{name} executes {path} instructions per packet and may execute {share}: {} strands side \
-         by side may spend {:.0}, in a row {share} each{}",
-        task.strands,
-        task.parallel_instructions,
-        if task.fits { "" } else { ", more strands than the processor has" },
+         by side may spend {:.0}, in a row {share} each",
+        task.strands, task.parallel_instructions,
     );
-    let advice = &[
+    let others: Vec<(&str, f64, f64)> = paths[1..]
+        .iter()
+        .filter_map(|(name, path)| Some((name.as_str(), *path, row_of(*path)?.task?.strands)))
+        .collect();
+    let strands = task.strands + others.iter().map(|(_, _, strands)| strands).sum::<f64>();
+    for (name, path, strands) in &others {
+        sentence += &format!("; {name} executes {path:.0}: {strands}");
+    }
+    if !others.is_empty() {
+        sentence += &format!("; {strands} strands in all, if each has every packet of a line");
+    }
+    sentence += is_enough(strands);
+    let advice: &[&str] = &[
         "replicate where packets do not depend on each other: path length stays, the budget grows",
         "split in a row where they do: parts should take the same time, and handing over is added",
+        "a strand that waits for others polls, and its polls are counted: it may need fewer",
     ];
-    Some(Reply::answered(sentence).because(evidence).advise(advice))
+    let advice = if others.is_empty() { &advice[..2] } else { advice };
+    let others = others.iter().map(|(name, path, _)| of_strand(name, *path));
+    Some(Reply::answered(sentence).because(evidence).because(others).advise(advice))
 }
 
-/// The strand with the most instructions per packet.
-fn longest_path(asked: &Asked<'_>) -> Option<(String, f64)> {
-    let report = strands_of(&asked.record.body)?;
+/// Each strand's instructions per packet, the most first.
+fn path_lengths(asked: &Asked<'_>) -> Vec<(String, f64)> {
+    let strands = strands_of(&asked.record.body).map_or(&[][..], |report| &report.strands);
     let of = |strand: &linerate_record::strands::StrandCounts| {
         Some((strand.label(), strand.instructions_per_packet.as_number()?))
     };
-    report.strands.iter().filter_map(of).max_by(|a, b| a.1.total_cmp(&b.1))
+    let mut paths: Vec<(String, f64)> = strands.iter().filter_map(of).collect();
+    paths.sort_by(|a, b| b.1.total_cmp(&a.1));
+    paths
 }
 
 /// Anywhere: what a packet takes on all strands together, against the time there is.

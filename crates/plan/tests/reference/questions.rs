@@ -162,6 +162,20 @@ fn line_rate_at_64_octets_takes_three_strands() {
     assert!(found.next.is_some_and(|next| next.contains("--line")), "no line is known");
 }
 
+/// Every strand must keep up, and 454, 990 and 1373 instructions take 3, 5 and 7 strands of 202.
+#[test]
+fn line_rate_at_64_octets_is_asked_of_every_strand() {
+    let t1 = Processor::named("t1").expect("it is there");
+    let record = configuration_2();
+    let asked = Asked { processor: Some(&t1), line_bits_per_s: Some(1e9), ..asked(&record) };
+    let found = answer(&asked, "line-rate-64");
+    for part in ["ATIF_TX executes 1373", "RLP executes 990: 5", "PDSN_RX executes 454: 3"] {
+        assert!(found.sentence.contains(part), "{part}: {found:?}");
+    }
+    assert!(found.sentence.contains("15 strands in all"), "{found:?}");
+    assert!(found.advice.iter().any(|advice| advice.contains("polls")), "{found:?}");
+}
+
 /// A path that holds the line with 300 octets and more: 390,625 packets per second at 1 Gb/s.
 #[test]
 fn small_packets_miss_the_line_from_the_size_that_the_rate_implies() {
@@ -183,7 +197,16 @@ fn scaling_takes_two_records_and_names_what_grew() {
     let found = answer(&Asked { against: Some(&one), ..asked(&two) }, "scaling");
     assert!(found.sentence.contains("rx cpi from 8.53 to 12.5"), "{found:?}");
     assert!(!found.sentence.contains("instructions from"), "{found:?}");
+    assert!(value(&found, "rx rate, now") < value(&found, "rx rate, before"), "{found:?}");
+    assert!(found.evidence.iter().all(|one| !one.name.contains("dc")), "what grew: {found:?}");
+    // As many packets as before: nothing to explain, whatever else differs.
     let found = answer(&Asked { against: Some(&one), ..asked(&one) }, "scaling");
+    assert_eq!(found.verdict, AnswerVerdict::DoesNotArise, "{found:?}");
+    // Fewer, at the same cost of each: what delays them is not in the counts.
+    let mut late = strand(0, "rx", 454.0, 8.53, 62.0);
+    late.kpps = hw("kpps", 100.0);
+    let late = imported(vec![late]);
+    let found = answer(&Asked { against: Some(&one), ..asked(&late) }, "scaling");
     assert!(found.sentence.contains("no strand pays more"), "{found:?}");
 }
 
