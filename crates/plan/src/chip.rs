@@ -43,8 +43,8 @@ use linerate_path::mapping::describe;
 use linerate_path::model::{Mapping, Path, Segment};
 use linerate_path::spec::{StageSpec, State};
 use linerate_record::plan::{
-    Bottleneck, Input, Model, Origin, PlanReport, PlannedStrand, Proof, Recommendation, Search,
-    StrandsBeside,
+    Bottleneck, Change, Input, Model, Origin, PlanReport, PlannedStrand, Proof, Recommendation,
+    Search, StrandsBeside,
 };
 use linerate_record::stats::Estimate;
 use linerate_record::tune::RuledOut;
@@ -404,7 +404,9 @@ impl Planning<'_> {
     }
 
     /// Every single change of `setup`, and one `more`, and what came of it, the highest rate first;
-    /// without those that reach no more than another of their sort with fewer strands.
+    /// without those that reach no more than another of their sort with fewer strands, or that parks
+    /// fewer, and without places on the pipes where the strands are: what those gain is that loops
+    /// without end made way, which parking them does by itself.
     fn tried(
         &self,
         setup: &Setup,
@@ -419,20 +421,40 @@ impl Planning<'_> {
             changed.setup = changed.setup.made_way();
             changed
         });
-        for changed in changes.of(setup, limit).into_iter().chain(more) {
+        let all = changes.of(setup, limit).into_iter().chain(more);
+        let is_moved = |one: &Changed| {
+            one.kind != Change::Place || self.pipes(&one.setup) != self.pipes(setup)
+        };
+        for changed in all.filter(is_moved) {
             let outcome = self.simulate(&changed.setup, 1.0)?;
             tried.push(Tried { kpps: self.kpps(&changed.setup, &outcome), outcome, changed });
         }
         let strands = |one: &Tried| one.changed.setup.strands();
         tried.sort_by(|a, b| b.kpps.total_cmp(&a.kpps).then(strands(a).cmp(&strands(b))));
+        let parks_more = |one: &Tried, other: &Tried| {
+            one.changed.kind == Change::Park && one.beside() < other.beside()
+        };
         let is_needless = |one: &Tried| {
             tried.iter().any(|other| {
                 other.changed.kind == one.changed.kind
-                    && strands(other) < strands(one)
+                    && (strands(other) < strands(one) || parks_more(one, other))
                     && other.kpps > one.kpps * (1.0 - SAME)
             })
         };
         Ok(tried.iter().filter(|one| !is_needless(one)).cloned().collect())
+    }
+
+    /// The pipes of each segment, and of each group of strands that polls beside the path.
+    fn pipes(&self, setup: &Setup) -> Vec<Vec<u32>> {
+        let polls = setup.beside.iter().filter(|beside| beside.does == Idling::Polls);
+        let groups = setup.segments.iter().map(|one| &one.cpus).chain(polls.map(|one| &one.cpus));
+        let pipes = groups.map(|cpus| {
+            let of = cpus.iter().map(|cpu| cpu / self.question.chip.strands_per_pipe);
+            let mut pipes: Vec<u32> = of.collect();
+            pipes.sort_unstable();
+            pipes
+        });
+        pipes.collect()
     }
 
     fn recommendation(
@@ -599,6 +621,13 @@ struct Tried {
     kpps: f64,
     changed: Changed,
     outcome: Outcome,
+}
+
+impl Tried {
+    /// Strands beside the path.
+    fn beside(&self) -> usize {
+        self.changed.setup.beside.iter().map(|beside| beside.cpus.len()).sum()
+    }
 }
 
 /// A setup and what came of it, to be told.

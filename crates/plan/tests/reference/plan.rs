@@ -291,7 +291,10 @@ fn the_examples_have_the_figures_of_the_application() {
 
 /// A plan of an example on the T1.
 fn planned(configuration: &str, cycles: u64) -> PlanReport {
-    let described = example(configuration);
+    planned_as(&example(configuration), cycles)
+}
+
+fn planned_as(described: &Described, cycles: u64) -> PlanReport {
     let chip = t1();
     chip::plan(&chip::Question {
         path: &described.path,
@@ -304,6 +307,34 @@ fn planned(configuration: &str, cycles: u64) -> PlanReport {
         cycles,
     })
     .expect("a plan")
+}
+
+/// `while(1)` beside the path takes turns from it: parking it is what helps, once, and a place on the
+/// same pipe, where the loop makes way, is not offered as a gain of its own.
+#[test]
+fn a_loop_beside_the_path_is_parked_and_not_called_a_place() {
+    let mut described = example("2");
+    let costs = described.costs.as_mut().expect("costs");
+    let receiver = costs.neighbours.iter_mut().find(|one| one.name == "ATIF_RX");
+    receiver.expect("it polls").does = Idling::Spins;
+    let spun = planned_as(&described, 800_000);
+    let parks: Vec<&Recommendation> =
+        spun.recommendations.iter().filter(|one| one.kind == Change::Park).collect();
+    assert_eq!(parks.iter().map(|one| &*one.change).collect::<Vec<_>>(), ["park `ATIF_RX`"]);
+    assert!(parks[0].gain.as_number().expect("a gain") > 0.05, "{parks:?}");
+    // Written on pipes 0 to 3, four strands of a segment each on one of them.
+    let pipes = |one: &Recommendation| -> Vec<Vec<u32>> {
+        let sorted = |cpus: &[u32]| {
+            let mut pipes: Vec<u32> = cpus.iter().map(|cpu| cpu / 4).collect();
+            pipes.sort_unstable();
+            pipes
+        };
+        one.cpus.as_deref().unwrap_or_default().chunks(4).map(sorted).collect()
+    };
+    let places = spun.recommendations.iter().filter(|one| one.kind == Change::Place);
+    for place in places {
+        assert_ne!(pipes(place), vec![vec![0, 1, 2, 3]; 3], "{place:?}");
+    }
 }
 
 /// Whether no two strands of a recommendation share a processor.
