@@ -8,7 +8,8 @@ use clap::Args;
 use linerate_machine::core_clock::core_cycles_per_tick;
 use linerate_machine::topology::{Cpu, Topology};
 use linerate_plan::budget::{
-    FCS_OCTETS, FRAME_MAX, FRAME_MIN, Question, budget as budget_of, mean_octets, shortfall,
+    FCS_OCTETS, FRAME_MAX, FRAME_MIN, Question, budget as budget_of, line_of, mean_octets,
+    shortfall,
 };
 use linerate_plan::processor::{Bandwidth, CLOCK_GHZ, COUNT_MAX, Processor};
 use linerate_record::budget::{BudgetReport, Shortfall};
@@ -31,14 +32,14 @@ Examples:
 
   linerate budget --line 25Gb/s
   linerate budget --machine t1 --line 1Gb/s --instructions 575
-  linerate budget --line 10Gb/s --from run.json";
+  linerate budget --from run.json";
 
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub(crate) struct BudgetArgs {
-    /// The line, e.g. 10Gb/s
-    #[arg(long, value_name = "RATE", value_parser = line, default_value = "10Gb/s")]
-    line: f64,
+    /// The line, e.g. 25Gb/s (default: that of the record, or 10Gb/s)
+    #[arg(long, value_name = "RATE", value_parser = line)]
+    line: Option<f64>,
     /// Sizes of frames in octets, FCS included (default: those of RFC 2544, and 342)
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = frame)]
     frame: Vec<u32>,
@@ -79,6 +80,9 @@ pub(crate) struct BudgetArgs {
 /// Bits per second of a line that there may be: from a slow modem's to a thousand times what a
 /// port carries today.
 const LINE_BITS_PER_S: std::ops::RangeInclusive<f64> = 1e3..=1e15;
+
+/// The line where neither the user nor a record names one.
+const LINE_DEFAULT_BITS_PER_S: f64 = 1e10;
 
 /// Cores of a machine, pipes of a core, strands of a pipe.
 const COUNT: std::ops::RangeInclusive<i64> = 1..=COUNT_MAX as i64;
@@ -130,14 +134,16 @@ pub(crate) fn budget(args: &BudgetArgs) -> Result<Answer, Failure> {
     let processor = processor(args, &provenance)?;
     let run = args.from.as_ref().map(|file| Run::read(file)).transpose()?;
     let frames = if args.frame.is_empty() { &FRAMES[..] } else { &args.frame };
+    let of_record = run.as_ref().and_then(|run| run.line_bits_per_s);
+    let line_bits_per_s = args.line.or(of_record).unwrap_or(LINE_DEFAULT_BITS_PER_S);
     let question = Question {
         processor: &processor,
-        line_bits_per_s: args.line,
+        line_bits_per_s,
         frames,
         instructions: args.instructions,
     };
     let mut report = budget_of(&question);
-    report.shortfall = run.as_ref().map(|run| run.against(args.line));
+    report.shortfall = run.as_ref().map(|run| run.against(line_bits_per_s));
     if let Some(run) = run.filter(|_| !args.output.quiet) {
         run.warn(&report.processor);
     }
@@ -255,6 +261,8 @@ struct Run {
     packets_per_s: f64,
     /// Mean octets of a frame, FCS included.
     frame_octets: f64,
+    /// The line of its path.
+    line_bits_per_s: Option<f64>,
     /// The processor it was measured on.
     processor: Option<String>,
 }
@@ -274,7 +282,12 @@ impl Run {
         let kpps = run.processed_kpps.as_number().filter(|kpps| *kpps > 0.0);
         let kpps = kpps.ok_or_else(|| fail("it has no throughput".to_owned()))?;
         let octets = mean_octets(&run).ok_or_else(|| fail("it took no packets".to_owned()))?;
-        Ok(Self { packets_per_s: kpps * 1e3, frame_octets: octets + FCS_OCTETS, processor })
+        Ok(Self {
+            packets_per_s: kpps * 1e3,
+            frame_octets: octets + FCS_OCTETS,
+            line_bits_per_s: line_of(&run),
+            processor,
+        })
     }
 
     /// How it compares with the line.

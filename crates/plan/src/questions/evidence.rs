@@ -2,7 +2,7 @@
 //! What answers are made of, taken from records of different kinds.
 
 use super::Asked;
-use crate::budget::{FCS_OCTETS, GAP_OCTETS, mean_octets};
+use crate::budget::{FCS_OCTETS, line_of, mean_octets};
 use linerate_record::answers::Evidence;
 use linerate_record::run::{RunReport, StageReport};
 use linerate_record::strands::StrandsReport;
@@ -77,10 +77,7 @@ pub(super) fn frame_octets(asked: &Asked<'_>) -> Option<f64> {
 
 /// Bits per second of the line: as given, or that of the path.
 pub(super) fn line(asked: &Asked<'_>) -> Option<f64> {
-    asked.line_bits_per_s.or_else(|| {
-        let kpps = run_of(&asked.record.body)?.line_rate_kpps?;
-        Some(kpps * 1e3 * (frame_octets(asked)? + GAP_OCTETS) * 8.0)
-    })
+    asked.line_bits_per_s.or_else(|| line_of(run_of(&asked.record.body)?))
 }
 
 /// The processors of a run that share a core with another, by the warnings of the record.
