@@ -162,6 +162,8 @@ impl Processor {
     fn check(self) -> Result<Self, NoProcessor> {
         for (key, value, range) in self.numbers() {
             if !range.contains(&value) {
+                let (whole, short) = (value.to_string(), format!("{value:e}"));
+                let value = if whole.len() < 20 { whole } else { short };
                 return Err(NoProcessor(format!(
                     "`{key}` is {value}; it must be from {} to {}",
                     range.start(),
@@ -262,6 +264,7 @@ mod tests {
         ] {
             let text = said(from, to);
             assert!(text.starts_with(&format!("`{key}` is ")), "{to}: {text}");
+            assert!(text.len() < 100, "{text}");
         }
         assert!(said("clock_ghz = 1.2", "").contains("clock_ghz"), "a key is missing");
         assert!(said("clock_ghz", "clock_mhz").contains("clock_mhz"), "a key is unknown");
