@@ -157,9 +157,9 @@ pub fn mean_octets(run: &RunReport) -> Option<f64> {
     (all.packets > 0).then(|| all.octets as f64 / all.packets as f64)
 }
 
-/// Bits per second of the line of a run's path, to three digits, as lines have them: the frames that
-/// were taken are not quite those that the rate of the line was reckoned for. `None` without a line
-/// or without packets.
+/// Bits per second of the line of a run's path, to three digits, as lines have them: the frames
+/// that were taken are not quite those that the rate of the line was reckoned for. `None` without a
+/// line or without packets.
 pub fn line_of(run: &RunReport) -> Option<f64> {
     let octets = mean_octets(run)? + FCS_OCTETS + GAP_OCTETS;
     let bits = run.line_rate_kpps.filter(|kpps| *kpps > 0.0)? * 1e3 * octets * 8.0;

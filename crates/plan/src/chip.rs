@@ -404,9 +404,9 @@ impl Planning<'_> {
     }
 
     /// Every single change of `setup`, and one `more`, and what came of it, the highest rate first;
-    /// without those that reach no more than another of their sort with fewer strands, or that parks
-    /// fewer, and without places on the pipes where the strands are: what those gain is that loops
-    /// without end made way, which parking them does by itself.
+    /// without those that reach no more than another of their sort with fewer strands, or that
+    /// parks fewer, and without places on the pipes where the strands are: what those gain is that
+    /// loops without end made way, which parking them does by itself.
     fn tried(
         &self,
         setup: &Setup,

@@ -309,8 +309,8 @@ fn planned_as(described: &Described, cycles: u64) -> PlanReport {
     .expect("a plan")
 }
 
-/// `while(1)` beside the path takes turns from it: parking it is what helps, once, and a place on the
-/// same pipe, where the loop makes way, is not offered as a gain of its own.
+/// `while(1)` beside the path takes turns from it: parking it is what helps, once, and a place on
+/// the same pipe, where the loop makes way, is not offered as a gain of its own.
 #[test]
 fn a_loop_beside_the_path_is_parked_and_not_called_a_place() {
     let mut described = example("2");
