@@ -160,6 +160,30 @@ fn every_package_has_a_row_and_the_name_of_its_folder() {
     }
 }
 
+/// Unit tests are built once more, optimised, by `cargo bench` wherever a manifest does not say no.
+#[test]
+fn benches_are_no_tests_once_more() {
+    let members: toml::Table = read("Cargo.toml");
+    let members = members["workspace"]["members"].as_array().expect("members").clone();
+    let is_member = |folder: &str| {
+        let (parent, _) = folder.split_once('/').unwrap_or((folder, ""));
+        members
+            .iter()
+            .any(|m| m.as_str() == Some(folder) || m.as_str() == Some(&format!("{parent}/*")))
+    };
+    for (folder, manifest) in manifests().iter().filter(|(folder, _)| is_member(folder)) {
+        let targets = ["lib", "bin"].into_iter().filter_map(|kind| manifest.get(kind));
+        let off = |target: &Value| target.get("bench").and_then(Value::as_bool) == Some(false);
+        let is_off = |target: &Value| match target {
+            Value::Array(targets) => targets.iter().all(off),
+            one => off(one),
+        };
+        let targets: Vec<&Value> = targets.collect();
+        let all_off = !targets.is_empty() && targets.into_iter().all(is_off);
+        assert!(all_off, "{folder}/Cargo.toml: [lib] and [[bin]] with bench = false");
+    }
+}
+
 #[test]
 fn rows_name_only_rows_above_them() {
     for (i, (folder, targets)) in ARROWS.iter().enumerate() {
