@@ -201,12 +201,13 @@ fn elsewhere(
 /// Thousand packets per second offered to each flow; `None` where they come as fast as they are
 /// taken.
 fn offered_kpps(path: &Path, flows: u32, line_kpps: Option<f64>) -> Result<Option<f64>, Failure> {
-    let octets = || match &path.source {
-        Source::Generator { sizes, .. } => Ok(mean(sizes)),
-        Source::Capture { .. } => Err(Failure::new(
-            "[run] rate is bits per second, and the size of packets is in a capture: give packets \
-             per second",
-        )),
+    let octets = || {
+        mean_octets(&path.source).ok_or_else(|| {
+            Failure::new(
+                "[run] rate is bits per second, and the size of packets is in a capture: give \
+                 packets per second",
+            )
+        })
     };
     let per_flow = |packets_per_s: f64| packets_per_s / 1e3 / f64::from(flows);
     Ok(match path.run.rate {
@@ -225,8 +226,16 @@ fn offered_kpps(path: &Path, flows: u32, line_kpps: Option<f64>) -> Result<Optio
     })
 }
 
-fn mean(sizes: &[u32]) -> f64 {
-    sizes.iter().map(|size| f64::from(*size)).sum::<f64>() / sizes.len() as f64
+/// Mean octets of a frame, where the description of the source says it.
+fn mean_octets(source: &Source) -> Option<f64> {
+    match source {
+        Source::Generator { sizes, .. } => {
+            let sum: f64 = sizes.iter().map(|size| f64::from(*size)).sum();
+            Some(sum / sizes.len() as f64)
+        }
+        Source::A10(a10) if a10.naks == 0.0 => a10.octets.map(f64::from),
+        Source::A10(_) | Source::Capture { .. } => None,
+    }
 }
 
 fn no_costs(args: &PlanArgs) -> Failure {
@@ -240,8 +249,8 @@ fn no_costs(args: &PlanArgs) -> Failure {
 /// Packets per second that the line of one flow carries, thousand; `None` without a line or where
 /// the size of packets is in a capture.
 fn line_kpps(path: &Path, flows: u32) -> Option<f64> {
-    let Source::Generator { sizes, .. } = &path.source else { return None };
-    Some(path.line?.packets_per_second(mean(sizes)) / 1e3 / f64::from(flows))
+    let octets = mean_octets(&path.source)?;
+    Some(path.line?.packets_per_second(octets) / 1e3 / f64::from(flows))
 }
 
 /// A run of the path, from a record.

@@ -27,7 +27,7 @@ use crate::progress::Progress;
 use crate::run::stop_on_interrupt;
 use linerate_kernels::Kernels;
 use linerate_path::mapping::describe;
-use linerate_path::model::{Mapping, Path, RunLength, Sink, Source};
+use linerate_path::model::{Mapping, Path, RunLength, Sink};
 use linerate_path::spec::StageSpec;
 use linerate_plan::candidates::{Proposal, candidates, nearest_feasible, order};
 use linerate_plan::costs::Costs;
@@ -139,7 +139,7 @@ fn as_seen_from(out: &FilePath, original: &FilePath, path: &Path) -> Result<Path
     };
     let mut path = path.clone();
     let (out, original) = (full(out)?, full(original)?);
-    if let (Source::Capture { file, .. }, Some(folder)) = (&mut path.source, original.parent())
+    if let (Some(file), Some(folder)) = (path.source.file_mut(), original.parent())
         && out.parent() != Some(folder)
     {
         let capture = folder.join(&*file);

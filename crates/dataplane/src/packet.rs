@@ -230,6 +230,29 @@ impl Packet<'_> {
         }
     }
 
+    /// Octets of the longest frame that [`Packet::resize`] can make.
+    #[inline]
+    pub fn capacity(&self) -> usize {
+        usize::from(self.line().room - self.line().start)
+    }
+
+    /// Makes the frame `octets` octets long, at its end; what is added there is unspecified.
+    ///
+    /// Returns `None`, and changes nothing, when the buffer has no room for as many.
+    #[inline]
+    pub fn resize(&mut self, octets: usize, ledger: &mut StageLedger) -> Option<&mut [u8]> {
+        if octets > self.capacity() {
+            return None;
+        }
+        let before = self.octets();
+        if octets > before {
+            ledger.created.octets += (octets - before) as u64;
+            self.line_mut().octets = octets as u16;
+        }
+        self.truncate(octets, ledger);
+        Some(self.bytes_mut())
+    }
+
     /// Asks the processor to fetch the line of metadata and the line with the first headers, as
     /// another strand has written them.
     #[inline]
@@ -268,6 +291,24 @@ mod tests {
         assert_eq!((small[0].bytes(), small[0].meta().position), (&[2; 64][..], 7));
         assert_eq!((small[0].home(), large[0].home()), (1, 0));
         assert!(!small[0].fill(&[3; 65]));
+    }
+
+    #[test]
+    fn a_frame_grows_and_shrinks_at_its_end() {
+        let mut pool = Pool::new(2, 100);
+        let mut packets = pool.packets(0);
+        let mut ledger = StageLedger::default();
+        assert!(packets[1].fill(&[9; 100]));
+        let packet = &mut packets[0];
+        assert!(packet.fill(&[5; 60]));
+        assert!(packet.trim_front(10, &mut ledger));
+        assert_eq!(packet.capacity(), 90);
+        assert!(packet.resize(91, &mut ledger).is_none());
+        packet.resize(90, &mut ledger).expect("the room there is")[50..].fill(6);
+        assert_eq!(packet.bytes(), [&[5; 50][..], &[6; 40]].concat());
+        assert_eq!(packet.resize(3, &mut ledger).map(|frame| frame.len()), Some(3));
+        assert_eq!((ledger.created.octets, ledger.consumed.octets), (40, 97));
+        assert_eq!(packets[1].bytes(), [9; 100], "the neighbour is left alone");
     }
 
     #[test]

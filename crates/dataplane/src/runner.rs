@@ -303,10 +303,7 @@ pub fn buffers_octets(path: &Path, mapping: &Mapping, options: &RunOptions) -> u
 }
 
 fn buffer(path: &Path) -> usize {
-    use linerate_path::model::Source::{Capture, Generator};
-    match path.source {
-        Capture { buffer_octets, .. } | Generator { buffer_octets, .. } => buffer_octets as usize,
-    }
+    path.source.buffer_octets() as usize
 }
 
 /// Makes the strands and everything between them.

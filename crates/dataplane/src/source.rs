@@ -323,7 +323,12 @@ impl<'a, 'p> SourceQueue<'a, 'p> {
         let frame = self.feed.traffic.frames()[index];
         let octets = self.feed.traffic.frame(index);
         match packet.renew(octets.len()) {
-            Some(room) => self.kernels.copy(room, octets),
+            Some(room) => {
+                self.kernels.copy(room, octets);
+                for number in self.feed.traffic.running(frame) {
+                    number.write(room, self.pass);
+                }
+            }
             None => debug_assert!(false, "traffic was prepared for these buffers"),
         }
         let meta = packet.meta_mut();

@@ -26,6 +26,35 @@ pub struct Frame {
     pub octets: u16,
     /// Which bucket it is sorted into, below [`BUCKETS`].
     pub bucket: u8,
+    /// How many of its numbers run on from pass to pass.
+    running: u8,
+    /// Where they start among those of all frames.
+    first_running: u32,
+}
+
+/// A number in a frame that runs on when the traffic is offered again, such as a sequence number:
+/// pass `p`, counted from 0, has `first + p * step`, modulo what its octets hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Running {
+    /// Offset of its first octet in the frame.
+    pub at: u16,
+    /// How many octets it has, 1 to 4, the highest first.
+    pub octets: u8,
+    /// Its value the first time.
+    pub first: u32,
+    /// What each pass adds.
+    pub step: u32,
+}
+
+impl Running {
+    /// Writes the value of a pass into the frame.
+    #[inline]
+    pub(crate) fn write(self, frame: &mut [u8], pass: u64) {
+        // Of the product only the low 32 bits matter, and they depend on the low bits of `pass`.
+        let value = self.first.wrapping_add(self.step.wrapping_mul(pass as u32));
+        let (at, octets) = (usize::from(self.at), usize::from(self.octets));
+        frame[at..at + octets].copy_from_slice(&value.to_be_bytes()[4 - octets..]);
+    }
 }
 
 /// Frames in the order they are offered, and why others were left out. Never empty.
@@ -33,7 +62,53 @@ pub struct Frame {
 pub struct Traffic {
     bytes: Vec<u8>,
     frames: Vec<Frame>,
+    running: Vec<Running>,
     rejected: BTreeMap<String, u64>,
+}
+
+/// Traffic in the making, for sources that stand in other crates.
+pub struct TrafficBuilder<'s> {
+    traffic: Traffic,
+    steers: &'s [Arc<dyn Steer>],
+}
+
+impl<'s> TrafficBuilder<'s> {
+    /// Nothing yet. `steers` as in [`Traffic::from_capture`].
+    pub fn new(steers: &'s [Arc<dyn Steer>]) -> Self {
+        Self { traffic: Traffic::default(), steers }
+    }
+
+    /// Puts a frame behind the others; `running` are those of its numbers that run on.
+    ///
+    /// # Panics
+    /// When the frame is empty or longer than [`MAX_BUFFER_OCTETS`], when a running number does not
+    /// lie in it or has no octet or more than 4, when there are more than 255, or when a stage
+    /// steers into a bucket that does not exist.
+    pub fn push(&mut self, frame: &[u8], time_ns: u64, running: &[Running]) {
+        let octets = frame.len();
+        assert!((1..=MAX_BUFFER_OCTETS).contains(&octets), "a frame of {octets} octets");
+        for number in running {
+            let end = usize::from(number.at) + usize::from(number.octets);
+            assert!((1..=4).contains(&number.octets) && end <= octets, "{number:?} of {octets}");
+        }
+        self.traffic.push_running(frame, time_ns, self.steers, running);
+    }
+
+    /// Counts packets that are left out.
+    pub fn reject(&mut self, cause: &str, packets: u64) {
+        self.traffic.reject(cause, packets);
+    }
+
+    /// The traffic, or what was left out where there is none.
+    ///
+    /// # Errors
+    /// [`TrafficError::AllRejected`] when there is no frame.
+    pub fn finish(self) -> Result<Traffic, TrafficError> {
+        match self.traffic.frames.is_empty() {
+            true => Err(TrafficError::AllRejected(self.traffic.rejected)),
+            false => Ok(self.traffic),
+        }
+    }
 }
 
 /// Why there is nothing to offer.
@@ -132,6 +207,16 @@ impl Traffic {
     }
 
     fn push(&mut self, octets: &[u8], time_ns: u64, steers: &[Arc<dyn Steer>]) {
+        self.push_running(octets, time_ns, steers, &[]);
+    }
+
+    fn push_running(
+        &mut self,
+        octets: &[u8],
+        time_ns: u64,
+        steers: &[Arc<dyn Steer>],
+        running: &[Running],
+    ) {
         let steered = steers.iter().find_map(|steer| steer.bucket(octets));
         let bucket = steered.unwrap_or_else(|| address_bucket(octets));
         assert!(usize::from(bucket) < BUCKETS, "a stage steers into bucket {bucket}");
@@ -141,8 +226,11 @@ impl Traffic {
             offset: self.bytes.len(),
             octets: octets.len() as u16,
             bucket,
+            running: u8::try_from(running.len()).expect("at most 255 running numbers"),
+            first_running: u32::try_from(self.running.len()).expect("fewer than 2^32 in all"),
         });
         self.bytes.extend_from_slice(octets);
+        self.running.extend_from_slice(running);
     }
 
     fn reject(&mut self, cause: &str, packets: u64) {
@@ -179,6 +267,13 @@ impl Traffic {
     pub fn frame(&self, i: usize) -> &[u8] {
         let frame = &self.frames[i];
         &self.bytes[frame.offset..frame.offset + usize::from(frame.octets)]
+    }
+
+    /// The numbers of `frame`, one of these frames, that run on from pass to pass.
+    #[inline]
+    pub(crate) fn running(&self, frame: Frame) -> &[Running] {
+        let first = frame.first_running as usize;
+        &self.running[first..first + usize::from(frame.running)]
     }
 
     /// Octets of all frames together.
@@ -345,6 +440,45 @@ mod tests {
             let share = crate::bucket::largest_share(&traffic.bucket_weights(), replicas);
             assert!(share * f64::from(replicas) < 1.01, "{replicas} replicas: {share}");
         }
+    }
+
+    #[test]
+    fn running_numbers_run_on_and_wrap() {
+        let running =
+            |octets, first, step| Running { at: 1, octets, first, step };
+        let written = |number: Running, pass| {
+            let mut frame = [0xee; 6];
+            number.write(&mut frame, pass);
+            frame
+        };
+        assert_eq!(written(running(4, 5, 7), 0), [0xee, 0, 0, 0, 5, 0xee]);
+        assert_eq!(written(running(4, 5, 7), 300), [0xee, 0, 0, 0x08, 0x39, 0xee]);
+        assert_eq!(written(running(2, 0xfffe, 1), 3), [0xee, 0, 1, 0xee, 0xee, 0xee]);
+        assert_eq!(written(running(4, u32::MAX, 2), 1 << 31), [0xee, 0xff, 0xff, 0xff, 0xff, 0xee]);
+    }
+
+    #[test]
+    fn a_builder_keeps_frames_in_order_and_their_numbers_apart() {
+        let number = |at, first| Running { at, octets: 2, first, step: 1 };
+        let mut builder = TrafficBuilder::new(&[]);
+        builder.push(&[1; 60], 9, &[number(0, 1), number(58, 2)]);
+        builder.push(&[2; 61], 4, &[]);
+        builder.push(&[3; 62], 10, &[number(7, 3)]);
+        builder.reject("odd", 2);
+        let traffic = builder.finish().unwrap();
+        let numbers: Vec<Vec<u32>> = traffic
+            .frames()
+            .iter()
+            .map(|frame| traffic.running(*frame).iter().map(|n| n.first).collect())
+            .collect();
+        assert_eq!(numbers, [vec![1, 2], vec![], vec![3]]);
+        assert_eq!(traffic.frame(1), [2; 61]);
+        assert_eq!(traffic.frames()[1].time_ns, 9);
+        assert_eq!(*traffic.rejected(), causes(&[("odd", 2)]));
+        let mut nothing = TrafficBuilder::new(&[]);
+        nothing.reject("odd", 3);
+        let refused = nothing.finish().unwrap_err();
+        assert_eq!(refused, TrafficError::AllRejected(causes(&[("odd", 3)])));
     }
 
     #[test]

@@ -7,10 +7,11 @@
 use crate::check::params;
 use crate::costs::{FOREIGN, GivenCosts, Named, costs};
 use crate::fields::Fields;
-use crate::keys::{MAX_BUFFER_OCTETS, MAX_STAGES};
+use crate::keys::{DIRECTIONS, MAX_BUFFER_OCTETS, MAX_STAGES};
 use crate::mapping::Refusal;
 use crate::model::{
-    FullRing, Line, Mapping, Path, Rate, RunLength, RunOptions, Segment, Sink, Source, StageUse,
+    A10, Direction, FullRing, Line, Mapping, Path, Rate, RunLength, RunOptions, Segment, Sink,
+    Source, StageUse,
 };
 use crate::problem::{Mistake, shown};
 use crate::spec::StageSpec;
@@ -98,8 +99,45 @@ fn source(fields: &Fields, mistakes: &mut Vec<Mistake>) -> Option<Source> {
             file: fields.text("file")?.to_owned(),
             buffer_octets: fields.integer("buffer_octets")?,
         }),
+        "a10" => a10(fields, mistakes),
         _ => generator(fields, mistakes),
     }
+}
+
+fn a10(fields: &Fields, mistakes: &mut Vec<Mistake>) -> Option<Source> {
+    let buffer_octets: u32 = fields.integer("buffer_octets")?;
+    let octets: Option<u32> = fields.integer("octets");
+    if let Some(octets) = octets.filter(|octets| *octets > buffer_octets) {
+        mistakes.push(too_long(octets, buffer_octets, &fields.place("octets")));
+    }
+    let (sessions, first_key) = (fields.integer("sessions")?, fields.integer("first_key")?);
+    if u32::checked_add(first_key, sessions - 1).is_none() {
+        let message = format!("{sessions} sessions from key {first_key} on: keys end at {}", u32::MAX);
+        let help = format!("first_key = {} is the largest for them", u32::MAX - (sessions - 1));
+        mistakes.push(Mistake::new(&fields.place("first_key"), message).help(help));
+    }
+    let is_forward = fields.text("direction")? == DIRECTIONS[0];
+    let naks = fields.number("naks").unwrap_or(0.0);
+    if naks > 0.0 && !is_forward {
+        let message = "NAK lists come from the terminals: they are for the forward direction";
+        mistakes.push(Mistake::new(&fields.place("naks"), message).help("leave out 'naks'"));
+    }
+    Some(Source::A10(A10 {
+        file: fields.text("file")?.to_owned(),
+        direction: if is_forward { Direction::Forward } else { Direction::Reverse },
+        octets,
+        sessions,
+        first_key,
+        naks,
+        seed: fields.integer("seed")?,
+        buffer_octets,
+    }))
+}
+
+fn too_long(octets: u32, buffer_octets: u32, at: &Range<usize>) -> Mistake {
+    let message = format!("frames of {octets} octets do not fit buffer_octets = {buffer_octets}");
+    let help = format!("raise buffer_octets (at most {MAX_BUFFER_OCTETS}) or make them shorter");
+    Mistake::new(at, message).help(help)
 }
 
 fn generator(fields: &Fields, mistakes: &mut Vec<Mistake>) -> Option<Source> {
@@ -112,10 +150,7 @@ fn generator(fields: &Fields, mistakes: &mut Vec<Mistake>) -> Option<Source> {
         } else {
             fields.place("buffer_octets")
         };
-        let message = format!("frames of {size} octets do not fit buffer_octets = {buffer_octets}");
-        let help =
-            format!("raise buffer_octets (at most {MAX_BUFFER_OCTETS}) or make them shorter");
-        mistakes.push(Mistake::new(&at, message).help(help));
+        mistakes.push(too_long(*size, buffer_octets, &at));
     }
     Some(Source::Generator {
         sizes,

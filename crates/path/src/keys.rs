@@ -351,9 +351,52 @@ static SOURCE: Section = Section {
                 BUFFER_OCTETS,
             ],
         ),
+        (
+            "a10",
+            "The packets of a capture in the sessions of a radio access network.",
+            &A10,
+        ),
     ]),
     keys: &[key("kind", Kind::Variant, REQUIRED, "Which kind of source.", "\"capture\"")],
 };
+
+/// The way of packets that [`A10`] offers, in the words of the file.
+pub(crate) const DIRECTIONS: [&str; 2] = ["forward", "reverse"];
+
+const A10: [Key; 8] = [
+    key("file", Kind::Label, REQUIRED, "The capture, relative to this file.", "\"edge.pcapng\""),
+    key(
+        "direction",
+        Kind::Param(ParamKind::Word(&DIRECTIONS)),
+        text(DIRECTIONS[0]),
+        "To the terminals, in A10 envelopes, or from them, in RLP frames.",
+        "",
+    ),
+    key(
+        "octets",
+        integer(MIN_FRAME_OCTETS as i64, MAX_BUFFER_OCTETS as i64),
+        Omitted::Means("one frame for each packet of the capture"),
+        "Octets of every data frame without check sequence.",
+        "338",
+    ),
+    key("sessions", integer(1, 1 << 16), number(64), "Sessions that share the packets.", ""),
+    key(
+        "first_key",
+        integer(0, u32::MAX as i64),
+        number(1),
+        "Key of the first session; the others follow.",
+        "",
+    ),
+    key(
+        "naks",
+        Kind::Amount { max: 0.5 },
+        Omitted::Means("0"),
+        "Share of the frames that are NAK lists of terminals.",
+        "0.01",
+    ),
+    key("seed", integer(0, i64::MAX), number(1), "Start of the random places of NAK lists.", ""),
+    BUFFER_OCTETS,
+];
 
 static STAGE: Section = Section {
     title: "[[stage]]",

@@ -70,6 +70,65 @@ pub enum Source {
         /// Largest frame a buffer holds, in octets.
         buffer_octets: u32,
     },
+    /// The packets of a capture as a radio access network carries them: framed as PPP, in sessions.
+    A10(A10),
+}
+
+impl Source {
+    /// Largest frame a buffer holds, in octets.
+    pub fn buffer_octets(&self) -> u32 {
+        match self {
+            Self::Capture { buffer_octets, .. }
+            | Self::Generator { buffer_octets, .. }
+            | Self::A10(A10 { buffer_octets, .. }) => *buffer_octets,
+        }
+    }
+
+    /// The capture the packets are taken from, relative to the file that describes the path.
+    pub fn file(&self) -> Option<&String> {
+        match self {
+            Self::Capture { file, .. } | Self::A10(A10 { file, .. }) => Some(file),
+            Self::Generator { .. } => None,
+        }
+    }
+
+    /// As [`Source::file`], to name it from elsewhere.
+    pub fn file_mut(&mut self) -> Option<&mut String> {
+        match self {
+            Self::Capture { file, .. } | Self::A10(A10 { file, .. }) => Some(file),
+            Self::Generator { .. } => None,
+        }
+    }
+}
+
+/// A capture whose packets travel in sessions of a radio access network.
+#[derive(Clone, Debug, PartialEq)]
+pub struct A10 {
+    /// The file, relative to the file that describes the path.
+    pub file: String,
+    /// Which way they travel.
+    pub direction: Direction,
+    /// Octets of every data frame without check sequence; `None` for a frame per packet.
+    pub octets: Option<u32>,
+    /// Number of sessions.
+    pub sessions: u32,
+    /// Key of the first session; the others follow.
+    pub first_key: u32,
+    /// Share of the frames that are NAK lists, 0 to 0.5.
+    pub naks: f64,
+    /// Seed of where the NAK lists stand.
+    pub seed: u64,
+    /// Largest frame a buffer holds, in octets.
+    pub buffer_octets: u32,
+}
+
+/// Which way packets of a session travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// To the terminal: they arrive in A10 envelopes.
+    Forward,
+    /// From the terminal: they arrive in RLP frames.
+    Reverse,
 }
 
 /// Where packets go.

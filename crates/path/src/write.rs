@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A file that describes a path, with another mapping, burst and variant of the kernels.
 
-use crate::model::{Mapping, Path, SELECTED, Segment, Source};
+use crate::model::{Mapping, Path, SELECTED, Segment};
 use crate::problem::{Mistake, Problems};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
@@ -27,10 +27,7 @@ pub fn with_mapping(
         replace(document.as_table_mut(), "kernels", Value::from(path.kernels.as_str()));
     }
     let strands = Value::Array(strands(path, mapping));
-    let capture = match &path.source {
-        Source::Capture { file, .. } => Some(("source", "file", Value::from(file.as_str()))),
-        Source::Generator { .. } => None,
-    };
+    let capture = path.source.file().map(|file| ("source", "file", Value::from(file.as_str())));
     let burst = ("run", "burst", Value::from(i64::from(burst)));
     for (name, key, value) in capture.into_iter().chain([("mapping", "strands", strands), burst]) {
         let section = document.entry(name).or_insert_with(new_section);

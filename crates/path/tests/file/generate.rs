@@ -61,6 +61,8 @@ const SOURCES: &[&str] = &[
     "[source] # c-source\nkind = \"capture\"\nfile = \"edge.pcapng\"\n",
     "[source]\nkind = 'generator'\nsizes = [\n  60, # c-size\n  1514,\n]\n",
     "[source]\nkind = 'generator'\nsizes = 'imix'\nflows = 7\nseed = 9_000\n",
+    "[source]\nkind = 'a10'\nfile = \"a.pcap\"\noctets = 338 # c-octets\nnaks = 0.01\n",
+    "[source]\nkind = 'a10' # c-back\nfile = 'a.pcap'\ndirection = 'reverse'\nsessions = 4\n",
 ];
 
 const KERNELS: &[&str] =

@@ -176,7 +176,7 @@ fn source() {
         "frames are counted without their 4 octets of check sequence, so the smallest has 60";
     sources(&[
         ("", "1:1: 'kind' is missing in [source]; example: kind = \"capture\""),
-        ("kind = 'pcap'", "2:8: 'kind' cannot be 'pcap'; valid: 'capture', 'generator'"),
+        ("kind = 'pcap'", "2:8: 'kind' cannot be 'pcap'; valid: 'capture', 'generator', 'a10'"),
         ("kind = 'capture'", "1:1: 'file' is missing in [source]; example: file = \"edge.pcapng\""),
         (
             "kind = 'capture'\nfile = 'a'\nflows = 1",
@@ -222,6 +222,37 @@ fn source() {
             "3:8: 'seed' is 99999999999999999999; it must be from 0 to 9223372036854775807",
         ),
     ]);
+}
+
+#[test]
+fn sources_of_sessions() {
+    let with = |keys: &str| format!("kind = 'a10'\nfile = 'a'\n{keys}");
+    let cases = [
+        ("octets = 59", "4:10: 'octets' is 59; it must be from 60 to 65407"),
+        (
+            "octets = 3000",
+            "4:10: frames of 3000 octets do not fit buffer_octets = 2048; raise buffer_octets (at \
+             most 65407) or make them shorter",
+        ),
+        ("sessions = 0", "4:12: 'sessions' is 0; it must be from 1 to 65536"),
+        (
+            "sessions = 2\nfirst_key = 4294967295",
+            "5:13: 2 sessions from key 4294967295 on: keys end at 4294967295; first_key = \
+             4294967294 is the largest for them",
+        ),
+        ("naks = 0.6", "4:8: 'naks' is 0.6; it must be from 0 to 0.5"),
+        (
+            "naks = 0.1\ndirection = 'reverse'",
+            "4:8: NAK lists come from the terminals: they are for the forward direction; leave \
+             out 'naks'",
+        ),
+        ("direction = 'back'", "4:13: 'direction' cannot be 'back'; valid: 'forward', 'reverse'"),
+    ];
+    for (keys, expected) in cases {
+        sources(&[(&with(keys), expected)]);
+    }
+    let last = with("sessions = 1\nfirst_key = 4294967295\nnaks = 0.5");
+    sources(&[(&last, "nothing")]);
 }
 
 #[test]
