@@ -2,6 +2,7 @@
 //! Measuring runs on the processors at hand, alone or beside a load.
 
 use crate::failure::Failure;
+use crate::kinds::{kinds, specs};
 use crate::processors::assign;
 use crate::progress::Progress;
 use linerate_dataplane::traffic::Traffic;
@@ -10,7 +11,6 @@ use linerate_kernels::Kernels;
 use linerate_path::check::read;
 use linerate_path::model::{Mapping, Path, Rate, RunLength, RunOptions};
 use linerate_record::run::RunReport;
-use linerate_stages::{KINDS, specs};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -148,7 +148,7 @@ impl Bench<'_> {
     ) -> Job<'j> {
         Job {
             path,
-            kinds: KINDS,
+            kinds: kinds(),
             traffic: self.traffic,
             mapping,
             cpus,

@@ -3,15 +3,17 @@
 
 use crate::args::{Common, Goal};
 use crate::failure::Failure;
+use crate::kinds::{kind, kinds, specs};
 use linerate_dataplane::generator::Generator;
-use linerate_dataplane::traffic::Traffic;
+use linerate_dataplane::pool::MAX_BUFFER_OCTETS;
+use linerate_dataplane::traffic::{Traffic, TrafficError};
 use linerate_dataplane::{RunError, steering};
 use linerate_kernels::{Kernels, VariantError};
 use linerate_path::check::{Described, read};
 use linerate_path::model::{Path, Rate, RunLength, SELECTED, Source, WIRE_OVERHEAD_OCTETS};
 use linerate_path::problem::Problem;
 use linerate_record::units::Kpps;
-use linerate_stages::{KINDS, specs};
+use linerate_rlp::app::source;
 use std::fs;
 use std::path::Path as FilePath;
 
@@ -39,7 +41,7 @@ pub(crate) fn load(common: &Common) -> Result<Loaded, Failure> {
     let described =
         read(&text, &stem, &specs()).map_err(|problems| Failure::new(problems.display(&shown)))?;
     let at = |problem: Problem| Failure::new(problem.display(&shown));
-    let steers = steering(&described.path, KINDS).map_err(|error| match error {
+    let steers = steering(&described.path, kinds()).map_err(|error| match error {
         RunError::Stage { stage, error } => {
             at(described.problem_at(stage, error.param, error.index, &error.message))
         }
@@ -55,12 +57,16 @@ pub(crate) fn load(common: &Common) -> Result<Loaded, Failure> {
     };
     let traffic = match &described.path.source {
         Source::Capture { file: capture, buffer_octets } => {
-            let place = file.parent().unwrap_or(FilePath::new("")).join(capture);
-            let problem = |message: &str| at(described.problem_at_key("source", "file", message));
-            let octets = fs::read(&place)
-                .map_err(|error| problem(&format!("cannot read {}: {error}", place.display())))?;
-            Traffic::from_capture(&octets, *buffer_octets, &steers)
-                .map_err(|error| problem(&format!("{}: {error}", place.display())))?
+            captured(file, capture, |octets| Traffic::from_capture(octets, *buffer_octets, &steers))
+                .map_err(|why| at(described.problem_at_key("source", "file", &why)))?
+        }
+        Source::A10(a10) => {
+            let wrapped = |octets: &[u8]| {
+                let inner = Traffic::from_capture(octets, MAX_BUFFER_OCTETS as u32, &[])?;
+                source::traffic(&inner, a10, &steers)
+            };
+            captured(file, &a10.file, wrapped)
+                .map_err(|why| at(described.problem_at_key("source", "file", &why)))?
         }
         Source::Generator { sizes, flows, seed, buffer_octets } => {
             let generator = Generator { sizes, flows: *flows, seed: *seed };
@@ -75,6 +81,18 @@ pub(crate) fn load(common: &Common) -> Result<Loaded, Failure> {
     let goal_kpps = goal_kpps(&path, common, traffic.mean_octets())?;
     refuse_hopeless(goal_kpps, offered_kpps(&path, traffic.mean_octets()))?;
     Ok(Loaded { text, path, kernels, traffic, goal_kpps })
+}
+
+/// What `make` makes of the capture that the path in `path` names `capture`.
+fn captured(
+    path: &FilePath,
+    capture: &str,
+    make: impl Fn(&[u8]) -> Result<Traffic, TrafficError>,
+) -> Result<Traffic, String> {
+    let place = path.parent().unwrap_or(FilePath::new("")).join(capture);
+    let octets =
+        fs::read(&place).map_err(|error| format!("cannot read {}: {error}", place.display()))?;
+    make(&octets).map_err(|error| format!("{}: {error}", place.display()))
 }
 
 /// The kernels of this name: a variant's, or the best of each.
@@ -120,7 +138,7 @@ fn refuse_hopeless(goal_kpps: Option<f64>, offered_kpps: Option<f64>) -> Result<
 fn check_stages(described: &Described) -> Result<(), Problem> {
     let context = linerate_dataplane::BuildContext { replica: 0, replicas: 1 };
     for (index, used) in described.path.stages.iter().enumerate() {
-        let Some(kind) = linerate_stages::kind(&used.kind) else {
+        let Some(kind) = kind(&used.kind) else {
             continue;
         };
         (kind.build)(&used.params, &context).map_err(|error| {

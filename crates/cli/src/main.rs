@@ -16,6 +16,7 @@ mod figures;
 mod footprint;
 mod import;
 mod kernels;
+mod kinds;
 mod load;
 mod machine;
 mod memory;

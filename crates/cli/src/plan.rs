@@ -4,6 +4,7 @@
 use crate::emit::{self, Answer, Output};
 use crate::failure::Failure;
 use crate::figures;
+use crate::kinds::{kind, specs};
 use crate::machine;
 use clap::Args;
 use linerate_path::check::{Described, read_to_plan};
@@ -18,7 +19,6 @@ use linerate_plan::processor::Processor;
 use linerate_record::plan::PlanReport;
 use linerate_record::run::RunReport;
 use linerate_record::{Body, Figure, Provenance, Record, Tier};
-use linerate_stages::specs;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
@@ -112,7 +112,7 @@ fn on_this_machine(
         (None, None) => return Err(no_costs(args)),
     };
     let kernels = recorded.as_ref().and_then(|recorded| advise(&recorded.run));
-    let all_run = described.specs.iter().all(|spec| linerate_stages::kind(spec.kind).is_some());
+    let all_run = described.specs.iter().all(|spec| kind(spec.kind).is_some());
     let line_kpps = match &recorded {
         Some(recorded) => recorded.run.line_rate_kpps,
         None => line_kpps(path, inputs.flows),

@@ -6,6 +6,7 @@ use crate::emit::{self, Answer};
 use crate::failure::Failure;
 use crate::figures;
 use crate::footprint;
+use crate::kinds::kinds;
 use crate::load::{Loaded, load};
 use crate::processors::{assign, processors};
 use crate::progress::Progress;
@@ -17,7 +18,6 @@ use linerate_plan::diagnose::diagnose;
 use linerate_plan::kernels::advise;
 use linerate_record::run::RunReport;
 use linerate_record::{Body, Record, Warning};
-use linerate_stages::KINDS;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     let counting = Counting::of_this_machine();
     let job = Job {
         path,
-        kinds: KINDS,
+        kinds: kinds(),
         traffic: &loaded.traffic,
         mapping: &path.mapping,
         cpus: &strands,

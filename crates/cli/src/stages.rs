@@ -3,8 +3,8 @@
 
 use crate::args::StagesArgs;
 use crate::failure::Failure;
+use crate::kinds::specs;
 use linerate_path::spec::{Default as Omitted, ParamKind, ParamSpec, StageSpec, State};
-use linerate_stages::specs;
 use serde_json::{Value, json};
 use std::fmt::Write;
 

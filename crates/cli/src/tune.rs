@@ -196,7 +196,7 @@ impl<'a> Tuning<'a> {
     /// Measures the baseline and explains it.
     fn new(bench: &'a Bench<'a>, long: f64) -> Result<Self, Failure> {
         let path = bench.path;
-        let specs = path.stages.iter().filter_map(|s| linerate_stages::kind(&s.kind));
+        let specs = path.stages.iter().filter_map(|s| crate::kinds::kind(&s.kind));
         let specs = specs.map(|kind| kind.spec).collect();
         let baseline_mapping = nearest_feasible(&path.mapping, bench.cpus.len(), None);
         bench.progress.step("baseline");

@@ -18,7 +18,7 @@ const VLAN_TAGS: usize = 2;
 pub(crate) const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Mixes the bits of a number, one to one: the finaliser of SplitMix64 (Steele, Lea, Flood 2014).
-pub(crate) fn mix(number: u64) -> u64 {
+pub fn mix(number: u64) -> u64 {
     let mut z = number.wrapping_add(GOLDEN);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -31,10 +31,14 @@ pub(crate) fn mix(number: u64) -> u64 {
 ///
 /// Both directions of a flow and all fragments of a packet have the same bucket.
 pub fn address_bucket(frame: &[u8]) -> u8 {
+    (address_hash(frame) % BUCKETS as u64) as u8
+}
+
+/// The hash behind [`address_bucket`], for those who deal flows out to something else.
+pub fn address_hash(frame: &[u8]) -> u64 {
     let pair = ip_pair(frame).or_else(|| mac_pair(frame));
     // The sum does not depend on the order; mixing first keeps 1 <-> 4 apart from 2 <-> 3.
-    let hash = pair.map_or(0, |[a, b]| mix(mix(a).wrapping_add(mix(b))));
-    (hash % BUCKETS as u64) as u8
+    pair.map_or(0, |[a, b]| mix(mix(a).wrapping_add(mix(b))))
 }
 
 fn ip_pair(frame: &[u8]) -> Option<[u64; 2]> {

@@ -11,6 +11,7 @@ pub mod kernels;
 pub mod ledger;
 mod meter;
 pub mod packet;
+pub mod params;
 pub mod pool;
 mod replay;
 pub mod ring;

@@ -75,6 +75,7 @@ pub type Build = fn(&Params, &BuildContext) -> Result<Box<dyn Stage>, BuildError
 pub type MakeSteer = fn(&Params) -> Result<Option<Arc<dyn Steer>>, BuildError>;
 
 /// A kind of stage: its specification and how to make one.
+#[derive(Clone, Copy)]
 pub struct StageKind {
     /// What a description of a path must know.
     pub spec: StageSpec,

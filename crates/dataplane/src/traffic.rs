@@ -444,8 +444,7 @@ mod tests {
 
     #[test]
     fn running_numbers_run_on_and_wrap() {
-        let running =
-            |octets, first, step| Running { at: 1, octets, first, step };
+        let running = |octets, first, step| Running { at: 1, octets, first, step };
         let written = |number: Running, pass| {
             let mut frame = [0xee; 6];
             number.write(&mut frame, pass);

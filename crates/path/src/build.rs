@@ -112,7 +112,8 @@ fn a10(fields: &Fields, mistakes: &mut Vec<Mistake>) -> Option<Source> {
     }
     let (sessions, first_key) = (fields.integer("sessions")?, fields.integer("first_key")?);
     if u32::checked_add(first_key, sessions - 1).is_none() {
-        let message = format!("{sessions} sessions from key {first_key} on: keys end at {}", u32::MAX);
+        let message =
+            format!("{sessions} sessions from key {first_key} on: keys end at {}", u32::MAX);
         let help = format!("first_key = {} is the largest for them", u32::MAX - (sessions - 1));
         mistakes.push(Mistake::new(&fields.place("first_key"), message).help(help));
     }

@@ -351,11 +351,7 @@ static SOURCE: Section = Section {
                 BUFFER_OCTETS,
             ],
         ),
-        (
-            "a10",
-            "The packets of a capture in the sessions of a radio access network.",
-            &A10,
-        ),
+        ("a10", "The packets of a capture in the sessions of a radio access network.", &A10),
     ]),
     keys: &[key("kind", Kind::Variant, REQUIRED, "Which kind of source.", "\"capture\"")],
 };

@@ -84,6 +84,8 @@ pub struct Envelope {
     pub sequence: u32,
     /// Where in the frame the octets of the stream lie; Ethernet padding is behind its end.
     pub payload: Range<usize>,
+    /// Where the GRE header and the octets lie.
+    pub gre: Range<usize>,
 }
 
 /// Reads a packet of the bearer; `packet` starts at the Ethernet header.
@@ -98,9 +100,17 @@ pub fn parse(packet: &[u8]) -> Result<Envelope, Fault> {
     }
     let ip = &packet[ETHERNET_OCTETS..];
     let octets = check_ipv4(ip)?;
-    let gre = ETHERNET_OCTETS + octets.start;
-    let end = ETHERNET_OCTETS + octets.end;
-    let header: &[u8; GRE_OCTETS] = packet[gre..end].first_chunk().ok_or(Fault::CutHeader)?;
+    parse_gre(packet, ETHERNET_OCTETS + octets.start..ETHERNET_OCTETS + octets.end)
+}
+
+/// Reads what stands in a packet behind its IPv4 header, which was checked before: `gre` is where.
+///
+/// # Errors
+/// What is wrong with it; a place that does not lie in the packet cuts the header.
+#[inline]
+pub fn parse_gre(packet: &[u8], gre: Range<usize>) -> Result<Envelope, Fault> {
+    let octets = packet.get(gre.clone()).ok_or(Fault::CutHeader)?;
+    let header: &[u8; GRE_OCTETS] = octets.first_chunk().ok_or(Fault::CutHeader)?;
     if header[..2] != GRE_FLAGS {
         return Err(Fault::BadFlags);
     }
@@ -110,7 +120,8 @@ pub fn parse(packet: &[u8]) -> Result<Envelope, Fault> {
     Ok(Envelope {
         key: u32::from_be_bytes([header[4], header[5], header[6], header[7]]),
         sequence: u32::from_be_bytes([header[8], header[9], header[10], header[11]]),
-        payload: gre + GRE_OCTETS..end,
+        payload: gre.start + GRE_OCTETS..gre.end,
+        gre,
     })
 }
 

@@ -10,15 +10,19 @@
 //! Free of threads, clocks and allocation once set up: time is a number the caller passes.
 //! docs/rlp.md has the protocol and says which of its fields are ours.
 //!
-//! Leaves out: PPP and what it carries, A11 (sessions are opened by the caller), encryption, the
-//! reset procedure of the radio's own protocol.
+//! [`app`] makes stages of a packet path of it, and its traffic ([`ppp`] frames what streams carry).
+//!
+//! Leaves out: A11 (sessions are opened by the caller), encryption, the reset procedure of the
+//! radio's own protocol.
 
 #![forbid(unsafe_code)]
 
+pub mod app;
 pub mod channel;
 pub mod envelope;
 pub mod frame;
 pub mod peer;
+pub mod ppp;
 pub mod receiver;
 pub mod sender;
 pub mod sessions;

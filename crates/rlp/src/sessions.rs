@@ -59,6 +59,25 @@ impl<T> Sessions<T> {
         Ok(&mut self.states[place])
     }
 
+    /// The state of the session with this key; where there is none, one is opened with the state
+    /// that `make` gives.
+    ///
+    /// # Errors
+    /// That of `make`, or [`Refusal::Full`].
+    #[inline]
+    pub fn find_or_open<E: From<Refusal>>(
+        &mut self,
+        key: u32,
+        make: impl FnOnce() -> Result<T, E>,
+    ) -> Result<&mut T, E> {
+        let (_, mark) = self.cell(key);
+        if mark == 0 {
+            return Ok(self.open(key, make()?)?);
+        }
+        // Marks are places plus one.
+        Ok(&mut self.states[mark as usize - 1])
+    }
+
     /// The state of the session with this key, if it is open.
     #[inline]
     pub fn find(&mut self, key: u32) -> Option<&mut T> {

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Reads parameters of stages: typed values out of checked ones, addresses out of texts.
+//!
+//! Left out: whether a parameter was given and in its range, which the checker of the path sees to.
+
+use crate::stage::BuildError;
+use linerate_path::model::{Params, Value};
+use std::net::Ipv4Addr;
+use std::str::FromStr;
+
+/// The parameters of one stage.
+#[derive(Clone, Copy)]
+pub struct Reader<'a>(pub &'a Params);
+
+impl<'a> Reader<'a> {
+    fn value(self, name: &'static str) -> Result<&'a Value, BuildError> {
+        self.0.get(name).ok_or_else(|| fail(name, "missing; give it a value".into()))
+    }
+
+    /// `true` or `false`.
+    ///
+    /// # Errors
+    /// When the parameter is missing or of another type.
+    pub fn bool(self, name: &'static str) -> Result<bool, BuildError> {
+        match self.value(name)? {
+            Value::Bool(b) => Ok(*b),
+            other => Err(fail(name, format!("{other:?} is not true or false"))),
+        }
+    }
+
+    /// A whole number.
+    ///
+    /// # Errors
+    /// When the parameter is missing or of another type, or out of the range of `T`.
+    pub fn integer<T: TryFrom<i64>>(self, name: &'static str) -> Result<T, BuildError> {
+        match self.value(name)? {
+            Value::Integer(n) => {
+                T::try_from(*n).map_err(|_| fail(name, format!("{n} is out of range")))
+            }
+            other => Err(fail(name, format!("{other:?} is not a whole number"))),
+        }
+    }
+
+    /// A text.
+    ///
+    /// # Errors
+    /// When the parameter is missing or of another type.
+    pub fn text(self, name: &'static str) -> Result<&'a str, BuildError> {
+        match self.value(name)? {
+            Value::Text(text) => Ok(text),
+            other => Err(fail(name, format!("{other:?} is not a text"))),
+        }
+    }
+
+    /// A list of texts.
+    ///
+    /// # Errors
+    /// When the parameter is missing or of another type.
+    pub fn texts(self, name: &'static str) -> Result<&'a [String], BuildError> {
+        match self.value(name)? {
+            Value::Texts(texts) => Ok(texts),
+            other => Err(fail(name, format!("{other:?} is not a list of texts"))),
+        }
+    }
+
+    /// A text that is parsed.
+    ///
+    /// # Errors
+    /// As [`Reader::text`], or the reason of the text's own parser.
+    pub fn parsed<T: FromStr<Err = String>>(self, name: &'static str) -> Result<T, BuildError> {
+        self.text(name)?.parse().map_err(|message| fail(name, message))
+    }
+
+    /// Like [`Reader::parsed`], but an empty text means none.
+    ///
+    /// # Errors
+    /// As [`Reader::parsed`].
+    pub fn optional<T: FromStr<Err = String>>(
+        self,
+        name: &'static str,
+    ) -> Result<Option<T>, BuildError> {
+        if self.text(name)?.is_empty() { Ok(None) } else { self.parsed(name).map(Some) }
+    }
+}
+
+/// An error about the parameter `name`.
+pub fn fail(param: &'static str, message: String) -> BuildError {
+    BuildError { param, index: None, message }
+}
+
+/// An IPv4 address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address4(pub u32);
+
+impl FromStr for Address4 {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let address: Ipv4Addr = text
+            .parse()
+            .map_err(|_| format!("\"{text}\" is not an IPv4 address, such as 192.0.2.1"))?;
+        Ok(Self(address.into()))
+    }
+}
+
+/// A hardware address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mac(pub [u8; 6]);
+
+impl FromStr for Mac {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("\"{text}\" is not a MAC address, such as 02:00:5e:10:00:01");
+        let mut octets = [0; 6];
+        let mut parts = text.split(':');
+        for octet in &mut octets {
+            let hex = |p: &&str| p.len() == 2 && p.bytes().all(|b| b.is_ascii_hexdigit());
+            let part = parts.next().filter(hex).ok_or_else(wrong)?;
+            *octet = u8::from_str_radix(part, 16).map_err(|_| wrong())?;
+        }
+        if parts.next().is_some() { Err(wrong()) } else { Ok(Self(octets)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hardware_addresses() {
+        assert_eq!("02:00:5E:10:00:ff".parse(), Ok(Mac([2, 0, 0x5e, 0x10, 0, 0xff])));
+        for bad in
+            ["", "02:00:5e:10:00", "02:00:5e:10:00:01:02", "2:0:5e:10:0:1", "0g:00:00:00:00:00"]
+        {
+            assert!(bad.parse::<Mac>().is_err(), "{bad}");
+        }
+        assert!("+2:00:00:00:00:00".parse::<Mac>().is_err());
+    }
+}

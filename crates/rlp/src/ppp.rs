@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! PPP in HDLC-like framing (RFC 1662), octet-stuffed, with FCS-16: what the octets of an A10 stream
+//! are when they carry packets.
+//!
+//! ```text
+//!  7e | ff 03 | protocol | packet ... | FCS, low octet first | 7e
+//!      \_______________ 7d and 7e escaped ______________/
+//! ```
+//!
+//! Leaves out: negotiating anything. Address and control are always there, and of the characters
+//! below 0x20 none is escaped, as on a link that passes them all (an async control character map of
+//! zero). Reading frames is the terminals' work.
+
+/// Begins and ends a frame; any number may stand between two frames (RFC 1662, 4.4.1).
+pub const FLAG: u8 = 0x7e;
+const ESCAPE: u8 = 0x7d;
+
+/// PPP protocol of IPv4 (RFC 1332).
+pub const PROTOCOL_IPV4: u16 = 0x0021;
+/// PPP protocol of IPv6 (RFC 5072).
+pub const PROTOCOL_IPV6: u16 = 0x0057;
+
+/// The remainder of each octet by x^16 + x^12 + x^5 + 1, bits reflected (RFC 1662, C.2).
+const REMAINDERS: [u16; 256] = {
+    let mut table = [0; 256];
+    let mut octet = 0;
+    while octet < 256 {
+        let mut remainder = octet as u16;
+        let mut bit = 0;
+        while bit < 8 {
+            let carry = if remainder & 1 == 1 { 0x8408 } else { 0 };
+            remainder = remainder >> 1 ^ carry;
+            bit += 1;
+        }
+        table[octet] = remainder;
+        octet += 1;
+    }
+    table
+};
+
+/// The check sequence of `octets`.
+pub fn check_sequence(octets: impl IntoIterator<Item = u8>) -> u16 {
+    let step = |sum: u16, octet: u8| sum >> 8 ^ REMAINDERS[usize::from(sum as u8 ^ octet)];
+    !octets.into_iter().fold(u16::MAX, step)
+}
+
+/// Appends the frame of one packet to `stream`, flags at both ends.
+pub fn push_frame(protocol: u16, packet: &[u8], stream: &mut Vec<u8>) {
+    let [high, low] = protocol.to_be_bytes();
+    let head = [0xff, 0x03, high, low];
+    let sum = check_sequence(head.iter().chain(packet).copied()).to_le_bytes();
+    stream.push(FLAG);
+    for octet in head.iter().chain(packet).chain(&sum).copied() {
+        if octet == FLAG || octet == ESCAPE {
+            stream.extend([ESCAPE, octet ^ 0x20]);
+        } else {
+            stream.push(octet);
+        }
+    }
+    stream.push(FLAG);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The check sequence bit by bit, as RFC 1662, C.1 defines it.
+    fn slow(octets: &[u8]) -> u16 {
+        let mut sum = u16::MAX;
+        for octet in octets {
+            for bit in 0..8 {
+                let carry = (sum ^ u16::from(*octet) >> bit) & 1 == 1;
+                sum = sum >> 1 ^ if carry { 0x8408 } else { 0 };
+            }
+        }
+        !sum
+    }
+
+    /// What stands between the flags, escapes undone.
+    fn read(stream: &[u8]) -> Vec<Vec<u8>> {
+        let frames = stream.split(|octet| *octet == FLAG).filter(|frame| !frame.is_empty());
+        let undo = |frame: &[u8]| {
+            let mut octets = frame.iter();
+            let mut read = Vec::new();
+            while let Some(octet) = octets.next() {
+                let escaped = (*octet == ESCAPE).then(|| octets.next().map(|next| next ^ 0x20));
+                read.push(escaped.flatten().unwrap_or(*octet));
+            }
+            read
+        };
+        frames.map(undo).collect()
+    }
+
+    #[test]
+    fn the_check_sequence_has_its_published_value() {
+        // CRC-16/X-25 of the digits, and the value a frame with its sequence has (RFC 1662, C.2).
+        assert_eq!(check_sequence(*b"123456789"), 0x906e);
+        assert_eq!(check_sequence(b"123456789\x6e\x90".iter().copied()), !0xf0b8);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            failure_persistence: None, ..ProptestConfig::default()
+        })]
+
+        #[test]
+        fn frames_read_back(packets in prop::collection::vec(
+            prop::collection::vec(prop_oneof![Just(FLAG), Just(ESCAPE), any::<u8>()], 0..80), 0..4,
+        )) {
+            let mut stream = Vec::new();
+            packets.iter().for_each(|packet| push_frame(PROTOCOL_IPV6, packet, &mut stream));
+            let frames = read(&stream);
+            prop_assert_eq!(frames.len(), packets.len());
+            for (frame, packet) in frames.iter().zip(&packets) {
+                let (body, sum) = frame.split_at(frame.len() - 2);
+                prop_assert_eq!(&body[..4], [0xff, 0x03, 0x00, 0x57]);
+                prop_assert_eq!(&body[4..], &packet[..]);
+                prop_assert_eq!(slow(body).to_le_bytes(), sum);
+            }
+        }
+    }
+}
