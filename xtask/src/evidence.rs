@@ -207,7 +207,8 @@ fn table(all: &[Tuning]) -> String {
     text
 }
 
-fn kept(record: &Record) -> String {
+/// What a tuning keeps.
+pub(crate) fn kept(record: &Record) -> String {
     let Body::Tune(report) = &record.body else { return "-".to_owned() };
     let kept = report.chosen.and_then(|index| report.candidates.get(index as usize));
     kept.map_or_else(|| "the baseline".to_owned(), |c| format!("{}, burst {}", c.mapping, c.burst))

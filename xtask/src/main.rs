@@ -21,6 +21,7 @@ mod netra;
 mod ports;
 mod protocol;
 mod regions;
+mod rlp;
 mod schema;
 mod tutorials;
 
@@ -48,6 +49,7 @@ usage: cargo xtask COMMAND
   evidence fuzz
                 fuzz the parsers of the Radio Link Protocol, write docs/results/fuzz.md and what was
                 found
+  evidence rlp  run and tune the paths of the Radio Link Protocol, and write docs/results/rlp
   isa [--full] [NAME...]
                 check the kernels on emulated processors of every architecture, or on those named;
                 --full with every case
@@ -76,6 +78,7 @@ fn main() -> ExitCode {
         ["evidence", "netra"] => report(netra::write()),
         ["evidence", "rlp-loss"] => report(protocol::loss()),
         ["evidence", "fuzz"] => report(protocol::fuzz()),
+        ["evidence", "rlp"] => report(rlp::write()),
         ["isa", "--full", names @ ..] => report(isa::run(names, true)),
         ["isa", names @ ..] => report(isa::run(names, false)),
         ["lab", guest] => report(lab::run(guest, None)),

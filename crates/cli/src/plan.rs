@@ -233,8 +233,8 @@ fn mean_octets(source: &Source) -> Option<f64> {
             let sum: f64 = sizes.iter().map(|size| f64::from(*size)).sum();
             Some(sum / sizes.len() as f64)
         }
-        Source::A10(a10) if a10.naks == 0.0 => a10.octets.map(f64::from),
-        Source::A10(_) | Source::Capture { .. } => None,
+        Source::A10(a10) => a10.octets.map(f64::from),
+        Source::Capture { .. } => None,
     }
 }
 

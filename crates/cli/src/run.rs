@@ -5,6 +5,7 @@ use crate::args::{Common, RunArgs};
 use crate::emit::{self, Answer};
 use crate::failure::Failure;
 use crate::figures;
+use crate::flows;
 use crate::footprint;
 use crate::kinds::kinds;
 use crate::load::{Loaded, load};
@@ -77,7 +78,14 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     let home = footprint::of(&loaded, &path.mapping);
     record.figures.extend(footprint::figures(&home));
     let kpps = record.figures["processed_kpps"].as_number();
-    let text = text_of(&record) + &footprint::line(&home);
+    let mut text = text_of(&record);
+    if let Body::Run(report) = &record.body
+        && let Some(flows) = flows::of(report, path.line, loaded.traffic.mean_octets())
+    {
+        record.figures.extend(flows.figures());
+        text += &flows.line();
+    }
+    text += &footprint::line(&home);
     emit::emit(common, &record, &text)?;
     emit::reaches(loaded.goal_kpps, kpps)
 }

@@ -372,7 +372,7 @@ const A10: [Key; 8] = [
         "octets",
         integer(MIN_FRAME_OCTETS as i64, MAX_BUFFER_OCTETS as i64),
         Omitted::Means("one frame for each packet of the capture"),
-        "Octets of every data frame without check sequence.",
+        "Octets of every frame without check sequence.",
         "338",
     ),
     key("sessions", integer(1, 1 << 16), number(64), "Sessions that share the packets.", ""),

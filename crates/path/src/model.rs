@@ -108,7 +108,7 @@ pub struct A10 {
     pub file: String,
     /// Which way they travel.
     pub direction: Direction,
-    /// Octets of every data frame without check sequence; `None` for a frame per packet.
+    /// Octets of every frame without check sequence; `None` for a frame per packet.
     pub octets: Option<u32>,
     /// Number of sessions.
     pub sessions: u32,

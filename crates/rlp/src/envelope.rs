@@ -22,7 +22,7 @@ pub const ETHERNET_OCTETS: usize = 14;
 /// IPv4 header without options.
 const IPV4_OCTETS: usize = 20;
 /// GRE with key and sequence number.
-const GRE_OCTETS: usize = 12;
+pub const GRE_OCTETS: usize = 12;
 /// What [`write_header`] writes in front of the octets of the stream.
 pub const HEADER_OCTETS: usize = ETHERNET_OCTETS + IPV4_OCTETS + GRE_OCTETS;
 
@@ -185,9 +185,17 @@ pub fn write_header(
     ip[12..].copy_from_slice(&ends.ipv4);
     let sum = checksum::header(ip, Sum::ZERO).finish();
     ip[10..12].copy_from_slice(&sum.to_be_bytes());
-    gre[..2].copy_from_slice(&GRE_FLAGS);
-    gre[2..4].copy_from_slice(&GRE_PROTOCOL);
-    gre[4..8].copy_from_slice(&key.to_be_bytes());
-    gre[8..].copy_from_slice(&sequence.to_be_bytes());
+    if let Some(gre) = gre.first_chunk_mut() {
+        write_gre(gre, key, sequence);
+    }
     true
+}
+
+/// Writes the GRE header alone.
+#[inline]
+pub fn write_gre(header: &mut [u8; GRE_OCTETS], key: u32, sequence: u32) {
+    header[..2].copy_from_slice(&GRE_FLAGS);
+    header[2..4].copy_from_slice(&GRE_PROTOCOL);
+    header[4..8].copy_from_slice(&key.to_be_bytes());
+    header[8..].copy_from_slice(&sequence.to_be_bytes());
 }

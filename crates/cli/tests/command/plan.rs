@@ -143,15 +143,17 @@ fn the_document_s_application_is_planned_on_its_processor() {
         &["takes 12 strands, 20 run beside it", "31 may be used"],
     );
     refused(&[RLP], &["nothing in nanoseconds about `PDSN_RXTX`", "--machine t1"]);
-    let done = linerate(&["run", "--check", RLP]);
-    assert_eq!(done.status, Some(2));
-    assert!(done.stderr.contains("PDSN_RXTX"), "{}", done.stderr);
     let folder = Folder::new();
-    let file = folder.file("much.toml");
     let text = std::fs::read_to_string(RLP).expect("the example");
+    let foreign = folder.file("foreign.toml");
+    std::fs::write(&foreign, text.replace("\"RLP\"", "\"OTHER\"")).expect("it can be written");
+    let done = linerate(&["run", "--check", &foreign]);
+    assert_eq!(done.status, Some(2));
+    assert!(done.stderr.contains("OTHER") && done.stderr.contains("plan"), "{}", done.stderr);
+    let file = folder.file("much.toml");
     let much = text.replace("instructions = 433.8", "instructions = 1e9");
     std::fs::write(&file, much).expect("the folder can be written");
-    refused(&["--machine", "t1", &file], &["much.toml:52:16: 'instructions' is 1e9"]);
+    refused(&["--machine", "t1", &file], &["much.toml:53:16: 'instructions' is 1e9"]);
     let slow = text.replace("poll_instructions = 15.0", "poll_instructions = 1e7");
     std::fs::write(&file, slow).expect("as before");
     refused(&["--machine", "t1", &file], &["no packet gets through", "[[costs.stages]]"]);

@@ -5,11 +5,20 @@
 //! becomes one of the frames they fill; those that fill none wait, or go in a short frame with
 //! `flush`. A NAK list becomes the packet of what it asks for.
 //!
+//! Reverse: the frames of a terminal join the stream it sends, and the packet becomes the A10 packet
+//! of the octets that are next, if any; otherwise the NAK list that is due; otherwise it ends here.
+//! Timers of NAK rounds count packets of the source, so that no clock is asked and every mapping
+//! sees the same.
+//!
 //! Leaves out: Ethernet and IPv4, and addresses on the access side: those are its neighbours'.
 
-use super::{BySession, Place, bucket_of, mark_access, place};
-use crate::envelope;
-use crate::frame::{self, Fault, Frame, PACKET_HEADER_OCTETS, Writer};
+use super::{BySession, Place, bucket_of, mark_a10, mark_access, place};
+use crate::envelope::{self, GRE_OCTETS, HEADER_OCTETS};
+use crate::frame::{
+    self, Access, FRAME_HEADER_OCTETS, Fault, Frame, MAX_NAK_OCTETS, PACKET_HEADER_OCTETS, Ranges,
+    Writer,
+};
+use crate::receiver::{self, MAX_ROUNDS, Receiver, Rounds, Taken};
 use crate::sender::{Limits, Sender};
 use crate::sessions::{Refusal, Sessions};
 use crate::window::{Stale, Window};
@@ -20,6 +29,7 @@ use linerate_dataplane::{
 use linerate_path::model::Params;
 use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
 use std::ops::Range;
+use std::str::FromStr;
 use std::sync::Arc;
 
 /// Why a packet is dropped here.
@@ -32,13 +42,13 @@ enum Cause {
     UnknownKey,
     /// As many sessions are open as may be.
     SessionsFull,
-    /// The number of the A10 packet was seen before.
+    /// The number of the A10 packet, or all octets of the frames, were seen before.
     Duplicate,
-    /// A higher number of the session came before.
+    /// A higher number of the session came before; the octets were given up.
     Late,
     /// The number is far from those before it.
     Jump,
-    /// The stream has no room for the octets.
+    /// The stream has no room for the octets, or for another hole in it.
     StreamFull,
     /// A packet of the access side that contradicts itself.
     BadAccess,
@@ -80,6 +90,17 @@ impl From<Stale> for Cause {
     }
 }
 
+impl From<receiver::Refusal> for Cause {
+    fn from(refusal: receiver::Refusal) -> Self {
+        match refusal {
+            receiver::Refusal::Duplicate => Self::Duplicate,
+            receiver::Refusal::Late => Self::Late,
+            receiver::Refusal::Window | receiver::Refusal::Holes => Self::StreamFull,
+            receiver::Refusal::Jump => Self::Jump,
+        }
+    }
+}
+
 impl From<Refusal> for Cause {
     fn from(refusal: Refusal) -> Self {
         match refusal {
@@ -111,10 +132,10 @@ const PARAMS: &[ParamSpec] = &[
     integer("first_key", [0, u32::MAX as i64], 1, "Lowest key that may have a session."),
     integer("keys", [1, 1 << 32], 1 << 16, "How many keys from there on may have one."),
     integer(
-        "sessions",
-        [1, 1 << 14],
-        128,
-        "Sessions at most; keys are dealt out to 128 buckets that have an equal share of them.",
+        "sessions_per_bucket",
+        [1, 1 << 7],
+        1,
+        "Sessions at most in each of 128 buckets, over which keys in a row are spread evenly.",
     ),
     integer("frame_octets", [1, 1024], 128, "Octets of the stream in a frame."),
     integer(
@@ -129,7 +150,48 @@ const PARAMS: &[ParamSpec] = &[
         default: Default::Bool(false),
         help: "Send what fills no frame in a short one, instead of waiting for the next packet.",
     },
+    ParamSpec {
+        name: "nak_rounds",
+        kind: ParamKind::Text,
+        default: Default::Text("1,2,3"),
+        help: "NAK lists of each round that asks a terminal again, or \"unlimited\".",
+    },
+    integer(
+        "round_packets",
+        [1, 1 << 30],
+        1 << 12,
+        "Packets of the source that pass before the next round.",
+    ),
+    integer(
+        "bearer_octets",
+        [1, 65_000],
+        1_468,
+        "Octets of a terminal in an A10 packet at most; 1468 make an IPv4 packet of 1500.",
+    ),
 ];
+
+/// The rounds in the words of a path.
+struct NakRounds(Rounds);
+
+impl FromStr for NakRounds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "unlimited" {
+            return Ok(Self(Rounds::UNLIMITED));
+        }
+        let copies: Option<Vec<u8>> = match text {
+            "" => Some(Vec::new()),
+            _ => text.split(',').map(|copies| copies.trim().parse().ok()).collect(),
+        };
+        copies.and_then(|copies| Rounds::new(&copies)).map(Self).ok_or_else(|| {
+            format!(
+                "\"{text}\" are no rounds; write up to {MAX_ROUNDS} numbers from 1 to 255, such as \
+                 \"1,2,3\", or \"unlimited\""
+            )
+        })
+    }
+}
 
 pub(super) const KIND: StageKind = StageKind {
     spec: StageSpec {
@@ -148,8 +210,8 @@ pub(super) const KIND: StageKind = StageKind {
 fn build(params: &Params, _: &BuildContext) -> Result<Box<dyn Stage>, BuildError> {
     let params = Reader(params);
     let (first, keys): (u64, u64) = (params.integer("first_key")?, params.integer("keys")?);
-    let sessions: usize = params.integer("sessions")?;
-    let share = sessions.div_ceil(BUCKETS);
+    let share: u32 = params.integer("sessions_per_bucket")?;
+    let sessions = share as usize * BUCKETS;
     let limits = Limits {
         frame_octets: params.integer("frame_octets")?,
         ring_octets: params.integer("ring_octets")?,
@@ -157,28 +219,45 @@ fn build(params: &Params, _: &BuildContext) -> Result<Box<dyn Stage>, BuildError
     if let Some(fault) = limits.fault() {
         return Err(fail("ring_octets", fault));
     }
-    let most = sessions.min(share * BUCKETS);
+    let NakRounds(rounds) = params.parsed("nak_rounds")?;
+    let receives = receiver::Limits {
+        ring_octets: limits.ring_octets,
+        rounds,
+        timer_ticks: params.integer("round_packets")?,
+    };
     Ok(Box::new(Rlp {
-        sessions: Sessions::new(most),
+        sessions: Sessions::new(sessions),
         opener: Opener {
             keys: first..first + keys,
-            share: share as u32,
+            share,
             opened: [0; BUCKETS],
-            spare: (0..most).map(|_| Session::new(limits)).collect(),
+            spare: (0..sessions).map(|_| Session::new(limits, receives)).collect(),
         },
         flush: params.bool("flush")?,
+        bearer_octets: params.integer("bearer_octets")?,
     }))
 }
 
 /// One session.
 struct Session {
+    /// A10 packets that came.
     window: Window,
+    /// The stream to the terminal.
     sender: Sender,
+    /// The stream from the terminal.
+    receiver: Receiver,
+    /// Number of the next A10 packet that goes.
+    sequence: u32,
 }
 
 impl Session {
-    fn new(limits: Limits) -> Self {
-        Self { window: Window::default(), sender: Sender::new(limits) }
+    fn new(sends: Limits, receives: receiver::Limits) -> Self {
+        Self {
+            window: Window::default(),
+            sender: Sender::new(sends),
+            receiver: Receiver::new(receives),
+            sequence: 0,
+        }
     }
 }
 
@@ -214,6 +293,8 @@ struct Rlp {
     sessions: Sessions<Session>,
     opener: Opener,
     flush: bool,
+    /// Octets of the stream in an A10 packet at most.
+    bearer_octets: usize,
 }
 
 impl Stage for Rlp {
@@ -230,17 +311,19 @@ impl Stage for Rlp {
 
     fn counts(&self) -> Vec<(&'static str, u64)> {
         let states = self.sessions.states();
-        let sum = |count: fn(&crate::sender::Counts) -> u64| {
-            states.iter().map(|session| count(session.sender.counts())).sum()
-        };
+        let sum = |count: fn(&Session) -> u64| states.iter().map(count).sum();
         vec![
             ("sessions", states.len() as u64),
-            ("frames", sum(|counts| counts.frames)),
-            ("frames_again", sum(|counts| counts.frames_again)),
-            ("octets_again", sum(|counts| counts.octets_again)),
-            ("ranges_unsent", sum(|counts| counts.nak_unsent)),
-            ("ranges_gone", sum(|counts| counts.nak_gone)),
-            ("ranges_too_many", sum(|counts| counts.nak_overflow)),
+            ("frames", sum(|session| session.sender.counts().frames)),
+            ("frames_again", sum(|session| session.sender.counts().frames_again)),
+            ("octets_again", sum(|session| session.sender.counts().octets_again)),
+            ("ranges_unsent", sum(|session| session.sender.counts().nak_unsent)),
+            ("ranges_gone", sum(|session| session.sender.counts().nak_gone)),
+            ("ranges_too_many", sum(|session| session.sender.counts().nak_overflow)),
+            ("holes", sum(|session| session.receiver.counts().holes)),
+            ("nak_lists", sum(|session| session.receiver.counts().naks)),
+            ("aborts", sum(|session| session.receiver.counts().aborts)),
+            ("octets_aborted", sum(|session| session.receiver.counts().aborted_octets)),
         ]
     }
 }
@@ -276,29 +359,118 @@ impl Rlp {
             return Err(Cause::Unchecked);
         }
         let access = frame::parse(octets)?;
-        access.frames().try_for_each(|frame| frame.map(drop))?;
-        let key = access.session;
-        let sender = &mut self.sessions.find(key).ok_or(Cause::UnknownKey)?.sender;
-        let before = *sender.counts();
+        let mut has_stream = false;
+        for frame in access.frames() {
+            has_stream |= !matches!(frame?, Frame::Nak(_));
+        }
+        let (key, now) = (access.session, packet.meta().position);
+        let session = match has_stream {
+            true => self.sessions.find_or_open(key, || self.opener.open(key))?,
+            false => self.sessions.find(key).ok_or(Cause::UnknownKey)?,
+        };
+        let heard = session.hear(&access, now);
+        let (ready, most) = (session.receiver.ready(), self.bearer_octets);
+        if ready > 0 && session.deliver(key, ready.min(most), packet, ledger) {
+            return Ok(Verdict::Pass);
+        }
+        if session.receiver.wants_nak() && ask(&mut session.receiver, now, key, packet, ledger) {
+            return Ok(Verdict::Pass);
+        }
+        if !session.sender.is_served() {
+            return Ok(emit(&mut session.sender, key, self.flush, packet, ledger));
+        }
+        heard.map(|()| Verdict::Consume)
+    }
+}
+
+impl Session {
+    /// Takes in the frames of a packet that are sound, each of them. Fails when none told anything,
+    /// with the reason of the last.
+    fn hear(&mut self, access: &Access<'_>, now: u64) -> Result<(), Cause> {
+        let (mut news, mut refusal) = (false, Cause::Nothing);
+        let mut note = |result: Result<(), Cause>| match result {
+            Ok(()) => news = true,
+            Err(cause) => refusal = cause,
+        };
+        self.receiver.tick(now);
         for frame in access.frames().flatten() {
-            if let Frame::Nak(ranges) = frame {
-                sender.serve(ranges.iter());
+            match frame {
+                Frame::Data { sequence, octets, .. } => {
+                    note(self.receiver.receive(now, sequence, octets).map_err(Cause::from));
+                }
+                Frame::Idle { sequence } => {
+                    note(self.receiver.receive(now, sequence, &[]).map_err(Cause::from));
+                }
+                Frame::Nak(ranges) => note(self.serve(ranges)),
             }
         }
-        if !sender.is_served() {
-            return Ok(emit(sender, key, self.flush, packet, ledger));
-        }
-        let counts = sender.counts();
-        Err(if counts.nak_overflow > before.nak_overflow {
-            Cause::NakTooMuch
-        } else if counts.nak_gone > before.nak_gone {
-            Cause::NakGone
-        } else if counts.nak_unsent > before.nak_unsent {
-            Cause::NakUnsent
-        } else {
-            Cause::Nothing
-        })
+        // What was given up is no longer in the way of what follows it.
+        while self.receiver.ready() == 0
+            && matches!(self.receiver.take(&mut []), Taken::Aborted { .. })
+        {}
+        if news { Ok(()) } else { Err(refusal) }
     }
+
+    /// Queues what a NAK list asks for. Fails when that is nothing.
+    fn serve(&mut self, ranges: Ranges<'_>) -> Result<(), Cause> {
+        let before = *self.sender.counts();
+        self.sender.serve(ranges.iter());
+        let counts = self.sender.counts();
+        if !self.sender.is_served() {
+            Ok(())
+        } else if counts.nak_overflow > before.nak_overflow {
+            Err(Cause::NakTooMuch)
+        } else if counts.nak_gone > before.nak_gone {
+            Err(Cause::NakGone)
+        } else {
+            Err(Cause::NakUnsent)
+        }
+    }
+
+    /// Makes the packet the A10 packet of the next `octets` octets, or fewer where the buffer holds
+    /// fewer. `PDSN_TX` writes what stands in front of GRE. `false` when the buffer holds none.
+    #[inline]
+    fn deliver(
+        &mut self,
+        key: u32,
+        octets: usize,
+        packet: &mut Packet<'_>,
+        ledger: &mut StageLedger,
+    ) -> bool {
+        let room = packet.capacity().min(HEADER_OCTETS + octets);
+        let Some(frame) = packet.resize(room, ledger) else { return false };
+        let Some((header, stream)) = frame.split_at_mut_checked(HEADER_OCTETS) else {
+            return false;
+        };
+        let Taken::Octets(taken) = self.receiver.take(stream) else { return false };
+        if let Some(gre) = header.last_chunk_mut() {
+            envelope::write_gre(gre, key, self.sequence);
+        }
+        self.sequence = self.sequence.wrapping_add(1);
+        let end = HEADER_OCTETS + taken;
+        packet.truncate(end, ledger);
+        mark_a10(packet, HEADER_OCTETS - GRE_OCTETS..end);
+        true
+    }
+}
+
+/// Makes the packet the NAK list that is due; `false` when the buffer is too short for any.
+#[cold]
+fn ask(
+    receiver: &mut Receiver,
+    now: u64,
+    key: u32,
+    packet: &mut Packet<'_>,
+    ledger: &mut StageLedger,
+) -> bool {
+    let longest = PACKET_HEADER_OCTETS + FRAME_HEADER_OCTETS + MAX_NAK_OCTETS;
+    let Some(room) = packet.resize(longest, ledger) else { return false };
+    let Some(mut writer) = Writer::new(room) else { return false };
+    let is_written = receiver.next_nak(now).is_some_and(|list| writer.nak(&list));
+    let octets = writer.finish(&[0; 12], key);
+    packet.truncate(octets, ledger);
+    mark_access(packet);
+    is_written
 }
 
 /// Makes the packet one of the frames that are to be sent; without any it ends here.

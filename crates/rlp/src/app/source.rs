@@ -255,13 +255,13 @@ impl<'a> Drafts<'a> {
         let mut list = NakList::default();
         let first = first as u32;
         let is_kept = list.push(OctetRange { first, octets: asked as u32 });
-        let mut packet = [0; MIN_OCTETS];
+        let mut packet = vec![0; self.a10.octets.map_or(MIN_OCTETS, |octets| octets as usize)];
         let mut writer = Writer::new(&mut packet).expect("there is room for the header");
         assert!(is_kept && writer.nak(&list), "a list of one range is sound and short");
         writer.finish(&ACCESS_ETHERNET, stream.key);
         let at = frame::PACKET_HEADER_OCTETS + frame::FRAME_HEADER_OCTETS;
         let running = vec![(at, first, Unit::Octets)];
-        self.push(Written { octets: packet.to_vec(), running }, session, time_ns);
+        self.push(Written { octets: packet, running }, session, time_ns);
         true
     }
 

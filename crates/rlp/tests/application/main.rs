@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The stages of the application on the data plane.
+
+mod bad_input;
+mod mappings;
+mod memory;
+mod params;
+mod reverse;
+mod rig;
+mod traffic;
