@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The Radio Link Protocol's reference application beside the figures of the Netra document, written
-//! to `docs/results/rlp`.
+//! The Radio Link Protocol's reference application beside the figures of the Netra document,
+//! written to `docs/results/rlp`.
 //!
 //! Three things stand side by side: what the document measured on its machine, what the simulator
 //! says of that machine, and what this program measured here. Only the shape of the path is the
@@ -116,17 +116,17 @@ fn record(binary: &Path, words: &[&str]) -> Result<Record, String> {
 
 fn document(found: &[Found]) -> Result<String, String> {
     let first = found.first().and_then(|found| found.runs.first()).ok_or("nothing was run")?;
-    let mut text = format!(
-        "# The Radio Link Protocol's application, beside the Netra document\n\n\
+    let mut text = "# The Radio Link Protocol's application, beside the Netra document\n\n\
          Written by `cargo xtask evidence rlp`; the method is in [method.md](../../method.md), the \
          protocol in [rlp.md](../../rlp.md).\n\n\
          - **document**: \"Netra Data Plane Software Suite 2.0\", chapter 10, measured on an \
          UltraSPARC T1 of 1.2 GHz with 32 strands, frames of 342 octets from four lines of 1 Gb/s\n\
-         - **simulated**: what `linerate plan --machine t1` says of that machine (tier `model`; its \
-         costs were fitted to the document's figures, see [simulator.md](../netra/simulator.md))\n\
+         - **simulated**: what `linerate plan --machine t1` says of that machine (tier `model`; \
+         its costs were fitted to the document's figures, see \
+         [simulator.md](../netra/simulator.md))\n\
          - **here**: measured by this program on the machine below, packets from memory (tier \
-         `sw`)\n\n",
-    );
+         `sw`)\n\n"
+        .to_owned();
     text += &machine(first);
     rates(found, &mut text);
     tunings(found, &mut text);
@@ -151,7 +151,8 @@ fn percent(share: Option<f64>) -> String {
 /// Kpps of a flow, and the share of the line: the document's, the simulator's, ours.
 fn rates(found: &[Found], text: &mut String) {
     *text += "## Thousand packets per second on each of four flows\n\n\
-              Frames of 342 octets with check sequence; a line of 1 Gb/s carries 345.3 kpps of them.\n\n\
+              Frames of 342 octets with check sequence; a line of 1 Gb/s carries 345.3 kpps of \
+              them.\n\n\
               | path | document | share of line | simulated | here | lowest to highest run | \
               share of line |\n|---|---:|---:|---:|---:|---|---:|\n";
     for (row, found) in ROWS.iter().zip(found) {
@@ -195,9 +196,9 @@ fn spread(found: &Found) -> String {
 
 /// What `tune` makes of each, on the processors there are.
 fn tunings(found: &[Found], text: &mut String) {
-    *text += "## `linerate tune` from each\n\nThousand packets per second over all flows. The baseline \
-              is the path's mapping as far as there are processors for it; the last column compares \
-              with the one-strand baseline.\n\n\
+    *text += "## `linerate tune` from each\n\nThousand packets per second over all flows. The \
+              baseline is the path's mapping as far as there are processors for it; the last \
+              column compares with the one-strand baseline.\n\n\
               | from | baseline | tuned | speed-up | kept | over one strand |\n\
               |---|---:|---:|---:|---|---:|\n";
     let figure = |found: &Found, name: &str| found.tuned.as_ref()?.figures.get(name)?.as_number();

@@ -79,7 +79,8 @@ impl Flows {
         let Self { line, mean_octets, is_clean, .. } = self;
         let over = if *is_clean { "" } else { ", preemption included" };
         format!(
-            "per flow    {} on each of {}, {:.1} % of {} at {:.0} octets with check sequence{over}\n",
+            "per flow    {} on each of {}, {:.1} % of {} at {:.0} octets with check \
+             sequence{over}\n",
             Kpps(kpps),
             line.ports,
             share * 100.0,

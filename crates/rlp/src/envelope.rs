@@ -84,8 +84,6 @@ pub struct Envelope {
     pub sequence: u32,
     /// Where in the frame the octets of the stream lie; Ethernet padding is behind its end.
     pub payload: Range<usize>,
-    /// Where the GRE header and the octets lie.
-    pub gre: Range<usize>,
 }
 
 /// Reads a packet of the bearer; `packet` starts at the Ethernet header.
@@ -121,7 +119,6 @@ pub fn parse_gre(packet: &[u8], gre: Range<usize>) -> Result<Envelope, Fault> {
         key: u32::from_be_bytes([header[4], header[5], header[6], header[7]]),
         sequence: u32::from_be_bytes([header[8], header[9], header[10], header[11]]),
         payload: gre.start + GRE_OCTETS..gre.end,
-        gre,
     })
 }
 

@@ -10,7 +10,7 @@
 //! Free of threads, clocks and allocation once set up: time is a number the caller passes.
 //! docs/rlp.md has the protocol and says which of its fields are ours.
 //!
-//! [`app`] makes stages of a packet path of it, and its traffic ([`ppp`] frames what streams carry).
+//! [`app`] makes stages of a packet path of it, and its traffic; [`ppp`] frames what streams carry.
 //!
 //! Leaves out: A11 (sessions are opened by the caller), encryption, the reset procedure of the
 //! radio's own protocol.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! PPP in HDLC-like framing (RFC 1662), octet-stuffed, with FCS-16: what the octets of an A10 stream
-//! are when they carry packets.
+//! PPP in HDLC-like framing (RFC 1662), octet-stuffed, with FCS-16: what the octets of an A10
+//! stream are when they carry packets.
 //!
 //! ```text
 //!  7e | ff 03 | protocol | packet ... | FCS, low octet first | 7e

@@ -24,7 +24,7 @@ mod pdsn;
 mod rlp;
 pub mod source;
 
-use crate::envelope::{self, ETHERNET_OCTETS};
+use crate::envelope::{self, ETHERNET_OCTETS, GRE_OCTETS};
 use crate::frame;
 use linerate_dataplane::packet::{Layers, Packet};
 use linerate_dataplane::ring::{Consumer, Producer, ring};
@@ -68,9 +68,10 @@ fn place(packet: &Packet<'_>) -> Place {
     }
 }
 
-/// Notes that the packet is one of A10 whose GRE header and payload lie in `gre`.
+/// Notes that the packet is one of A10 whose payload lies in `payload`, behind its GRE header.
 #[inline]
-fn mark_a10(packet: &mut Packet<'_>, gre: Range<usize>) {
+fn mark_a10(packet: &mut Packet<'_>, payload: Range<usize>) {
+    let gre = payload.start - GRE_OCTETS..payload.end;
     // Frames have at most 65535 octets.
     packet.meta_mut().layers = Layers {
         l3: ETHERNET_OCTETS as u16,

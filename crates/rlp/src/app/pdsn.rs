@@ -105,7 +105,7 @@ fn receive(packet: &mut Packet<'_>) -> Verdict {
     }
     match envelope::parse(octets) {
         Ok(envelope) => {
-            mark_a10(packet, envelope.gre);
+            mark_a10(packet, envelope.payload);
             Verdict::Pass
         }
         Err(fault) => Verdict::Drop(fault.index() as u8),

@@ -5,15 +5,16 @@
 //! becomes one of the frames they fill; those that fill none wait, or go in a short frame with
 //! `flush`. A NAK list becomes the packet of what it asks for.
 //!
-//! Reverse: the frames of a terminal join the stream it sends, and the packet becomes the A10 packet
-//! of the octets that are next, if any; otherwise the NAK list that is due; otherwise it ends here.
+//! Reverse: the frames of a terminal join the stream it sends, and the packet becomes the A10
+//! packet of the octets that are next, if any; otherwise the NAK list that is due; otherwise it
+//! ends here.
 //! Timers of NAK rounds count packets of the source, so that no clock is asked and every mapping
 //! sees the same.
 //!
 //! Leaves out: Ethernet and IPv4, and addresses on the access side: those are its neighbours'.
 
 use super::{BySession, Place, bucket_of, mark_a10, mark_access, place};
-use crate::envelope::{self, GRE_OCTETS, HEADER_OCTETS};
+use crate::envelope::{self, HEADER_OCTETS};
 use crate::frame::{
     self, Access, FRAME_HEADER_OCTETS, Fault, Frame, MAX_NAK_OCTETS, PACKET_HEADER_OCTETS, Ranges,
     Writer,
@@ -396,10 +397,10 @@ impl Session {
         for frame in access.frames().flatten() {
             match frame {
                 Frame::Data { sequence, octets, .. } => {
-                    note(self.receiver.receive(now, sequence, octets).map_err(Cause::from));
+                    note(self.receiver.receive(sequence, octets).map_err(Cause::from));
                 }
                 Frame::Idle { sequence } => {
-                    note(self.receiver.receive(now, sequence, &[]).map_err(Cause::from));
+                    note(self.receiver.receive(sequence, &[]).map_err(Cause::from));
                 }
                 Frame::Nak(ranges) => note(self.serve(ranges)),
             }
@@ -449,7 +450,7 @@ impl Session {
         self.sequence = self.sequence.wrapping_add(1);
         let end = HEADER_OCTETS + taken;
         packet.truncate(end, ledger);
-        mark_a10(packet, HEADER_OCTETS - GRE_OCTETS..end);
+        mark_a10(packet, HEADER_OCTETS..end);
         true
     }
 }

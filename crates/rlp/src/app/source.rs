@@ -3,8 +3,8 @@
 //!
 //! Each IP packet is framed as PPP and appended to the stream of a session, which the pair of its
 //! addresses chooses: what a terminal sends and is sent stays together. A stream travels forward in
-//! A10 packets, or in reverse in RLP frames, of one size if asked for; what is left of it at the end
-//! of the capture is filled up with flags, which PPP allows between frames. NAK lists of the
+//! A10 packets, or in reverse in RLP frames, of one size if asked for; what is left of it at the
+//! end of the capture is filled up with flags, which PPP allows between frames. NAK lists of the
 //! terminals stand between the packets where a seed puts them; each asks for octets that a sender
 //! with frames of any size has sent, and a ring of 4 KiB still has.
 //!
