@@ -19,6 +19,7 @@ mod plan;
 mod records;
 mod regions;
 mod rig;
+mod rlp;
 mod stat;
 mod status;
 #[path = "../../../record/tests/json/validator.rs"]

@@ -3,7 +3,6 @@
 
 mod bad_input;
 mod mappings;
-mod memory;
 mod params;
 mod reverse;
 mod rig;

@@ -1,24 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the stages say of parameters that make no sense.
 
+use crate::rig::defaults;
 use linerate_dataplane::BuildContext;
-use linerate_path::model::{Params, Value};
-use linerate_path::spec::Default;
+use linerate_path::model::Value;
 use linerate_rlp::app::KINDS;
 
 /// What a kind says of its defaults but for one parameter; empty when it takes it.
 fn said(kind: &str, name: &str, value: Value) -> String {
+    let mut params = defaults(kind);
     let kind = KINDS.iter().find(|known| known.spec.kind == kind).expect("a kind");
-    let mut params = Params::new();
-    for param in kind.spec.params {
-        let value = match param.default {
-            Default::Bool(value) => Value::Bool(value),
-            Default::Integer(value) => Value::Integer(value),
-            Default::Text(value) => Value::Text(value.to_owned()),
-            Default::Required | Default::EmptyTexts => panic!("{} has no default", param.name),
-        };
-        params.insert(param.name.to_owned(), value);
-    }
     assert!(params.insert(name.to_owned(), value).is_some(), "{name}");
     let context = BuildContext { replica: 0, replicas: 1 };
     (kind.build)(&params, &context).err().map_or(String::new(), |error| error.to_string())

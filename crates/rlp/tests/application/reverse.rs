@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From the terminals: octets in order, holes asked for, in rounds, until they are given up.
 
-use crate::rig::{access, counted, data, drops, example, frames, path, ran, traffic};
+use crate::rig::{access, counted, data, defaults, drops, example, frames, path, ran, traffic};
 use linerate_dataplane::{Kept, Outcome};
 use linerate_rlp::envelope;
 use linerate_rlp::frame::{self, Frame};
@@ -47,11 +47,15 @@ fn the_example_brings_every_octet_in_order_whatever_the_mapping() {
             expected.entry(packet.session).or_default().extend(octets);
         }
     }
-    for replicas in [1, 2] {
+    for (replicas, ends) in [(1, ["ATIF_RX", "PDSN_TX"]), (2, ["ATIF_RXTX", "PDSN_RXTX"])] {
         path.mapping.segments.iter_mut().for_each(|segment| segment.replicas = replicas);
+        for (stage, kind) in [(0, ends[0]), (2, ends[1])] {
+            path.stages[stage].kind = kind.to_owned();
+            path.stages[stage].params = defaults(kind);
+        }
         let outcome = ran(&path, &offered, PACKETS);
         assert_eq!(drops(&outcome), BTreeMap::new());
-        assert!(delivered(&outcome.kept) == expected, "{replicas} replicas");
+        assert!(delivered(&outcome.kept) == expected, "{ends:?} x{replicas}");
         assert_eq!(outcome.kept.len() as u64, PACKETS, "a packet for each");
     }
 }

@@ -5,8 +5,8 @@ use linerate_dataplane::traffic::{Traffic, TrafficBuilder};
 use linerate_dataplane::{Job, Outcome, StageKind, Watch, run, steering};
 use linerate_kernels::Kernels;
 use linerate_path::check::read;
-use linerate_path::model::{Path, RunLength, Sink, Source};
-use linerate_path::spec::StageSpec;
+use linerate_path::model::{Params, Path, RunLength, Sink, Source, Value};
+use linerate_path::spec::{Default, StageSpec};
 use linerate_record::run::Tally;
 use linerate_rlp::app::{KINDS, source};
 use linerate_rlp::envelope::{self, Ends, HEADER_OCTETS};
@@ -83,6 +83,18 @@ pub(crate) fn ran(path: &Path, traffic: &Traffic, packets: u64) -> Outcome {
         .sum();
     assert_eq!(packets, outcome.kept.len() as u64 + gone.packets, "packets");
     outcome
+}
+
+/// The parameters of a kind where a path gives none.
+pub(crate) fn defaults(kind: &str) -> Params {
+    let kind = KINDS.iter().find(|known| known.spec.kind == kind).expect("a kind");
+    let value = |default| match default {
+        Default::Bool(value) => Value::Bool(value),
+        Default::Integer(value) => Value::Integer(value),
+        Default::Text(value) => Value::Text(value.to_owned()),
+        Default::Required | Default::EmptyTexts => panic!("no parameter here is like this"),
+    };
+    kind.spec.params.iter().map(|param| (param.name.to_owned(), value(param.default))).collect()
 }
 
 /// Packets dropped, by stage and cause.

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The example paths of the Radio Link Protocol, as a reader would start them.
+
+use crate::records::assert_conserved;
+use crate::rig::{Folder, answered, record, refused};
+use linerate_record::Body;
+use serde_json::Value;
+
+const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+
+/// The five paths, and how many strands they have.
+const PATHS: [(&str, usize); 5] = [
+    ("rlp-config1", 12),
+    ("rlp-config2", 12),
+    ("rlp-merged", 1),
+    ("rlp-replicated", 4),
+    ("rlp-reverse", 3),
+];
+
+#[test]
+fn every_path_runs_on_any_machine_and_tells_the_rate_of_a_flow() {
+    for (name, strands) in PATHS {
+        let file = format!("{EXAMPLES}/{name}.toml");
+        let json = answered(0, &["run", "--oversubscribe", "--time", "100ms", "--json", &file]);
+        let Body::Run(report) = record(&json).body else { panic!("{name} is no run") };
+        assert_eq!(report.strands.len(), strands, "{name}");
+        assert_conserved(&report);
+        let drops: u64 = report
+            .strands
+            .iter()
+            .flat_map(|strand| &strand.stages)
+            .flat_map(|stage| stage.drops.values())
+            .sum();
+        assert_eq!(drops, 0, "{name}");
+        let value: Value = serde_json::from_str(&json).expect("JSON");
+        let number = |name: &str| value["summary"][name].as_f64().expect("a number");
+        // 1 Gb/s at 338 octets and 24 more on the wire.
+        let line_kpps = 1e6 / (8.0 * 362.0);
+        let share = number("flow_kpps") / line_kpps;
+        assert!((number("flow_line_share") / share - 1.0).abs() < 1e-9, "{name}");
+        assert!((number("line_rate_kpps") / (4.0 * line_kpps) - 1.0).abs() < 1e-9, "{name}");
+    }
+}
+
+#[test]
+fn people_are_told_the_rate_of_a_flow_beside_its_line() {
+    let file = format!("{EXAMPLES}/rlp-merged.toml");
+    let said = answered(0, &["run", "--time", "100ms", &file]);
+    let line = said.lines().find(|line| line.starts_with("per flow")).expect("it is said");
+    assert!(line.contains("on each of 4, ") && line.contains("of 1 Gb/s at 342 octets"), "{line}");
+}
+
+#[test]
+fn what_no_session_can_be_made_of_is_refused_where_it_stands() {
+    let folder = Folder::new();
+    let source =
+        |file: &str| format!("[source]\nkind = 'a10'\nfile = '{file}'\n[[stage]]\nkind = 'RLP'\n");
+    let path = folder.write("path.toml", source("none.pcap"));
+    let said = refused(&["run", &path]);
+    assert!(said.contains("path.toml:3:8") && said.contains("cannot read"), "{said}");
+    let notes = folder.write("notes.txt", "not a capture");
+    let path = folder.write("path.toml", source(&notes));
+    let said = refused(&["run", &path]);
+    assert!(said.contains("path.toml:3:8") && said.contains("notes.txt"), "{said}");
+    let ring = source("none.pcap") + "ring_octets = 1000\n";
+    let said = refused(&["run", &folder.write("path.toml", ring)]);
+    assert!(said.contains("path.toml:6:15") && said.contains("power of two"), "{said}");
+}
