@@ -27,7 +27,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("kernelbench", &["record", "linux", "machine", "kernels"]),
     ("dataplane", &["record", "path", "linux", "machine", "counters", "kernels"]),
     ("stages", &["record", "path", "kernels", "dataplane"]),
-    ("rlp", &["record", "path", "kernels", "dataplane"]),
+    ("rlp", &["record", "path", "linux", "machine", "kernels", "dataplane"]),
     ("tcpbench", &["record", "linux", "machine", "counters", "kernels"]),
     ("plan", &["record", "path"]),
     ("exchange", &["record"]),
