@@ -252,7 +252,7 @@ fn compare(text: &str, sessions: usize, frames: usize, rounds: usize) {
     let dropped: u64 = bench.ledgers.iter().map(|ledger| ledger.dropped().packets).sum();
     assert_eq!(dropped, 0, "every packet is in order");
     println!(
-        "{sessions} sessions on a strand, {frames} frames on the line, {} rounds without preemption",
+        "{sessions} sessions on a strand, {frames} frames on the line, {} undisturbed rounds",
         costs[0].len()
     );
     if costs[0].is_empty() {
