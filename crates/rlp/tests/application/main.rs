@@ -2,6 +2,7 @@
 //! The stages of the application on the data plane.
 
 mod bad_input;
+mod dissector;
 mod mappings;
 mod params;
 mod reverse;
