@@ -28,6 +28,13 @@ extern const struct lr_variant *const lr_bounds[];
 extern const size_t lr_bound_count;
 
 /*
+ * csum_partial and copy in plain C, for comparing with; and the same with a checksum that counts a
+ * carry twice, for checking what checks.
+ */
+extern const struct lr_variant lr_document;
+extern const struct lr_variant lr_wrong_by_a_carry;
+
+/*
  * lr_csum_header behind a call, so that it can be timed beside routines that are called: adds the
  * whole 32-bit words of the octets to sum.
  */

@@ -113,6 +113,19 @@ pub fn bounds() -> impl ExactSizeIterator<Item = Variant> {
     ffi::bounds().iter().copied().map(Variant::from_descriptor)
 }
 
+/// Checksum and copy in plain C, compiled as they are written: the checksum of figure 1 of the white
+/// paper "Enhanced TCP/IP Performance with AltiVec", by words of 16 bits, and a copy by machine
+/// words. It has no other kernel.
+pub fn document() -> Variant {
+    Variant::from_descriptor(ffi::document())
+}
+
+/// The same, but the checksum counts the last carry twice: right for most octets, which is what
+/// makes such a mistake hard to find. For checking what checks routines.
+pub fn wrong_by_a_carry() -> Variant {
+    Variant::from_descriptor(ffi::wrong_by_a_carry())
+}
+
 impl Routine {
     /// A kernel of a variant or bound, if it has it and it can run here.
     pub fn of(variant: Variant, role: Role, kernel: Kernel) -> Option<Self> {

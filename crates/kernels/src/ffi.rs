@@ -89,6 +89,11 @@ unsafe extern "C" {
     #[link_name = "lr_bound_count"]
     static BOUND_COUNT: usize;
 
+    #[link_name = "lr_document"]
+    safe static DOCUMENT: Variant;
+    #[link_name = "lr_wrong_by_a_carry"]
+    safe static WRONG_BY_A_CARRY: Variant;
+
     /// Reads as many whole words of 32 bits as there are in the octets, which must be readable.
     pub(crate) fn lr_bench_header(src: *const u8, octets: usize, sum: u32) -> u32;
 }
@@ -98,6 +103,18 @@ unsafe extern "C" {
 pub(crate) fn bounds() -> &'static [&'static Variant] {
     // SAFETY: `lr_bounds` holds `lr_bound_count` pointers to constants; ensured by its table.c.
     unsafe { core::slice::from_raw_parts((&raw const BOUNDS).cast(), BOUND_COUNT) }
+}
+
+/// Checksum and copy in plain C.
+#[cfg(feature = "bench")]
+pub(crate) fn document() -> &'static Variant {
+    &DOCUMENT
+}
+
+/// The same with a checksum that is wrong by one carry.
+#[cfg(feature = "bench")]
+pub(crate) fn wrong_by_a_carry() -> &'static Variant {
+    &WRONG_BY_A_CARRY
 }
 
 /// What the dispatch functions call now.

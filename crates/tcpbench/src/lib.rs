@@ -9,6 +9,8 @@
 //! | what must a stack do to take part? | [`endpoint`] |
 //! | which routines does it use, how often, on what? | [`routines`] |
 //! | what carries the segments? | [`wire`] |
+//! | what do the applications do? | [`pattern`], [`stream`] |
+//! | how do they all run together? | [`session`] |
 //! | the stack that is built in | [`smol`] |
 //!
 //! Left out: printing and files, which are `cli`'s; networks and the host's own stack.
@@ -16,8 +18,13 @@
 #![forbid(unsafe_code)]
 
 pub mod endpoint;
+mod error;
+pub mod pattern;
 pub mod routines;
+pub mod session;
 pub mod smol;
+pub mod stream;
 pub mod wire;
 
 pub use endpoint::{Endpoint, Side, Stack};
+pub use error::{Error, Stuck};

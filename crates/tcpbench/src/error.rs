@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why a run ended without a result.
+
+use std::fmt;
+
+/// What went wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// There is no such thing; the names there are.
+    Unknown {
+        /// What kind of thing: a set of routines, a pattern, a mix.
+        what: &'static str,
+        /// The name asked for.
+        name: String,
+        /// The names to choose from.
+        known: Vec<String>,
+    },
+    /// A routine does not do what it should.
+    WrongRoutine {
+        /// The set.
+        set: String,
+        /// The first difference from the specification.
+        difference: String,
+    },
+    /// The stack cannot do what is asked of it, in its words.
+    Stack {
+        /// The stack.
+        stack: String,
+        /// What it says.
+        reason: String,
+    },
+    /// Nothing has got through for a long time.
+    Stuck(Box<Stuck>),
+    /// What arrived is not what was sent.
+    Corrupt {
+        /// The stack or stacks.
+        stacks: String,
+        /// The set.
+        set: String,
+        /// The octet of the stream.
+        octet: u64,
+        /// What was sent.
+        expected: u8,
+        /// What arrived.
+        got: u8,
+    },
+    /// The connection ended though neither side had closed it.
+    Lost {
+        /// The stack or stacks.
+        stacks: String,
+        /// The pattern.
+        pattern: String,
+        /// The set.
+        set: String,
+        /// Octets of payload that had arrived.
+        octets: u64,
+    },
+}
+
+/// Where a run came to a stop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stuck {
+    /// The stack or stacks.
+    pub stacks: String,
+    /// The pattern.
+    pub pattern: String,
+    /// The set.
+    pub set: String,
+    /// Virtual seconds without progress.
+    pub seconds: u64,
+    /// Rounds of the loop without progress.
+    pub turns: u64,
+    /// Octets of payload that had arrived.
+    pub octets: u64,
+    /// Frames that the receivers dropped for a bad checksum.
+    pub bad_checksums: u64,
+    /// The last segment on the wire, in words.
+    pub segment: String,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown { what, name, known } => {
+                write!(f, "no {what} is called `{name}`; choose from {}", known.join(", "))
+            }
+            Self::WrongRoutine { set, difference } => write!(
+                f,
+                "set `{set}` does not compute what it should: {difference}; leave it out, and \
+                 run `make -C native check`"
+            ),
+            Self::Stack { stack, reason } => write!(f, "{stack}: {reason}"),
+            Self::Stuck(stuck) => stuck.fmt(f),
+            Self::Corrupt { stacks, set, octet, expected, got } => write!(
+                f,
+                "{stacks} with set `{set}`: octet {octet} of the stream arrived as {got:#04x} and \
+                 was sent as {expected:#04x}"
+            ),
+            Self::Lost { stacks, pattern, set, octets } => write!(
+                f,
+                "{stacks}, pattern {pattern}, set `{set}`: the connection ended by itself after \
+                 {octets} octets"
+            ),
+        }
+    }
+}
+
+impl fmt::Display for Stuck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { stacks, pattern, set, seconds, turns, octets, bad_checksums, segment } = self;
+        write!(
+            f,
+            "{stacks}, pattern {pattern}, set `{set}`: no progress for {seconds} virtual \
+             seconds and {turns} turns after {octets} octets; {bad_checksums} segments were \
+             dropped for a bad checksum; the last segment was {segment}. A routine that is wrong \
+             for this segment makes its sender repeat it for ever: `make -C native check`"
+        )
+    }
+}
+
+impl std::error::Error for Error {}

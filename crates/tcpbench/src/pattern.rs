@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The five patterns of traffic of the white paper "Enhanced TCP/IP Performance with AltiVec", and
+//! mixes of lengths.
+
+use crate::error::Error;
+use std::fmt;
+
+/// What the applications do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Pattern {
+    /// The client sends without end, in segments of Ethernet's size: a transfer of files.
+    Bulk,
+    /// The client sends one or two octets, the server sends them back: a terminal.
+    Interactive,
+    /// The same as bulk in segments of 8000 octets.
+    Jumbo,
+    /// The client sends messages of changing lengths, each in a segment of its own.
+    Mixed,
+    /// A connection is opened and closed, without data.
+    Response,
+}
+
+impl Pattern {
+    /// All of them, in the order of the white paper's charts.
+    pub const ALL: [Self; 5] =
+        [Self::Bulk, Self::Interactive, Self::Jumbo, Self::Mixed, Self::Response];
+
+    /// One word, the same in records and on command lines.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bulk => "bulk",
+            Self::Interactive => "interactive",
+            Self::Jumbo => "jumbo",
+            Self::Mixed => "mixed",
+            Self::Response => "response",
+        }
+    }
+
+    /// Finds a pattern.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub fn find(name: &str) -> Result<Self, Error> {
+        let found = Self::ALL.into_iter().find(|pattern| pattern.name() == name);
+        found.ok_or_else(|| Error::Unknown {
+            what: "pattern",
+            name: name.to_owned(),
+            known: Self::ALL.iter().map(|pattern| pattern.name().to_owned()).collect(),
+        })
+    }
+
+    /// Octets of payload of its largest segments.
+    pub const fn segment(self) -> usize {
+        match self {
+            Self::Jumbo => 8000,
+            _ => 1460,
+        }
+    }
+
+    /// Whether it is about octets, and not about exchanges.
+    pub const fn is_about_octets(self) -> bool {
+        matches!(self, Self::Bulk | Self::Jumbo | Self::Mixed)
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// How often packets of which length occur.
+///
+/// Lengths are those of IP packets; a message has 40 octets less, for both headers. A packet of 40
+/// is an acknowledgement, which nobody sends on purpose: it becomes a message of one octet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mix {
+    name: String,
+    source: &'static str,
+    /// Octets of IP packets, and how many of them there are.
+    weights: Vec<(u16, u32)>,
+}
+
+/// Octets that a message has less than its packet.
+const HEADERS: u16 = 40;
+
+/// Name, source, packets by length.
+const PRESETS: &[(&str, &str, &[(u16, u32)])] = &[
+    (
+        "imix",
+        "Simple IMIX, a convention among testers: 40, 576 and 1500 octets at 7:4:1",
+        &[(40, 7), (576, 4), (1500, 1)],
+    ),
+    (
+        "exchange",
+        "made up to the published figures of CAIDA, Ames Internet Exchange 1999-2000: mean 413, \
+         quartiles 40, 93 and 576, 95 % at 1500",
+        &[(40, 48), (93, 4), (318, 6), (576, 28), (1500, 14)],
+    ),
+    (
+        "bimodal",
+        "Sinha, Papadopoulos, Heidemann, ISI-TR-2007-643: 40 % of 40 octets, 20 % of 1500, a \
+         further mode at 1300; that mode's 10 % and the even rest are chosen here",
+        &[
+            (40, 40),
+            (100, 5),
+            (300, 5),
+            (500, 5),
+            (700, 5),
+            (900, 5),
+            (1100, 5),
+            (1300, 10),
+            (1500, 20),
+        ],
+    ),
+];
+
+impl Mix {
+    /// A named mix, or one that is spelt out: `40:7,576:4,1500:1`, lengths of IP packets and how
+    /// many of each.
+    ///
+    /// # Errors
+    /// There is none of that name, or what is spelt out is no mix.
+    pub fn find(text: &str) -> Result<Self, Error> {
+        if let Some(mix) = Self::presets().find(|mix| mix.name == text) {
+            return Ok(mix);
+        }
+        Self::spelt(text).ok_or_else(|| Error::Unknown {
+            what: "mix of lengths",
+            name: text.to_owned(),
+            known: Self::presets()
+                .map(|mix| mix.name)
+                .chain(["a list such as 40:7,576:4,1500:1 (IP octets 40 to 1500: share)".into()])
+                .collect(),
+        })
+    }
+
+    /// The named ones; the first is the one to take when none is named.
+    pub fn presets() -> impl Iterator<Item = Self> {
+        PRESETS.iter().map(|&(name, source, weights)| Self {
+            name: name.to_owned(),
+            source,
+            weights: weights.to_vec(),
+        })
+    }
+
+    fn spelt(text: &str) -> Option<Self> {
+        let entry = |entry: &str| {
+            let (octets, weight) = entry.split_once(':')?;
+            let (octets, weight) = (octets.trim().parse().ok()?, weight.trim().parse().ok()?);
+            ((HEADERS..=1500).contains(&octets)).then_some((octets, weight))
+        };
+        let weights: Vec<(u16, u32)> = text.split(',').map(entry).collect::<Option<_>>()?;
+        let total: u64 = weights.iter().map(|(_, weight)| u64::from(*weight)).sum();
+        let source = "from the command line";
+        let name = text.to_owned();
+        (1..=u64::from(u32::MAX)).contains(&total).then_some(Self { name, source, weights })
+    }
+
+    /// Its name, or how it was spelt.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where it comes from.
+    pub fn source(&self) -> &'static str {
+        self.source
+    }
+
+    /// The octets of the next message.
+    pub fn draw(&self, random: &mut fastrand::Rng) -> usize {
+        let total: u32 = self.weights.iter().map(|(_, weight)| weight).sum();
+        let mut left = random.u32(..total);
+        for (octets, weight) in &self.weights {
+            match left.checked_sub(*weight) {
+                Some(rest) => left = rest,
+                None => return usize::from((octets - HEADERS).max(1)),
+            }
+        }
+        unreachable!("what was drawn is below the sum of all weights")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_and_others_are_listed() {
+        for pattern in Pattern::ALL {
+            assert_eq!(Pattern::find(pattern.name()), Ok(pattern));
+        }
+        let unknown = Pattern::find("burst").expect_err("there is no such pattern").to_string();
+        for pattern in Pattern::ALL {
+            assert!(unknown.contains(pattern.name()), "{unknown}");
+        }
+        let unknown = Mix::find("imax").expect_err("there is no such mix").to_string();
+        assert!(unknown.contains("imix") && unknown.contains("bimodal"), "{unknown}");
+    }
+
+    #[test]
+    fn what_is_spelt_out_is_checked() {
+        let spelt = Mix::find("40:1,1500:3").expect("a mix");
+        assert_eq!(spelt.weights, [(40, 1), (1500, 3)]);
+        for bad in ["", "40", "40:0", "39:1", "1501:1", "40:1,", "40:-1", "40:4294967295,41:1"] {
+            assert!(Mix::find(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn draws_follow_the_weights() {
+        for mix in Mix::presets() {
+            let mut random = fastrand::Rng::with_seed(1);
+            let total: u32 = mix.weights.iter().map(|(_, weight)| weight).sum();
+            let draws = 100_000;
+            let mut counts = std::collections::BTreeMap::new();
+            for _ in 0..draws {
+                *counts.entry(mix.draw(&mut random)).or_insert(0) += 1;
+            }
+            for (octets, weight) in &mix.weights {
+                let expected = f64::from(draws) * f64::from(*weight) / f64::from(total);
+                let got = counts.remove(&usize::from((octets - 40).max(1))).unwrap_or(0);
+                let off = (f64::from(got) - expected).abs();
+                assert!(off < 5.0 * expected.sqrt(), "{}: {octets} {got} {expected}", mix.name);
+            }
+            assert!(counts.is_empty(), "{counts:?}");
+        }
+    }
+
+    /// The published figures that the preset is made up to.
+    #[test]
+    fn the_mix_of_the_exchange_has_its_mean_and_quartiles() {
+        let mix = Mix::find("exchange").expect("a preset");
+        let all: Vec<u16> = mix
+            .weights
+            .iter()
+            .flat_map(|&(octets, weight)| std::iter::repeat_n(octets, weight as usize))
+            .collect();
+        let mean = all.iter().map(|&octets| f64::from(octets)).sum::<f64>() / all.len() as f64;
+        assert!((mean - 413.0).abs() < 1.0, "{mean}");
+        assert_eq!([all[24], all[49], all[74], all[94]], [40, 93, 576, 1500]);
+    }
+}

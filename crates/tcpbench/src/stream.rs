@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the applications send, and the rings of descriptors they send from and receive into.
+//!
+//! The octets of a stream are known from their position alone, so the receiver compares every one
+//! of them. It does so when its ring is full: then the clocks stand still, and what is measured
+//! ends where the data has reached the application.
+
+/// Octets after which the stream repeats. More than two endpoints hold between them, so that no
+/// octet can be mistaken for one a whole period away.
+const PERIOD: usize = 1 << 20;
+
+/// Longest piece that can be had at once.
+pub const PIECE: usize = 1 << 16;
+
+/// A stream that never ends.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    /// One period, and its beginning once more.
+    octets: Vec<u8>,
+}
+
+impl Stream {
+    /// The stream of a seed.
+    pub fn new(seed: u64) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut octets = vec![0; PERIOD];
+        random.fill(&mut octets);
+        octets.extend_from_within(..PIECE);
+        Self { octets }
+    }
+
+    /// Up to [`PIECE`] octets from a position on.
+    pub fn piece(&self, position: u64, octets: usize) -> &[u8] {
+        let at = (position % PERIOD as u64) as usize;
+        &self.octets[at..][..octets]
+    }
+
+    /// Where the octets differ from the stream: their index, and what should be there.
+    pub fn difference(&self, position: u64, octets: &[u8]) -> Option<(usize, u8)> {
+        let mut done = 0;
+        for part in octets.chunks(PIECE) {
+            let sent = self.piece(position + done as u64, part.len());
+            if sent != part {
+                let index = sent.iter().zip(part).position(|(a, b)| a != b)?;
+                return Some((done + index, sent[index]));
+            }
+            done += part.len();
+        }
+        None
+    }
+}
+
+/// Where received octets go: a ring of descriptors.
+#[derive(Debug)]
+pub struct Sink {
+    storage: Vec<u8>,
+    /// Octets that the application asks for at once.
+    room: usize,
+    /// Where the descriptors begin that have been filled since the last comparison, and their
+    /// octets.
+    filled: Vec<(usize, usize)>,
+    /// Where the next one begins.
+    next: usize,
+    /// Position in the stream of the first of them.
+    position: u64,
+    /// Octets received in all.
+    received: u64,
+}
+
+/// An octet that is not what was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// Its position in the stream.
+    pub octet: u64,
+    /// What was sent.
+    pub expected: u8,
+    /// What arrived.
+    pub got: u8,
+}
+
+/// Octets of a ring: what stays in a second-level cache beside the buffers of a connection.
+const RING_OCTETS: usize = 1 << 17;
+
+/// Where descriptors begin: at multiples of this.
+const ALIGNMENT: usize = 16;
+
+impl Sink {
+    /// For an application that asks for up to so many octets at once.
+    pub fn new(room: usize) -> Self {
+        let storage = vec![0; RING_OCTETS.max(room)];
+        let filled = Vec::with_capacity(storage.len() / ALIGNMENT);
+        Self { storage, room, filled, next: 0, position: 0, received: 0 }
+    }
+
+    /// Whether no descriptor is left before a comparison.
+    pub fn is_full(&self) -> bool {
+        self.storage.len() - self.next < self.room
+    }
+
+    /// The next descriptor, to be written. Not when [`is_full`](Self::is_full).
+    pub fn room(&mut self) -> &mut [u8] {
+        &mut self.storage[self.next..][..self.room]
+    }
+
+    /// So many octets were written to it.
+    pub fn fill(&mut self, octets: usize) {
+        self.filled.push((self.next, octets));
+        self.next = (self.next + octets).next_multiple_of(ALIGNMENT).min(self.storage.len());
+        self.received += octets as u64;
+    }
+
+    /// Octets received in all.
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Compares what has arrived with what was sent, and empties the ring; the first difference.
+    pub fn compare(&mut self, stream: &Stream) -> Option<Difference> {
+        let mut first = None;
+        for &(at, octets) in &self.filled {
+            let arrived = &self.storage[at..][..octets];
+            if let (None, Some((index, expected))) =
+                (first, stream.difference(self.position, arrived))
+            {
+                let octet = self.position + index as u64;
+                first = Some(Difference { octet, expected, got: arrived[index] });
+            }
+            self.position += octets as u64;
+        }
+        self.filled.clear();
+        self.next = 0;
+        first
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_repeats_after_its_period_and_not_before() {
+        let stream = Stream::new(1);
+        let period = PERIOD as u64;
+        assert_eq!(stream.piece(period - 10, 20), stream.piece(2 * period - 10, 20));
+        assert_eq!(stream.piece(3, 8), &stream.piece(0, 11)[3..]);
+        for shift in [1, 2, 1460, 8000, 65_536, period / 2] {
+            assert_ne!(stream.piece(0, 64), stream.piece(shift, 64), "{shift}");
+        }
+    }
+
+    #[test]
+    fn every_octet_of_a_sink_is_compared() {
+        let stream = Stream::new(2);
+        let lengths = [1, 100, 99, 7, 100];
+        let total: usize = lengths.iter().sum();
+        for wrong in (0..total).map(Some).chain([None]) {
+            let mut sink = Sink::new(100);
+            let mut position = 0;
+            for octets in lengths {
+                sink.room()[..octets].copy_from_slice(stream.piece(position as u64, octets));
+                if let Some(at) = wrong.and_then(|wrong| wrong.checked_sub(position))
+                    && at < octets
+                {
+                    sink.room()[at] ^= 0x10;
+                }
+                sink.fill(octets);
+                position += octets;
+            }
+            let found = sink.compare(&stream);
+            assert_eq!(found.map(|difference| difference.octet as usize), wrong);
+            assert_eq!(sink.received(), total as u64);
+            assert_eq!(sink.compare(&stream), None, "what was compared is gone");
+        }
+    }
+
+    #[test]
+    fn a_difference_behind_the_first_piece_is_found() {
+        let stream = Stream::new(3);
+        let mut octets = [stream.piece(5, PIECE), stream.piece(5 + PIECE as u64, 10)].concat();
+        assert_eq!(stream.difference(5, &octets), None);
+        let right = std::mem::replace(&mut octets[PIECE + 3], 0);
+        octets[PIECE + 3] = !right;
+        assert_eq!(stream.difference(5, &octets), Some((PIECE + 3, right)));
+    }
+}
