@@ -161,6 +161,7 @@ fn kind(body: &Body) -> &'static str {
         Body::Plan(_) => "plan",
         Body::Strands(_) => "strands",
         Body::Answers(_) => "answers",
+        Body::Tcp(_) => "tcp",
     }
 }
 

@@ -19,6 +19,7 @@ use crate::regions::RegionsReport;
 use crate::run::RunReport;
 use crate::stat::StatReport;
 use crate::strands::StrandsReport;
+use crate::tcp::TcpReport;
 use crate::tune::TuneReport;
 use crate::warning::Warning;
 use serde::de::DeserializeOwned;
@@ -73,6 +74,8 @@ pub enum Body {
     Answers(Box<AnswersReport>),
     /// `linerate plan`: what a mapping is predicted to do, and what to change.
     Plan(Box<PlanReport>),
+    /// TCP stacks under patterns of traffic, with every set of routines.
+    Tcp(Box<TcpReport>),
 }
 
 impl Body {
@@ -84,6 +87,7 @@ impl Body {
             Self::Strands(report) => report.summary(),
             Self::Answers(report) => report.summary(),
             Self::Plan(report) => report.summary(),
+            Self::Tcp(report) => report.summary(),
             Self::Run(_)
             | Self::Tune(_)
             | Self::Kernels(_)
@@ -185,6 +189,7 @@ impl Record {
             "strands" => Body::Strands(read(json)?),
             "answers" => Body::Answers(read(json)?),
             "plan" => Body::Plan(read(json)?),
+            "tcp" => Body::Tcp(read(json)?),
             _ => return Err(ReadError::UnknownKind { kind }),
         };
         check_summary(&envelope, &body)?;

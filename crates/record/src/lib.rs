@@ -23,6 +23,7 @@ pub mod run;
 pub mod stat;
 pub mod stats;
 pub mod strands;
+pub mod tcp;
 pub mod tune;
 pub mod units;
 pub mod warning;

@@ -11,6 +11,8 @@
 //! | what carries the segments? | [`wire`] |
 //! | what do the applications do? | [`pattern`], [`stream`] |
 //! | how do they all run together? | [`session`] |
+//! | does everything arrive as it was sent? | [`proof`] |
+//! | what is each set worth? | [`measure`] |
 //! | the stack that is built in | [`smol`] |
 //!
 //! Left out: printing and files, which are `cli`'s; networks and the host's own stack.
@@ -19,7 +21,9 @@
 
 pub mod endpoint;
 mod error;
+pub mod measure;
 pub mod pattern;
+pub mod proof;
 pub mod routines;
 pub mod session;
 pub mod smol;

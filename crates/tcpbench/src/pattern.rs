@@ -84,8 +84,10 @@ pub struct Mix {
 /// Octets that a message has less than its packet.
 const HEADERS: u16 = 40;
 
-/// Name, source, packets by length.
-const PRESETS: &[(&str, &str, &[(u16, u32)])] = &[
+/// Name, source, and packets by length.
+type Preset = (&'static str, &'static str, &'static [(u16, u32)]);
+
+const PRESETS: &[Preset] = &[
     (
         "imix",
         "Simple IMIX, a convention among testers: 40, 576 and 1500 octets at 7:4:1",

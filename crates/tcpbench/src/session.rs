@@ -79,6 +79,11 @@ impl Setup {
             seed: 1,
         }
     }
+
+    /// Octets that each buffer really has: whole segments, and two writes at least.
+    pub fn buffer_octets(&self) -> usize {
+        self.buffer.max(2 * write_octets(self)).next_multiple_of(self.segment)
+    }
 }
 
 /// What one slice of work took.
@@ -469,7 +474,7 @@ fn config(setup: &Setup, set: &Set, side: Side) -> Config {
     Config {
         side,
         segment: setup.segment,
-        buffer: setup.buffer.max(2 * write_octets(setup)).next_multiple_of(setup.segment),
+        buffer: setup.buffer_octets(),
         routines: *set.routines(),
         checksums: set.checksums(),
         wire: setup.wire,
@@ -483,31 +488,12 @@ fn config(setup: &Setup, set: &Set, side: Side) -> Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proof::{ROUGH, little};
     use crate::routines::{OFF, Routines, SELECTED, STACK};
     use crate::smol::Smoltcp;
 
-    /// All impairments at once.
-    const ROUGH: Impairments = Impairments {
-        loss: 0.01,
-        reorder: 0.01,
-        duplicate: 0.01,
-        corrupt: 0.01,
-        delay: 5,
-        rate: None,
-        only_data: false,
-    };
-
     fn session(setup: &Setup, set: &Set) -> Result<Session, Error> {
         Session::new(setup, [&Smoltcp, &Smoltcp], set, &Rc::new(Stream::new(1)))
-    }
-
-    /// Enough work for a test.
-    fn some(pattern: Pattern) -> u64 {
-        match pattern {
-            Pattern::Bulk | Pattern::Mixed => 1_000_000,
-            Pattern::Jumbo => 4_000_000,
-            Pattern::Interactive | Pattern::Response => 500,
-        }
     }
 
     #[test]
@@ -518,10 +504,10 @@ mod tests {
                     let set = Set::find(set).expect("a set");
                     let mut session =
                         session(&Setup { wire, ..Setup::of(pattern) }, &set).expect("it connects");
-                    let slice = session.run(some(pattern)).expect("it gets through");
+                    let slice = session.run(little(pattern)).expect("it gets through");
                     let done =
                         if pattern.is_about_octets() { slice.octets } else { slice.exchanges };
-                    assert!(done >= some(pattern) && slice.frames > 0, "{pattern} {slice:?}");
+                    assert!(done >= little(pattern) && slice.frames > 0, "{pattern} {slice:?}");
                     assert_eq!(session.carried().lost, 0);
                 }
             }
@@ -534,7 +520,7 @@ mod tests {
             let setup = Setup { impairments: ROUGH, ..Setup::of(pattern) };
             let set = Set::find(SELECTED).expect("a set");
             let mut session = session(&setup, &set).expect("it connects");
-            session.run(some(pattern)).expect("it gets through");
+            session.run(little(pattern)).expect("it gets through");
             let carried = session.carried();
             assert!(carried.lost > 0 && carried.corrupted > 0, "{pattern} {carried:?}");
             let dropped: u64 = session.counters().iter().map(|c| c.bad_checksums).sum();

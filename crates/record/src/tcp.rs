@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The body of a `tcp` record: what sets of routines are worth to TCP stacks under patterns of
+//! traffic, beside the bound, which is the same run without checksums.
+//!
+//! All sets of a pattern ran in the same rounds, in random order, client and server in one thread,
+//! the clock of the stacks virtual. Rates are per second of processor time.
+
+use crate::figure::{Figure, bare};
+use crate::kernels::Skipped;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// The stacks there are, by name.
+pub const STACKS: [&str; 2] = ["smoltcp", "lwip"];
+
+/// TCP stacks of one machine.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TcpReport {
+    /// The logical processor everything ran on.
+    pub cpu: u32,
+    /// The set that callers get who name none; what `summary` is about.
+    pub selected: String,
+    /// The set without vector registers that `over_scalar` compares with.
+    pub scalar: String,
+    /// Each stack.
+    pub stacks: Vec<TcpStack>,
+    /// What was left out, and why.
+    pub skipped: Vec<Skipped>,
+    /// The seed of everything that is drawn.
+    pub seed: u64,
+    /// Whether the run was stopped before its end.
+    pub interrupted: bool,
+}
+
+/// One stack.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TcpStack {
+    /// One word.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Whether the copies inside the stack are the set's, too.
+    pub copies_by_routines: bool,
+    /// Each pattern.
+    pub patterns: Vec<TcpPattern>,
+}
+
+/// How frames reached the receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum TcpWire {
+    /// Copied.
+    Copy,
+    /// Handed over where they were.
+    Reference,
+}
+
+/// One pattern of traffic.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TcpPattern {
+    /// `bulk`, `interactive`, `jumbo`, `mixed` or `response`.
+    pub name: String,
+    /// Octets of payload of a full segment.
+    pub segment_octets: u64,
+    /// Octets of each of the four buffers.
+    pub buffer_octets: u64,
+    /// How frames reached the receiver.
+    pub wire: TcpWire,
+    /// The mix of lengths; `null` where there is none.
+    pub mix: Option<String>,
+    /// Where the mix comes from.
+    pub mix_source: Option<String>,
+    /// What went through an impaired wire before anything was timed, each set alike.
+    pub proof: TcpProof,
+    /// The set with the highest rate, the bound left out; `null` where none was measured.
+    pub best: Option<String>,
+    /// Slices of work that were timed.
+    pub slices: u64,
+    /// Of those, dropped because something else had the processor meanwhile.
+    pub slices_dropped: u64,
+    /// Each set.
+    pub sets: Vec<TcpSet>,
+}
+
+/// What came through a wire that loses, holds back, doubles and damages frames. Every octet that
+/// arrived was compared with what was sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TcpProof {
+    /// Octets of payload that arrived.
+    pub octets: u64,
+    /// Exchanges, messages or connections.
+    pub exchanges: u64,
+    /// Frames that were sent; the same for the same seed.
+    pub segments: u64,
+    /// Of those, lost.
+    pub lost: u64,
+    /// Overtaken by later ones.
+    pub reordered: u64,
+    /// That arrived twice.
+    pub duplicated: u64,
+    /// That arrived damaged.
+    pub corrupted: u64,
+    /// Damaged such that the checksum could not tell, and lost for it.
+    pub masked: u64,
+}
+
+/// One set of routines under one pattern.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TcpSet {
+    /// A variant of the kernels, `selected`, `document` (the white paper's routines in C), `libc`
+    /// (its checksum with the C library's copy), `stack` (the stack's own checksums) or `off` (no
+    /// checksums: the bound).
+    pub name: String,
+    /// Payload, in Gb/s of processor time.
+    pub gbps_per_cpu_s: Figure,
+    /// Frames, acknowledgements among them, per second of processor time.
+    pub segments_per_cpu_s: Figure,
+    /// Exchanges, messages or connections per second of processor time.
+    pub exchanges_per_cpu_s: Figure,
+    /// Nanoseconds of processor time per frame.
+    pub ns_per_segment: Figure,
+    /// Nanoseconds of processor time per exchange or connection, both ends together.
+    pub round_trip_cpu_ns: Figure,
+    /// Virtual microseconds per exchange or connection.
+    pub round_trip_virtual_us: Figure,
+    /// The rate over that of `off` in the same rounds.
+    pub of_bound: Figure,
+    /// The rate over that of `document`.
+    pub over_c: Figure,
+    /// The rate over that of the set without vector registers.
+    pub over_scalar: Figure,
+    /// Share of the time in sums that stand alone.
+    pub share_checksum: Figure,
+    /// Share in copies.
+    pub share_copy: Figure,
+    /// Share in copies that sum.
+    pub share_copy_checksum: Figure,
+    /// Octets that were summed alone, over octets of payload.
+    pub checksum_per_payload: Figure,
+    /// What the stack asked of the set.
+    pub seam: Vec<TcpSeam>,
+}
+
+/// Calls of one routine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TcpSeam {
+    /// `checksum`, `copy` or `copy_checksum`.
+    pub routine: String,
+    /// Calls that were seen.
+    pub calls: u64,
+    /// Octets of those.
+    pub octets: u64,
+    /// Calls by length: none, 1, 2 to 3, 4 to 7, and so on.
+    pub lengths: Vec<u64>,
+    /// Calls by where the source begins: 0 to 7 octets behind a multiple of 64, 8 to 15, and so on.
+    pub alignments: Vec<u64>,
+}
+
+impl TcpReport {
+    /// `summary.<stack>.<pattern>`: of the set that is selected.
+    pub(crate) fn summary(&self) -> BTreeMap<&'static str, Value> {
+        let named = |stack: &TcpStack| STACKS.into_iter().find(|name| *name == stack.name);
+        let stacks = self.stacks.iter().filter_map(|stack| Some((named(stack)?, stack)));
+        let patterns = |stack: &TcpStack| {
+            let selected = |pattern: &TcpPattern| {
+                let set = pattern.sets.iter().find(|set| set.name == self.selected)?;
+                Some((pattern.name.clone(), set.summary()))
+            };
+            Value::Object(stack.patterns.iter().filter_map(selected).collect())
+        };
+        stacks.map(|(name, stack)| (name, patterns(stack))).collect()
+    }
+}
+
+impl TcpSet {
+    fn summary(&self) -> Value {
+        let figures = [
+            ("gbps_per_cpu_s", &self.gbps_per_cpu_s),
+            ("of_bound", &self.of_bound),
+            ("over_c", &self.over_c),
+            ("over_scalar", &self.over_scalar),
+            ("share_checksum", &self.share_checksum),
+            ("share_copy", &self.share_copy),
+            ("share_copy_checksum", &self.share_copy_checksum),
+            ("round_trip_cpu_ns", &self.round_trip_cpu_ns),
+        ];
+        let entries = figures.map(|(name, figure)| (name.to_owned(), bare(figure)));
+        Value::Object(Map::from_iter(entries))
+    }
+}

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What sets are worth to a stack under a pattern: slices of work in turns.
+//!
+//! ```text
+//! for each set: check its routines; some work over a rough wire; connect; find how much work
+//!     fills a slice
+//! until the time is up, in rounds: a slice of each set, in a new random order
+//! for each set: slices with a watch on the calls of routines
+//! throw away slices in which something else had the processor
+//! compare what is left, round by round
+//! ```
+//!
+//! A slice is short, so that a round sees one state of the machine; ratios are taken within rounds.
+
+use crate::endpoint::{Stack, WireMode};
+use crate::error::Error;
+use crate::pattern::Pattern;
+use crate::proof::{ROUGH, little, prove};
+use crate::routines::{DOCUMENT, OFF, Set, Tallies, Tally};
+use crate::session::{Session, Setup, Slice};
+use crate::stream::Stream;
+use linerate_linux::monotonic_ns;
+use linerate_machine::ticks::{read_cost_ticks, ticks_per_second};
+use linerate_record::stats::{Estimate, median_interval, paired_ratio};
+use linerate_record::tcp::{TcpPattern, TcpProof, TcpSeam, TcpSet, TcpWire};
+use linerate_record::{Figure, Tier};
+use std::rc::Rc;
+
+/// Confidence of every interval.
+pub const CONFIDENCE: f64 = 0.9;
+
+/// Processor time of a slice: at most half of what a scheduler usually gives at once.
+const SLICE_NS: u64 = 1_500_000;
+
+/// Slices below this share of the processor do not count.
+const BUSY_PERMILLE: u16 = 960;
+
+/// Rounds that an interval needs.
+const ROUNDS_MIN: usize = 8;
+
+/// Slices of each set with a watch on its calls.
+const WATCHED: usize = 5;
+
+const METHOD: &str = "client and server in one thread, processor time of the thread, median over \
+                      rounds of slices of 1.5 ms, sets in random order";
+const METHOD_RATIO: &str = "median over rounds of the ratio within the round";
+const METHOD_SHARE: &str = "timestamp counter around each call at the seam, its own cost taken off, \
+                            over the processor time of the same slices";
+
+/// What the caller may do meanwhile.
+pub struct Watch<'a> {
+    /// Asked between slices: whether to stop.
+    pub stop: &'a dyn Fn() -> bool,
+    /// Told now and then: which share of the time of this pattern has passed.
+    pub progress: &'a dyn Fn(f64),
+}
+
+/// A set on its way through the rounds.
+struct Contestant {
+    set: Set,
+    session: Session,
+    /// Work of a slice.
+    amount: u64,
+    /// A slice per round; `None` where something else had the processor.
+    rounds: Vec<Option<Slice>>,
+}
+
+/// Measures some sets under a pattern, for about so many seconds.
+///
+/// # Errors
+/// A routine is wrong, or a session fails.
+pub fn measure(
+    setup: &Setup,
+    stack: &dyn Stack,
+    sets: &[Set],
+    seconds: f64,
+    watch: &Watch<'_>,
+) -> Result<TcpPattern, Error> {
+    let proof = prove_all(setup, stack, sets)?;
+    let stream = Rc::new(Stream::new(setup.seed));
+    let contestant = |set: &Set| {
+        let mut session = Session::new(setup, [stack, stack], set, &stream)?;
+        let amount = filling(&mut session)?;
+        Ok(Contestant { set: *set, session, amount, rounds: Vec::new() })
+    };
+    let mut contestants: Vec<Contestant> = sets.iter().map(contestant).collect::<Result<_, _>>()?;
+    race(&mut contestants, setup.seed, seconds, watch)?;
+    let seams = contestants.iter_mut().map(watched).collect::<Result<Vec<_>, _>>()?;
+    let numbered = seams.iter().enumerate();
+    let rows = numbered.map(|(index, seen)| row(setup.pattern, &contestants, index, seen));
+    let sets: Vec<TcpSet> = rows.collect();
+    let slices = contestants.iter().map(|c| c.rounds.len() as u64).sum();
+    let kept: usize = contestants.iter().map(|c| c.rounds.iter().flatten().count()).sum();
+    let is_mixed = setup.pattern == Pattern::Mixed;
+    Ok(TcpPattern {
+        name: setup.pattern.name().to_owned(),
+        segment_octets: setup.segment as u64,
+        buffer_octets: setup.buffer_octets() as u64,
+        wire: match setup.wire {
+            WireMode::Copy => TcpWire::Copy,
+            WireMode::Reference => TcpWire::Reference,
+        },
+        mix: is_mixed.then(|| setup.mix.name().to_owned()),
+        mix_source: is_mixed.then(|| setup.mix.source().to_owned()),
+        proof,
+        best: best(&sets),
+        slices,
+        slices_dropped: slices - kept as u64,
+        sets,
+    })
+}
+
+/// Checks the routines of all sets and sends some work of each over a rough wire; the bound, which
+/// has no checksums, only over a good one.
+fn prove_all(setup: &Setup, stack: &dyn Stack, sets: &[Set]) -> Result<TcpProof, Error> {
+    let mut last = TcpProof::default();
+    for set in sets {
+        set.check()?;
+        let amount = little(setup.pattern);
+        if set.name() == OFF {
+            prove(setup, [stack, stack], set, amount)?;
+        } else {
+            let rough = Setup { impairments: ROUGH, ..setup.clone() };
+            last = prove(&rough, [stack, stack], set, amount)?;
+        }
+    }
+    Ok(last)
+}
+
+/// How much work fills a slice; warms everything up on the way.
+fn filling(session: &mut Session) -> Result<u64, Error> {
+    let mut amount = 1;
+    loop {
+        let cpu_ns = session.run(amount)?.cpu_ns;
+        if cpu_ns > SLICE_NS / 4 {
+            return Ok((amount * SLICE_NS / cpu_ns).max(1));
+        }
+        amount *= 2;
+    }
+}
+
+fn race(
+    contestants: &mut [Contestant],
+    seed: u64,
+    seconds: f64,
+    watch: &Watch<'_>,
+) -> Result<(), Error> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut order: Vec<usize> = (0..contestants.len()).collect();
+    let (start, span) = (monotonic_ns(), (seconds * 1e9) as u64);
+    for round in 0.. {
+        let passed = monotonic_ns() - start;
+        (watch.progress)((passed as f64 / span as f64).min(1.0));
+        let kept = |c: &Contestant| c.rounds.iter().flatten().count() >= ROUNDS_MIN;
+        let enough = contestants.iter().all(kept);
+        // On a machine that others use, many slices are lost: half as long again for those.
+        let is_over = passed > span && enough || passed > span + span / 2;
+        if is_over && round >= ROUNDS_MIN || (watch.stop)() {
+            break;
+        }
+        random.shuffle(&mut order);
+        for &which in &order {
+            let contestant = &mut contestants[which];
+            let slice = contestant.session.run(contestant.amount)?;
+            let counts = slice.busy_permille >= BUSY_PERMILLE;
+            contestant.rounds.push(counts.then_some(slice));
+        }
+    }
+    Ok(())
+}
+
+/// What was seen of calls in a slice, with the time that slice took in ticks.
+struct Seen {
+    tallies: Tallies,
+    ticks: f64,
+    octets: u64,
+}
+
+/// Slices with a watch, those in which something else had the processor left out if any is left.
+fn watched(contestant: &mut Contestant) -> Result<Vec<Seen>, Error> {
+    let per_ns = ticks_per_second() / 1e9;
+    let mut seen = Vec::new();
+    for _ in 0..WATCHED {
+        contestant.session.watch(true);
+        let slice = contestant.session.run(contestant.amount)?;
+        let tallies = contestant.session.tallies();
+        let ticks = slice.cpu_ns as f64 * per_ns;
+        let busy = slice.busy_permille >= BUSY_PERMILLE;
+        seen.push((busy, Seen { tallies, ticks, octets: slice.octets }));
+    }
+    contestant.session.watch(false);
+    let any = seen.iter().any(|(busy, _)| *busy);
+    Ok(seen.into_iter().filter(|(busy, _)| *busy || !any).map(|(_, seen)| seen).collect())
+}
+
+/// The set with the most work per time, the bound left out.
+fn best(sets: &[TcpSet]) -> Option<String> {
+    let rate = |set: &TcpSet| set.segments_per_cpu_s.as_number();
+    let rated = sets.iter().filter(|set| set.name != OFF).filter_map(|set| Some((rate(set)?, set)));
+    rated.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, set)| set.name.clone())
+}
+
+/// Everything about one set.
+fn row(pattern: Pattern, all: &[Contestant], index: usize, seen: &[Seen]) -> TcpSet {
+    let contestant = &all[index];
+    let per = |unit: &str, scale: f64, of: &dyn Fn(&Slice) -> u64| {
+        rate(contestant, unit, scale, |slice| of(slice) as f64 / slice.cpu_ns as f64)
+    };
+    let no_octets = || absent("Gb/s", "no payload is sent");
+    let no_exchange = |unit| absent(unit, "one direction only: nothing is waited for");
+    let exchanged = matches!(pattern, Pattern::Interactive | Pattern::Response);
+    let each = |unit, scale, of: &dyn Fn(&Slice) -> f64| match exchanged {
+        true => rate(contestant, unit, scale, |slice| of(slice) / slice.exchanges as f64),
+        false => no_exchange(unit),
+    };
+    let over = |name: &str| ratio(pattern, all, index, name);
+    let share = |of: fn(&Tallies) -> &Tally| share(seen, of);
+    TcpSet {
+        name: contestant.set.name().to_owned(),
+        gbps_per_cpu_s: match pattern {
+            Pattern::Response => no_octets(),
+            _ => per("Gb/s", 8.0, &|slice| slice.octets),
+        },
+        segments_per_cpu_s: per("1/s", 1e9, &|slice| slice.frames),
+        exchanges_per_cpu_s: match pattern {
+            Pattern::Bulk | Pattern::Jumbo => absent("1/s", "a stream has no exchanges"),
+            _ => per("1/s", 1e9, &|slice| slice.exchanges),
+        },
+        ns_per_segment: rate(contestant, "ns", 1.0, |s| s.cpu_ns as f64 / s.frames as f64),
+        round_trip_cpu_ns: each("ns", 1.0, &|slice| slice.cpu_ns as f64),
+        round_trip_virtual_us: each("us", 1.0, &|slice| slice.virtual_us as f64),
+        of_bound: over(OFF),
+        over_c: over(DOCUMENT),
+        over_scalar: over(Set::scalar()),
+        share_checksum: share(|tallies| &tallies.checksum),
+        share_copy: share(|tallies| &tallies.copy),
+        share_copy_checksum: share(|tallies| &tallies.copy_checksum),
+        checksum_per_payload: alone(seen),
+        seam: seams(seen),
+    }
+}
+
+fn absent(unit: &str, reason: &str) -> Figure {
+    Figure::absent(unit, Tier::Sw, METHOD, reason)
+}
+
+/// A figure of each slice, its median over the rounds.
+fn rate(of: &Contestant, unit: &str, scale: f64, figure: impl Fn(&Slice) -> f64) -> Figure {
+    let kept: Vec<f64> = of.rounds.iter().flatten().map(|slice| figure(slice) * scale).collect();
+    if kept.is_empty() {
+        return absent(unit, "in every slice something else had the processor");
+    }
+    Figure::number(unit, median_interval(&kept, CONFIDENCE), Tier::Sw, METHOD)
+}
+
+/// Work per time over that of another set, round by round.
+fn ratio(pattern: Pattern, all: &[Contestant], index: usize, other: &str) -> Figure {
+    let none = |reason: &str| Figure::absent("1", Tier::Sw, METHOD_RATIO, reason);
+    let Some(other) = all.iter().find(|contestant| contestant.set.name() == other) else {
+        return none(&format!("set `{other}` did not take part"));
+    };
+    let time = |slice: &Slice| {
+        let work = if pattern.is_about_octets() { slice.octets } else { slice.exchanges };
+        slice.cpu_ns as f64 / work as f64
+    };
+    let pairs = all[index].rounds.iter().zip(&other.rounds);
+    let times = pairs.filter_map(|(own, its)| Some((time(own.as_ref()?), time(its.as_ref()?))));
+    let (own, its): (Vec<f64>, Vec<f64>) = times.unzip();
+    if own.is_empty() {
+        return none("in no round were both undisturbed");
+    }
+    Figure::number("1", paired_ratio(&own, &its, CONFIDENCE), Tier::Sw, METHOD_RATIO)
+}
+
+/// The share of the time of slices that calls of a routine took.
+///
+/// A call's ticks hold about one reading of the counter, the slice's two per call.
+fn share(seen: &[Seen], of: fn(&Tallies) -> &Tally) -> Figure {
+    let cost = read_cost_ticks().value;
+    let shares = seen.iter().map(|Seen { tallies, ticks, .. }| {
+        let tally = of(tallies);
+        let calls = tallies.checksum.calls + tallies.copy.calls + tallies.copy_checksum.calls;
+        let inside = (tally.ticks as f64 - cost * tally.calls as f64).max(0.0);
+        inside / (ticks - 2.0 * cost * calls as f64)
+    });
+    let estimate: Estimate = median_interval(&shares.collect::<Vec<_>>(), CONFIDENCE);
+    Figure::number("1", estimate, Tier::Sw, METHOD_SHARE)
+}
+
+/// Octets summed alone over octets of payload.
+fn alone(seen: &[Seen]) -> Figure {
+    const METHOD: &str = "octets of the calls at the seam over the payload of the same slices";
+    let octets: u64 = seen.iter().map(|seen| seen.octets).sum();
+    let summed: u64 = seen.iter().map(|seen| seen.tallies.checksum.octets).sum();
+    match octets {
+        0 => Figure::absent("1", Tier::Sw, METHOD, "no payload is sent"),
+        _ => Figure::exact("1", summed as f64 / octets as f64, Tier::Sw, METHOD),
+    }
+}
+
+fn seams(seen: &[Seen]) -> Vec<TcpSeam> {
+    let all = seen.iter().fold(Tallies::default(), |sum, seen| sum + &seen.tallies);
+    let Tallies { checksum, copy, copy_checksum } = all;
+    let routines = [("checksum", checksum), ("copy", copy), ("copy_checksum", copy_checksum)];
+    let called = routines.into_iter().filter(|(_, tally)| tally.calls > 0);
+    let seam = |(routine, tally): (&str, Tally)| TcpSeam {
+        routine: routine.to_owned(),
+        calls: tally.calls,
+        octets: tally.octets,
+        lengths: tally.lengths.to_vec(),
+        alignments: tally.alignments.to_vec(),
+    };
+    called.map(seam).collect()
+}

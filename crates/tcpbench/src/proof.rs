@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whether everything arrives as it was sent, whatever the wire does.
+
+use crate::endpoint::Stack;
+use crate::error::Error;
+use crate::pattern::Pattern;
+use crate::routines::Set;
+use crate::session::{Session, Setup, Slice};
+use crate::stream::Stream;
+use crate::wire::Impairments;
+use linerate_record::tcp::TcpProof;
+use std::rc::Rc;
+
+/// Of each impairment enough to meet it often, and little enough that a stack that doubles its
+/// timer each time gets on.
+pub const ROUGH: Impairments = Impairments {
+    loss: 0.005,
+    reorder: 0.01,
+    duplicate: 0.01,
+    corrupt: 0.005,
+    delay: 5,
+    rate: None,
+    only_data: false,
+};
+
+/// Work that takes some milliseconds: octets, exchanges or connections.
+pub const fn little(pattern: Pattern) -> u64 {
+    match pattern {
+        Pattern::Bulk => 4 << 20,
+        Pattern::Jumbo => 16 << 20,
+        Pattern::Mixed => 1 << 20,
+        Pattern::Interactive | Pattern::Response => 1000,
+    }
+}
+
+/// Does so much work over a wire with every impairment of `setup` and compares every octet.
+///
+/// # Errors
+/// Octets arrived that were not sent, or nothing arrives any more.
+pub fn prove(
+    setup: &Setup,
+    stacks: [&dyn Stack; 2],
+    set: &Set,
+    amount: u64,
+) -> Result<TcpProof, Error> {
+    let stream = Rc::new(Stream::new(setup.seed));
+    let mut session = Session::new(setup, stacks, set, &stream)?;
+    let Slice { octets, exchanges, .. } = session.run(amount)?;
+    let carried = session.carried();
+    Ok(TcpProof {
+        octets,
+        exchanges,
+        segments: carried.frames,
+        lost: carried.lost,
+        reordered: carried.reordered,
+        duplicated: carried.duplicated,
+        corrupted: carried.corrupted,
+        masked: carried.masked,
+    })
+}
