@@ -10,6 +10,7 @@ use crate::memory::MemoryArgs;
 use crate::plan::PlanArgs;
 use crate::regions::RegionsArgs;
 use crate::stat::StatArgs;
+use crate::tcp::TcpArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use linerate_kernelbench::cases::SIZE_MAX;
 use linerate_path::model::Rate;
@@ -57,6 +58,8 @@ pub(crate) enum Command {
     Memory(MemoryArgs),
     /// Count events of a command, a process or processors: instructions, misses, switches, ...
     Stat(StatArgs),
+    /// Measure TCP stacks under five patterns of traffic: every set of routines beside its bound
+    Tcp(TcpArgs),
     /// Find out what this machine can measure and run, and which commands unlock the rest
     Doctor(DoctorArgs),
     /// Show what a program recorded about its own regions
@@ -237,7 +240,7 @@ pub(crate) enum Goal {
     PacketsPerSecond(f64),
 }
 
-fn duration(text: &str) -> Result<f64, String> {
+pub(crate) fn duration(text: &str) -> Result<f64, String> {
     let seconds = linerate_path::parse::seconds(text)?;
     if seconds < 0.05 { Err("shorter than 50ms".to_owned()) } else { Ok(seconds) }
 }

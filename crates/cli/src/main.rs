@@ -30,6 +30,7 @@ mod run;
 mod schema;
 mod stages;
 mod stat;
+mod tcp;
 mod tune;
 
 use crate::args::{Cli, Command};
@@ -79,6 +80,7 @@ fn answer(cli: &Cli) -> Result<Answer, Failure> {
         Command::Kernels(args) => kernels::kernels(args),
         Command::Memory(args) => memory::memory(args),
         Command::Stat(args) => stat::stat(args),
+        Command::Tcp(args) => tcp::tcp(args),
         Command::Doctor(args) => doctor::doctor(args),
         Command::Regions(args) => regions::regions(args),
         Command::Stages(args) => emit::print(&stages::stages(args)?),

@@ -24,6 +24,7 @@ mod shares;
 mod stat;
 mod strands;
 pub mod svg;
+mod tcp;
 mod tune;
 mod value;
 
@@ -38,6 +39,7 @@ pub use regions::regions;
 pub use run::run;
 pub use stat::{interval_line, rpistat, stat};
 pub use strands::strands;
+pub use tcp::tcp;
 pub use tune::tune;
 
 /// How to render.

@@ -12,7 +12,7 @@
 //! | what do the applications do? | [`pattern`], [`stream`] |
 //! | how do they all run together? | [`session`] |
 //! | does everything arrive as it was sent? | [`proof`] |
-//! | what is each set worth? | [`measure`] |
+//! | what is each set worth? | [`measure`], [`run`](mod@run) |
 //! | the stack that is built in | [`smol`] |
 //!
 //! Left out: printing and files, which are `cli`'s; networks and the host's own stack.
@@ -25,6 +25,7 @@ pub mod measure;
 pub mod pattern;
 pub mod proof;
 pub mod routines;
+pub mod run;
 pub mod session;
 pub mod smol;
 pub mod stream;

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `linerate tcp`: TCP stacks under five patterns of traffic, with every set of routines.
+
+use crate::args::{cpu, duration};
+use crate::emit::{self, Answer, Forms, Output};
+use crate::failure::Failure;
+use crate::figures;
+use crate::processors::processor;
+use crate::progress::Progress;
+use crate::run::stop_on_interrupt;
+use clap::{Args, ValueEnum};
+use linerate_record::tcp::TcpReport;
+use linerate_record::{Body, Provenance, Record, Warning};
+use linerate_tcpbench::endpoint::WireMode;
+use linerate_tcpbench::measure::Watch;
+use linerate_tcpbench::pattern::{Mix, Pattern};
+use linerate_tcpbench::routines::Set;
+use linerate_tcpbench::run::{Request, run, stacks};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::atomic::Ordering;
+
+const AFTER: &str = "\
+Client and server are two ends in one thread, joined by a wire in memory, and the clock of the
+stacks is virtual, so that the processor alone limits what gets through. Rates are per second of
+processor time; the bound is the same run without checksums.";
+
+#[derive(Debug, Args)]
+#[command(after_help = AFTER)]
+pub(crate) struct TcpArgs {
+    /// Only these stacks, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    stack: Vec<String>,
+    /// Only these patterns, separated by commas: bulk, interactive, jumbo, mixed, response
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pattern: Vec<String>,
+    /// Only these sets of routines, separated by commas, and the bound; --list has their names
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    set: Vec<String>,
+    /// How frames reach the receiver
+    #[arg(long, value_enum, default_value_t = Wire::Copy)]
+    wire: Wire,
+    /// Octets of each send and receive buffer, from which the window follows; 16384 to 4194304
+    #[arg(long, value_name = "OCTETS", default_value_t = 256 << 10,
+        value_parser = clap::value_parser!(u32).range(16_384..=4_194_304))]
+    buffer: u32,
+    /// Lengths of messages in the mixed pattern: a name, --list has them, or 40:7,576:4,1500:1
+    #[arg(long, value_name = "MIX", default_value = "imix")]
+    mix: String,
+    /// Measure this long in all, e.g. 500ms or 20s; checks and connections come on top
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "20s")]
+    time: f64,
+    /// Run on this logical processor (default: the first that `run` would take)
+    #[arg(long, value_name = "N", value_parser = cpu, allow_negative_numbers = true)]
+    cpu: Option<u32>,
+    /// Draw octets, lengths, losses and the order of sets by this number
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Only list stacks, patterns, sets and mixes; measures nothing
+    #[arg(long, conflicts_with = "record")]
+    list: bool,
+    #[command(flatten)]
+    output: Output,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Wire {
+    /// Copied, as by a driver with buffers of its own
+    Copy,
+    /// Handed over where they are, as far as the stack can
+    Reference,
+}
+
+/// Measures the stacks and prints the report.
+pub(crate) fn tcp(args: &TcpArgs) -> Result<Answer, Failure> {
+    if args.list {
+        return emit::print(&list()?);
+    }
+    let request = request(args)?;
+    emit::check_writable(args.output.record.iter())?;
+    let provenance = figures::provenance();
+    let stop = stop_on_interrupt()?;
+    let progress = Progress::new(args.output.quiet);
+    progress.step("tcp");
+    let allowed = linerate_linux::allowed_cpus().map_err(Failure::new)?;
+    let others = figures::others(&allowed);
+    let watch =
+        Watch { stop: &|| stop.load(Ordering::Relaxed), progress: &|share| progress.at(share) };
+    let outcome = run(request, &watch);
+    progress.clear();
+    let report = outcome.map_err(Failure::new)?;
+    let text = linerate_report::tcp(&report, &emit::style(emit::WHOLE));
+    let warnings = others.into_iter().chain(warnings(&report, &provenance)).collect();
+    let interrupted = report.interrupted;
+    let body = Body::Tcp(Box::new(report));
+    let record = Record { provenance, figures: BTreeMap::new(), warnings, body };
+    emit::emit(Forms::from(&args.output), &record, &text)?;
+    match interrupted {
+        true => Err(Failure::new("interrupted: what was measured until then stands above")),
+        false => Ok(Answer::Done),
+    }
+}
+
+fn request(args: &TcpArgs) -> Result<Request, Failure> {
+    let (stacks, skipped) = stacks(&args.stack).map_err(Failure::new)?;
+    let patterns = match args.pattern.as_slice() {
+        [] => Pattern::ALL.to_vec(),
+        names => names
+            .iter()
+            .map(|name| Pattern::find(name))
+            .collect::<Result<_, _>>()
+            .map_err(Failure::new)?,
+    };
+    let sets = match args.set.as_slice() {
+        [] => Set::all(),
+        names => names
+            .iter()
+            .map(|name| Set::find(name))
+            .collect::<Result<_, _>>()
+            .map_err(Failure::new)?,
+    };
+    Ok(Request {
+        stacks,
+        skipped,
+        patterns,
+        sets,
+        wire: match args.wire {
+            Wire::Copy => WireMode::Copy,
+            Wire::Reference => WireMode::Reference,
+        },
+        buffer: args.buffer as usize,
+        mix: Mix::find(&args.mix).map_err(Failure::new)?,
+        seconds: args.time,
+        seed: args.seed,
+        cpu: processor(args.cpu)?,
+    })
+}
+
+/// Slices below this share of undisturbed ones are worth a warning: intervals are wider then.
+const PREEMPTED_SHARE: f64 = 0.25;
+
+fn warnings(report: &TcpReport, provenance: &Provenance) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    if !linerate_machine::ticks::is_invariant() {
+        warnings.push(Warning::UnsteadyCounter);
+    }
+    if provenance.emulated == Some(true) {
+        warnings.push(Warning::Emulated);
+    }
+    let patterns = || report.stacks.iter().flat_map(|stack| &stack.patterns);
+    let all: u64 = patterns().map(|pattern| pattern.slices).sum();
+    let dropped: u64 = patterns().map(|pattern| pattern.slices_dropped).sum();
+    let share = if all == 0 { 0.0 } else { dropped as f64 / all as f64 };
+    if share > PREEMPTED_SHARE {
+        warnings.push(Warning::PreemptedWindows { share });
+    }
+    warnings
+}
+
+/// The names there are.
+fn list() -> Result<String, Failure> {
+    let (stacks, skipped) = stacks(&[]).map_err(Failure::new)?;
+    let mut text = String::new();
+    let names = |names: Vec<&str>| names.join(", ");
+    let stacks: Vec<String> =
+        stacks.iter().map(|stack| format!("{} {}", stack.name(), stack.version())).collect();
+    let sets = Set::all();
+    let lines = [
+        ("stacks", stacks.join(", ")),
+        ("patterns", names(Pattern::ALL.iter().map(|pattern| pattern.name()).collect())),
+        ("sets", names(sets.iter().map(|set| set.name()).collect())),
+    ];
+    for (what, names) in lines {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{what:9} {names}");
+    }
+    for mix in Mix::presets() {
+        let _ = writeln!(text, "mix       {}: {}", mix.name(), mix.source());
+    }
+    for skipped in skipped {
+        let _ = writeln!(text, "left out  {}: {}", skipped.what, skipped.reason);
+    }
+    Ok(text)
+}

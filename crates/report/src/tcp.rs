@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The report of TCP stacks: per stack and pattern a table of sets, the bound at its end, and what
+//! it comes to in a sentence.
+//!
+//! Left out: histograms of lengths and alignments, which the record has.
+
+use crate::Style;
+use crate::layout::{Grid, Paint, labelled, stacked};
+use crate::value::{ABSENT, clean, count, octets, percent, quoted, significant};
+use linerate_record::Figure;
+use linerate_record::tcp::{TcpPattern, TcpReport, TcpSet, TcpStack, TcpWire};
+use linerate_record::units::three_digits;
+
+/// The report of `linerate tcp`.
+pub fn tcp(report: &TcpReport, style: &Style) -> String {
+    let mut parts = vec![head(report, style)];
+    for stack in &report.stacks {
+        for pattern in &stack.patterns {
+            parts.push(table(stack, pattern, style));
+        }
+        parts.push(findings(report, stack, style));
+    }
+    let skipped = report.skipped.iter();
+    let skipped = skipped.map(|s| line("left out", &format!("{}: {}", s.what, s.reason), style));
+    parts.push(skipped.collect());
+    stacked(&parts)
+}
+
+fn line(label: &str, text: &str, style: &Style) -> String {
+    labelled(label, Paint::Head, &clean(text), style)
+}
+
+fn head(report: &TcpReport, style: &Style) -> String {
+    let how = format!(
+        "client and server in one thread on cpu {}, wire in memory, the stack's clock virtual; \
+         rates per second of processor time; seed {}{}",
+        report.cpu,
+        report.seed,
+        if report.interrupted { "; stopped before the end" } else { "" }
+    );
+    let sets = format!(
+        "document: the white paper's checksum and copy in C; libc: its checksum, the C library's \
+         copy; {}: without vectors; {}: what callers get; stack: the stack's own checksums; off: \
+         no checksums, the bound",
+        report.scalar, report.selected
+    );
+    line("measured", &how, style) + &line("sets", &sets, style)
+}
+
+fn table(stack: &TcpStack, pattern: &TcpPattern, style: &Style) -> String {
+    let exchanged = is_exchanged(pattern);
+    let heads: [&str; 10] = [
+        "set",
+        if pattern.name == "response" { ">kconn/s" } else { ">Gb/s" },
+        if exchanged { ">ns per\nround trip" } else { ">ns per\nsegment" },
+        ">of\nbound",
+        ">over\nC",
+        ">over\nscalar",
+        ">sum\n%",
+        ">copy\n%",
+        ">copy+\nsum %",
+        ">summed\nalone",
+    ];
+    let mut grid = Grid::new(&heads);
+    for set in &pattern.sets {
+        grid.row(row(pattern, set));
+    }
+    line(&pattern.name, &conditions(stack, pattern), style) + &grid.render(style)
+}
+
+/// Whether each end waits for the other.
+fn is_exchanged(pattern: &TcpPattern) -> bool {
+    matches!(pattern.name.as_str(), "interactive" | "response")
+}
+
+fn row(pattern: &TcpPattern, set: &TcpSet) -> Vec<String> {
+    let number = |figure: &Figure, show: &dyn Fn(f64) -> String| {
+        figure.as_number().map_or_else(|| ABSENT.to_owned(), show)
+    };
+    let ratio = |figure| number(figure, &|x| format!("{x:.2}"));
+    let share = |figure| number(figure, &percent);
+    let rate = match pattern.name.as_str() {
+        "response" => number(&set.exchanges_per_cpu_s, &|x| three_digits(x / 1e3)),
+        _ => number(&set.gbps_per_cpu_s, &significant),
+    };
+    let time = if is_exchanged(pattern) { &set.round_trip_cpu_ns } else { &set.ns_per_segment };
+    vec![
+        set.name.clone(),
+        rate,
+        number(time, &three_digits),
+        ratio(&set.of_bound),
+        ratio(&set.over_c),
+        ratio(&set.over_scalar),
+        share(&set.share_checksum),
+        share(&set.share_copy),
+        share(&set.share_copy_checksum),
+        number(&set.checksum_per_payload, &|x| format!("{x:.2}")),
+    ]
+}
+
+fn conditions(stack: &TcpStack, pattern: &TcpPattern) -> String {
+    let wire = match pattern.wire {
+        TcpWire::Copy => "frames copied",
+        TcpWire::Reference => "frames handed over",
+    };
+    let mix = match (&pattern.mix, &pattern.mix_source) {
+        (Some(mix), Some(source)) => format!(", mix {mix} ({source})"),
+        _ => String::new(),
+    };
+    let proof = &pattern.proof;
+    format!(
+        "{} {}, segments of {}, buffers of {}, {wire}{mix}; {} of {} slices kept; before, {} \
+         frames over a wire that lost {}, damaged {} and doubled {}, all octets compared",
+        stack.name,
+        stack.version,
+        octets(pattern.segment_octets),
+        octets(pattern.buffer_octets),
+        count(pattern.slices - pattern.slices_dropped),
+        count(pattern.slices),
+        count(proof.segments),
+        count(proof.lost),
+        count(proof.corrupted),
+        count(proof.duplicated),
+    )
+}
+
+/// What the tables come to, a sentence per pattern.
+fn findings(report: &TcpReport, stack: &TcpStack, style: &Style) -> String {
+    let sentence = |pattern: &TcpPattern| {
+        let set = pattern.sets.iter().find(|set| set.name == report.selected)?;
+        let ratio = |figure| quoted(figure, |x| format!("{x:.2}"));
+        Some(format!(
+            "{}: `{}` does {} of what is possible without checksums, {} times the work of the \
+             white paper's C and {} times that of `{}`; fastest was `{}`",
+            pattern.name,
+            set.name,
+            ratio(&set.of_bound),
+            ratio(&set.over_c),
+            ratio(&set.over_scalar),
+            report.scalar,
+            pattern.best.as_deref().unwrap_or(ABSENT),
+        ))
+    };
+    let sentences = stack.patterns.iter().filter_map(sentence);
+    sentences.map(|sentence| line(&stack.name, &sentence, style)).collect()
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Every pattern on every stack: what `linerate tcp` measures.
+
+use crate::endpoint::{Stack, WireMode};
+use crate::error::Error;
+use crate::measure::{Watch, measure};
+use crate::pattern::{Mix, Pattern};
+use crate::routines::{OFF, SELECTED, Set};
+use crate::session::Setup;
+use crate::smol::Smoltcp;
+use linerate_record::kernels::Skipped;
+use linerate_record::tcp::{TcpReport, TcpStack};
+
+/// What is wanted.
+pub struct Request {
+    /// The stacks.
+    pub stacks: Vec<Box<dyn Stack>>,
+    /// What cannot take part, and why.
+    pub skipped: Vec<Skipped>,
+    /// The patterns.
+    pub patterns: Vec<Pattern>,
+    /// The sets; the bound takes part in any case.
+    pub sets: Vec<Set>,
+    /// How frames reach the receiver.
+    pub wire: WireMode,
+    /// Octets of each buffer.
+    pub buffer: usize,
+    /// Lengths of messages in the mixed pattern.
+    pub mix: Mix,
+    /// Seconds of slices in all; checking and connecting come on top.
+    pub seconds: f64,
+    /// Draws everything that is drawn.
+    pub seed: u64,
+    /// The logical processor to run on.
+    pub cpu: u32,
+}
+
+/// The stacks with these names, all there are for none; and those that cannot take part.
+///
+/// # Errors
+/// There is no stack of one of the names.
+pub fn stacks(names: &[String]) -> Result<(Vec<Box<dyn Stack>>, Vec<Skipped>), Error> {
+    let all: Vec<Box<dyn Stack>> = vec![Box::new(Smoltcp)];
+    for name in names {
+        if all.iter().all(|stack| stack.name() != name) {
+            let known = all.iter().map(|stack| stack.name().to_owned()).collect();
+            return Err(Error::Unknown { what: "stack", name: name.clone(), known });
+        }
+    }
+    let wanted =
+        |stack: &Box<dyn Stack>| names.is_empty() || names.iter().any(|name| name == stack.name());
+    Ok((all.into_iter().filter(wanted).collect(), Vec::new()))
+}
+
+/// Measures it all on the processor asked for. `watch` is told the share of the whole.
+///
+/// # Errors
+/// The processor cannot be had, a routine is wrong, or a session fails.
+pub fn run(request: Request, watch: &Watch<'_>) -> Result<TcpReport, Error> {
+    linerate_linux::pin_current_thread(request.cpu).map_err(|error| Error::Stack {
+        stack: format!("processor {}", request.cpu),
+        reason: error.to_string(),
+    })?;
+    let mut sets = request.sets.clone();
+    if sets.iter().all(|set| set.name() != OFF) {
+        sets.push(Set::find(OFF)?);
+    }
+    let parts = (request.stacks.len() * request.patterns.len()).max(1) as f64;
+    let mut done = 0.0;
+    let mut measured = Vec::new();
+    for stack in &request.stacks {
+        let mut patterns = Vec::new();
+        for &pattern in &request.patterns {
+            if (watch.stop)() {
+                break;
+            }
+            let so_far = done;
+            let progress = |share: f64| (watch.progress)((so_far + share) / parts);
+            let watch = Watch { stop: watch.stop, progress: &progress };
+            let setup = Setup {
+                wire: request.wire,
+                buffer: request.buffer,
+                mix: request.mix.clone(),
+                seed: request.seed,
+                ..Setup::of(pattern)
+            };
+            let seconds = request.seconds / parts;
+            patterns.push(measure(&setup, stack.as_ref(), &sets, seconds, &watch)?);
+            done += 1.0;
+        }
+        measured.push(TcpStack {
+            name: stack.name().to_owned(),
+            version: stack.version(),
+            copies_by_routines: stack.copies_by_routines(),
+            patterns,
+        });
+    }
+    Ok(TcpReport {
+        cpu: request.cpu,
+        selected: SELECTED.to_owned(),
+        scalar: Set::scalar().to_owned(),
+        stacks: measured,
+        skipped: request.skipped,
+        seed: request.seed,
+        interrupted: (watch.stop)(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_record::Scalar;
+
+    /// Everything is there, and nothing contradicts itself; how fast it is, is not judged.
+    #[test]
+    fn a_short_run_has_a_row_for_every_set_of_every_pattern() {
+        let (stacks, skipped) = stacks(&["smoltcp".to_owned()]).expect("it is built in");
+        let sets = [SELECTED, "document"].map(|name| Set::find(name).expect("a set"));
+        let cpus = linerate_linux::allowed_cpus().expect("some processor");
+        let request = Request {
+            stacks,
+            skipped,
+            patterns: Pattern::ALL.to_vec(),
+            sets: sets.to_vec(),
+            wire: WireMode::Copy,
+            buffer: 64 << 10,
+            mix: Mix::find("bimodal").expect("a preset"),
+            seconds: 0.05,
+            seed: 1,
+            cpu: cpus[0],
+        };
+        let watch = Watch { stop: &|| false, progress: &|_| {} };
+        let report = run(request, &watch).expect("it runs");
+        let [stack] = report.stacks.as_slice() else { panic!("{:?}", report.stacks) };
+        assert_eq!(stack.patterns.len(), 5);
+        for pattern in &stack.patterns {
+            let names: Vec<&str> = pattern.sets.iter().map(|set| set.name.as_str()).collect();
+            assert_eq!(names, [SELECTED, "document", OFF], "{}", pattern.name);
+            assert!(pattern.proof.corrupted > 0 && pattern.proof.lost > 0, "{:?}", pattern.proof);
+            for set in &pattern.sets {
+                let share = |figure: &linerate_record::Figure| figure.as_number().unwrap_or(0.0);
+                let [sum, copy, both] =
+                    [&set.share_checksum, &set.share_copy, &set.share_copy_checksum].map(share);
+                let total = sum + copy + both;
+                assert!((0.0..1.0).contains(&total), "{} {}: {total}", pattern.name, set.name);
+                let sums = set.seam.iter().any(|seam| seam.routine != "copy");
+                assert_eq!(sums, set.name != OFF, "{} {}", pattern.name, set.name);
+                let is_text = matches!(set.gbps_per_cpu_s.value, Scalar::Text(_));
+                assert!(!is_text);
+                assert_eq!(
+                    set.round_trip_cpu_ns.as_number().is_none(),
+                    pattern.segment_octets == 8000
+                        || pattern.name == "bulk"
+                        || pattern.name == "mixed"
+                        || set.round_trip_cpu_ns.reason.as_deref()
+                            == Some("in every slice something else had the processor")
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn an_unknown_stack_is_answered_with_those_there_are() {
+        let text = stacks(&["bsd".to_owned()]).err().expect("there is none").to_string();
+        assert!(text.contains("bsd") && text.contains("smoltcp"), "{text}");
+    }
+}
