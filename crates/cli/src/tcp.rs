@@ -15,7 +15,7 @@ use linerate_tcpbench::endpoint::WireMode;
 use linerate_tcpbench::measure::Watch;
 use linerate_tcpbench::pattern::{Mix, Pattern};
 use linerate_tcpbench::routines::Set;
-use linerate_tcpbench::run::{Request, run, stacks};
+use linerate_tcpbench::run::{Request, Stacks, run};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
@@ -102,7 +102,6 @@ pub(crate) fn tcp(args: &TcpArgs) -> Result<Answer, Failure> {
 }
 
 fn request(args: &TcpArgs) -> Result<Request, Failure> {
-    let (stacks, skipped) = stacks(&args.stack).map_err(Failure::new)?;
     let patterns = match args.pattern.as_slice() {
         [] => Pattern::ALL.to_vec(),
         names => names
@@ -120,8 +119,7 @@ fn request(args: &TcpArgs) -> Result<Request, Failure> {
             .map_err(Failure::new)?,
     };
     Ok(Request {
-        stacks,
-        skipped,
+        stacks: Stacks::named(&args.stack).map_err(Failure::new)?,
         patterns,
         sets,
         wire: match args.wire {
@@ -159,11 +157,11 @@ fn warnings(report: &TcpReport, provenance: &Provenance) -> Vec<Warning> {
 
 /// The names there are.
 fn list() -> Result<String, Failure> {
-    let (stacks, skipped) = stacks(&[]).map_err(Failure::new)?;
+    let Stacks { present, skipped } = Stacks::named(&[]).map_err(Failure::new)?;
     let mut text = String::new();
     let names = |names: Vec<&str>| names.join(", ");
     let stacks: Vec<String> =
-        stacks.iter().map(|stack| format!("{} {}", stack.name(), stack.version())).collect();
+        present.iter().map(|stack| format!("{} {}", stack.name(), stack.version())).collect();
     let sets = Set::all();
     let lines = [
         ("stacks", stacks.join(", ")),

@@ -14,9 +14,7 @@ use linerate_record::tcp::{TcpReport, TcpStack};
 /// What is wanted.
 pub struct Request {
     /// The stacks.
-    pub stacks: Vec<Box<dyn Stack>>,
-    /// What cannot take part, and why.
-    pub skipped: Vec<Skipped>,
+    pub stacks: Stacks,
     /// The patterns.
     pub patterns: Vec<Pattern>,
     /// The sets; the bound takes part in any case.
@@ -35,21 +33,30 @@ pub struct Request {
     pub cpu: u32,
 }
 
-/// The stacks with these names, all there are for none; and those that cannot take part.
-///
-/// # Errors
-/// There is no stack of one of the names.
-pub fn stacks(names: &[String]) -> Result<(Vec<Box<dyn Stack>>, Vec<Skipped>), Error> {
-    let all: Vec<Box<dyn Stack>> = vec![Box::new(Smoltcp)];
-    for name in names {
-        if all.iter().all(|stack| stack.name() != name) {
-            let known = all.iter().map(|stack| stack.name().to_owned()).collect();
-            return Err(Error::Unknown { what: "stack", name: name.clone(), known });
+/// The stacks that take part.
+pub struct Stacks {
+    /// Those that can.
+    pub present: Vec<Box<dyn Stack>>,
+    /// What cannot, and what to do to have it.
+    pub skipped: Vec<Skipped>,
+}
+
+impl Stacks {
+    /// Those with these names; all there are, for none.
+    ///
+    /// # Errors
+    /// There is no stack of one of the names.
+    pub fn named(names: &[String]) -> Result<Self, Error> {
+        let mut present: Vec<Box<dyn Stack>> = vec![Box::new(Smoltcp)];
+        for name in names {
+            if present.iter().all(|stack| stack.name() != name) {
+                let known = present.iter().map(|stack| stack.name().to_owned()).collect();
+                return Err(Error::Unknown { what: "stack", name: name.clone(), known });
+            }
         }
+        present.retain(|stack| names.is_empty() || names.iter().any(|name| name == stack.name()));
+        Ok(Self { present, skipped: Vec::new() })
     }
-    let wanted =
-        |stack: &Box<dyn Stack>| names.is_empty() || names.iter().any(|name| name == stack.name());
-    Ok((all.into_iter().filter(wanted).collect(), Vec::new()))
 }
 
 /// Measures it all on the processor asked for. `watch` is told the share of the whole.
@@ -65,10 +72,10 @@ pub fn run(request: Request, watch: &Watch<'_>) -> Result<TcpReport, Error> {
     if sets.iter().all(|set| set.name() != OFF) {
         sets.push(Set::find(OFF)?);
     }
-    let parts = (request.stacks.len() * request.patterns.len()).max(1) as f64;
+    let parts = (request.stacks.present.len() * request.patterns.len()).max(1) as f64;
     let mut done = 0.0;
     let mut measured = Vec::new();
-    for stack in &request.stacks {
+    for stack in &request.stacks.present {
         let mut patterns = Vec::new();
         for &pattern in &request.patterns {
             if (watch.stop)() {
@@ -100,7 +107,7 @@ pub fn run(request: Request, watch: &Watch<'_>) -> Result<TcpReport, Error> {
         selected: SELECTED.to_owned(),
         scalar: Set::scalar().to_owned(),
         stacks: measured,
-        skipped: request.skipped,
+        skipped: request.stacks.skipped,
         seed: request.seed,
         interrupted: (watch.stop)(),
     })
@@ -114,12 +121,11 @@ mod tests {
     /// Everything is there, and nothing contradicts itself; how fast it is, is not judged.
     #[test]
     fn a_short_run_has_a_row_for_every_set_of_every_pattern() {
-        let (stacks, skipped) = stacks(&["smoltcp".to_owned()]).expect("it is built in");
+        let stacks = Stacks::named(&["smoltcp".to_owned()]).expect("it is built in");
         let sets = [SELECTED, "document"].map(|name| Set::find(name).expect("a set"));
         let cpus = linerate_linux::allowed_cpus().expect("some processor");
         let request = Request {
             stacks,
-            skipped,
             patterns: Pattern::ALL.to_vec(),
             sets: sets.to_vec(),
             wire: WireMode::Copy,
@@ -161,7 +167,7 @@ mod tests {
 
     #[test]
     fn an_unknown_stack_is_answered_with_those_there_are() {
-        let text = stacks(&["bsd".to_owned()]).err().expect("there is none").to_string();
+        let text = Stacks::named(&["bsd".to_owned()]).err().expect("there is none").to_string();
         assert!(text.contains("bsd") && text.contains("smoltcp"), "{text}");
     }
 }
