@@ -113,9 +113,9 @@ pub fn bounds() -> impl ExactSizeIterator<Item = Variant> {
     ffi::bounds().iter().copied().map(Variant::from_descriptor)
 }
 
-/// Checksum and copy in plain C, compiled as they are written: the checksum of figure 1 of the white
-/// paper "Enhanced TCP/IP Performance with AltiVec", by words of 16 bits, and a copy by machine
-/// words. It has no other kernel.
+/// Checksum and copy in plain C, compiled as they are written: the checksum of figure 1 of the
+/// white paper "Enhanced TCP/IP Performance with AltiVec", by words of 16 bits, and a copy by
+/// machine words. It has no other kernel.
 pub fn document() -> Variant {
     Variant::from_descriptor(ffi::document())
 }

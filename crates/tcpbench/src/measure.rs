@@ -44,8 +44,8 @@ const WATCHED: usize = 5;
 const METHOD: &str = "client and server in one thread, processor time of the thread, median over \
                       rounds of slices of 1.5 ms, sets in random order";
 const METHOD_RATIO: &str = "median over rounds of the ratio within the round";
-const METHOD_SHARE: &str = "timestamp counter around each call at the seam, its own cost taken off, \
-                            over the processor time of the same slices";
+const METHOD_SHARE: &str = "timestamp counter around each call at the seam, its own cost off, over \
+                            the processor time of the same slices";
 
 /// What the caller may do meanwhile.
 pub struct Watch<'a> {

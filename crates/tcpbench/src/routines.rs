@@ -105,9 +105,9 @@ impl Set {
         Self { name: routines.name, routines, checksums: Checksums::Routines }
     }
 
-    /// Every set that can run here: the white paper's, each variant of the kernels from the plainest
-    /// up, what is selected, the stack's own checksums, and none at all. The last two copy with what
-    /// is selected.
+    /// Every set that can run here: the white paper's, each variant of the kernels from the
+    /// plainest up, what is selected, the stack's own checksums, and none at all. The last two
+    /// copy with what is selected.
     pub fn all() -> Vec<Self> {
         let variants = variants().filter_map(Routines::of_variant);
         let routines = [Routines::document(), Routines::libc()].into_iter().chain(variants);
@@ -154,8 +154,9 @@ impl Set {
         self.checksums
     }
 
-    /// Checks every routine of the set against the specification: lengths from 0 on and around those
-    /// of segments, sources and destinations at many alignments, octets at random and all ones.
+    /// Checks every routine of the set against the specification: lengths from 0 on and around
+    /// those of segments, sources and destinations at many alignments, octets at random and all
+    /// ones.
     ///
     /// # Errors
     /// One of them is wrong; the first difference.
