@@ -107,7 +107,9 @@ impl Layer {
         let verify = self.checksums == Checksums::Routines;
         if !verify || !is_sound(head, frame.octets()) {
             self.seam.copy(front, head);
-            self.seam.copy(back, rest);
+            if !rest.is_empty() {
+                self.seam.copy(back, rest);
+            }
             return !verify;
         }
         let (header, segment) = front.split_at_mut(IP_HEADER);
