@@ -8,7 +8,7 @@
 //! failed, what looks like the cause is printed, once more at the very end.
 
 use crate::command::{cargo, cargo_of, log_to, output, program, root, status, status_with_lines};
-use crate::{counts, examples, isa, lab, native, ports, protocol, schema, tutorials};
+use crate::{counts, examples, isa, lab, lwip, native, ports, protocol, schema, tutorials};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -58,6 +58,8 @@ const fn slow(name: &'static str, run: fn() -> Outcome) -> Step {
 const STEPS: &[Step] = &[
     quick("format", || expect_success(cargo(&["fmt", "--all", "--check"]))),
     quick("lints", lints),
+    // Before the tests, which use it.
+    quick("lwIP for the TCP benchmark", lwip::check),
     quick("tests", tests),
     quick("documentation", documentation),
     quick("schema files", || schema::check().into()),

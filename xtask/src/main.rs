@@ -14,6 +14,7 @@ mod fetch;
 mod isa;
 mod kernels;
 mod lab;
+mod lwip;
 mod machines;
 mod memory;
 mod native;
@@ -58,8 +59,8 @@ usage: cargo xtask COMMAND
   lab linux-7455
                 build Linux for the MPC7455 and check the kernels' port in it
   tutorials     run the commands of docs/tutorials and write what they print
-  fetch lwip    bring the source of lwIP, whose checksum `linerate kernels` then measures too, and
-                into which native/ports puts ours
+  fetch lwip    bring the source of lwIP, whose checksum `linerate kernels` then measures too, into
+                which native/ports puts ours, and which `linerate tcp` then runs
 ";
 
 fn main() -> ExitCode {
@@ -84,7 +85,7 @@ fn main() -> ExitCode {
         ["lab", guest] => report(lab::run(guest, None)),
         ["lab", guest, command] => report(lab::run(guest, Some(command))),
         ["tutorials"] => report(tutorials::write()),
-        ["fetch", "lwip"] => report(fetch::lwip()),
+        ["fetch", "lwip"] => report(fetch::lwip().and_then(|()| lwip::build(&[]))),
         ["evidence", tunings] => report(evidence::write(Some(tunings))),
         _ => {
             eprint!("{USAGE}");

@@ -233,6 +233,21 @@ impl Routine {
         }
     }
 
+    /// The function, for callers in C; `None` if this is a routine of another kernel.
+    pub const fn as_checksum(&self) -> Option<ChecksumFn> {
+        if let Function::Checksum(function) = self.function { Some(function) } else { None }
+    }
+
+    /// As [`as_checksum`](Self::as_checksum).
+    pub const fn as_copy(&self) -> Option<CopyFn> {
+        if let Function::Copy(function) = self.function { Some(function) } else { None }
+    }
+
+    /// As [`as_checksum`](Self::as_checksum).
+    pub const fn as_copy_checksum(&self) -> Option<CopyChecksumFn> {
+        if let Function::CopyChecksum(function) = self.function { Some(function) } else { None }
+    }
+
     /// Calls a routine of [`Kernel::Checksum`] with sums as `lr_csum_partial` has them; a bound
     /// returns nothing of meaning.
     ///

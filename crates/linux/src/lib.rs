@@ -22,7 +22,8 @@ pub use affinity::{allowed_cpus, current_cpu, pin_current_thread};
 pub use clock::{monotonic_ns, thread_cpu_time_ns};
 pub use error::Error;
 pub use memory::{
-    Mapping, MemoryLimits, advise_huge_pages, advise_small_pages, memory_limits, page_octets,
+    Mapping, MemoryLimits, advise_huge_pages, advise_small_pages, file_in_memory, memory_limits,
+    page_octets,
 };
 pub use scheduler::{involuntary_switches, run_delay_ns, thread_id, yield_now};
 pub use system::{kernel_release, load_average};

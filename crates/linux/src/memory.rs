@@ -3,6 +3,9 @@
 //! process may have.
 
 use crate::Error;
+use std::fs::File;
+use std::io::{Seek, Write};
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 
 /// Octets of memory that nothing else uses: zero, writable, private to this process. Pages stand
@@ -55,6 +58,26 @@ impl Drop for Mapping {
         // SAFETY: this is the mapping that `new` made; whoever had an address in it is told by
         // `start` that it ends here. A failure would only leave the memory mapped.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.octets) };
+    }
+}
+
+/// A file in memory, in no folder, that holds `content` and is read from its beginning. Each is
+/// another file, whatever its content; it is gone when nothing has it open or mapped any more.
+///
+/// # Errors
+/// The process has too many files open, or there is no memory for the content.
+pub fn file_in_memory(content: &[u8]) -> Result<File, Error> {
+    let advice = "close files or raise ulimit -n; free memory";
+    // SAFETY: the name is a constant that ends with a zero, and the flags are those of the call.
+    let descriptor = unsafe { libc::memfd_create(c"linerate".as_ptr(), libc::MFD_CLOEXEC) };
+    if descriptor < 0 {
+        return Err(Error::last("memfd_create", "linerate".into(), advice));
+    }
+    // SAFETY: a new descriptor, which nothing else knows.
+    let mut file = File::from(unsafe { OwnedFd::from_raw_fd(descriptor) });
+    match file.write_all(content).and_then(|()| file.rewind()) {
+        Ok(()) => Ok(file),
+        Err(_) => Err(Error::last("write", format!("{} octets", content.len()), advice)),
     }
 }
 
@@ -141,6 +164,21 @@ mod tests {
             let error = advise(octets[within..].as_mut_ptr(), 2 << 20);
             assert!(matches!(error, Err(Error::Call { errno: libc::EINVAL, .. })), "{error:?}");
         }
+    }
+
+    #[test]
+    fn files_in_memory_hold_what_was_given_and_are_not_one() {
+        use std::io::Read;
+        use std::os::unix::fs::MetadataExt;
+        let files = [b"one".as_slice(), b"one", b""].map(|text| file_in_memory(text).unwrap());
+        let inodes = files.each_ref().map(|file| file.metadata().unwrap().ino());
+        assert!(inodes[0] != inodes[1]);
+        let read = files.map(|mut file| {
+            let mut text = String::new();
+            file.read_to_string(&mut text).unwrap();
+            text
+        });
+        assert_eq!(read, ["one", "one", ""]);
     }
 
     /// The kernel's list of mappings, as address ranges.

@@ -14,14 +14,17 @@
 //! | does everything arrive as it was sent? | [`proof`] |
 //! | what is each set worth? | [`measure`], [`run`](mod@run) |
 //! | the stack that is built in | [`smol`] |
+//! | the stack that is loaded where it was built | [`lwip`] |
 //!
 //! Left out: printing and files, which are `cli`'s; networks and the host's own stack.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod endpoint;
 mod error;
+pub mod lwip;
 pub mod measure;
+mod packet;
 pub mod pattern;
 pub mod proof;
 pub mod routines;

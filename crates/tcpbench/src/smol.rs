@@ -18,6 +18,7 @@ use crate::endpoint::{
     Checksums, Config, Congestion, Counters, Endpoint, HEADER_OCTETS, Micros, SERVER_PORT, Side,
     Stack, State, WireMode,
 };
+use crate::packet::{IP_HEADER, is_sound, pseudo};
 use crate::routines::{Seam, Tallies};
 use crate::wire::{Frame, Pool, Port};
 use linerate_kernels::{Sum, checksum};
@@ -27,12 +28,8 @@ use smoltcp::socket::tcp;
 use smoltcp::time::{Duration, Instant};
 use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr};
 
-/// Octets of a header of IPv4 without options, the only one that either end sends.
-const IP_HEADER: usize = 20;
 /// Where the checksum stands in a header of TCP.
 const TCP_CHECKSUM: usize = 16;
-/// The number of TCP in a header of IP.
-const TCP: u8 = 6;
 
 /// smoltcp.
 #[derive(Clone, Copy, Debug, Default)]
@@ -177,26 +174,11 @@ impl Inbox {
     }
 }
 
-/// The sum of the pseudo-header for a segment of so many octets.
-fn pseudo(header: &[u8], octets: usize) -> Sum {
-    let addresses = header[12..20].try_into().expect("the slice has 8 octets");
-    // At most the largest frame, which the pool of frames limits.
-    checksum::pseudo_ipv4(addresses, TCP, octets as u16)
-}
-
 /// Writes both checksums, of which smoltcp has left zeros.
 fn finish(header: &mut [u8], segment: &mut [u8], sum: Sum) {
     segment[TCP_CHECKSUM..][..2].copy_from_slice(&sum.finish().to_be_bytes());
     let sum = checksum::header(header, Sum::ZERO).finish();
     header[10..12].copy_from_slice(&sum.to_be_bytes());
-}
-
-/// Whether a header of IP is one of ours and undamaged, and has the length of the frame.
-fn is_sound(head: &[u8], octets: usize) -> bool {
-    head.len() >= HEADER_OCTETS
-        && head[0] == 0x45
-        && usize::from(u16::from_be_bytes([head[2], head[3]])) == octets
-        && checksum::header(&head[..IP_HEADER], Sum::ZERO).fold() == u16::MAX
 }
 
 /// The layer and the wire for the time of one poll.

@@ -9,9 +9,11 @@
 //! seen the frame before: it counts such a frame and loses it. What damage is left must be found.
 
 use crate::endpoint::{HEADER_OCTETS, Micros, Side};
+use crate::lwip::PluginFrame;
 use linerate_kernels::{Sum, checksum};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
+use std::ptr::NonNull;
 
 /// An IPv4 packet on the wire.
 #[derive(Debug)]
@@ -19,13 +21,20 @@ pub struct Frame {
     /// Of the size of the largest frame, whatever is used of it.
     storage: Vec<u8>,
     octets: usize,
+    /// Where the octets are instead, if the sender still holds them.
+    lent: Option<PluginFrame>,
 }
 
 impl Frame {
     /// Its octets in two parts, the second of which may be empty and otherwise begins at an even
     /// offset behind the headers.
     pub fn parts(&self) -> [&[u8]; 2] {
-        [&self.storage[..self.octets], &[]]
+        [self.bytes(), &[]]
+    }
+
+    /// Its octets.
+    pub fn bytes(&self) -> &[u8] {
+        self.lent.as_ref().map_or(&self.storage[..self.octets], PluginFrame::octets)
     }
 
     /// How many octets it has.
@@ -33,9 +42,28 @@ impl Frame {
         self.octets
     }
 
-    /// Its octets, to be written.
+    /// Its octets, to be written: those of the sender stay as they are.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
+        if let Some(lent) = self.lent.take() {
+            self.storage[..self.octets].copy_from_slice(lent.octets());
+        }
         &mut self.storage[..self.octets]
+    }
+
+    /// Its octets where they stay for as long as the frame is kept, cut behind `header`; what is in
+    /// front may be written, and is a copy where the sender still holds the octets.
+    pub(crate) fn pinned(&mut self, header: usize) -> (NonNull<[u8]>, NonNull<[u8]>) {
+        match &self.lent {
+            Some(lent) => {
+                let (front, back) = lent.octets().split_at(header);
+                self.storage[..header].copy_from_slice(front);
+                (NonNull::from(&mut self.storage[..header]), NonNull::from(back))
+            }
+            None => {
+                let (front, back) = self.storage[..self.octets].split_at_mut(header);
+                (NonNull::from(front), NonNull::from(back))
+            }
+        }
     }
 }
 
@@ -62,7 +90,7 @@ impl Pool {
             "a frame of {octets} octets, at most {} fit",
             self.octets_max
         );
-        let fresh = || Frame { storage: vec![0; self.octets_max], octets: 0 };
+        let fresh = || Frame { storage: vec![0; self.octets_max], octets: 0, lent: None };
         let mut frame = self.free.pop().unwrap_or_else(fresh);
         frame.octets = octets;
         frame
@@ -78,8 +106,19 @@ impl Pool {
         copy
     }
 
+    /// A frame that stays where its sender has it.
+    ///
+    /// # Panics
+    /// As [`take`](Self::take).
+    pub(crate) fn lend(&mut self, lent: PluginFrame) -> Frame {
+        let mut frame = self.take(lent.octets().len());
+        frame.lent = Some(lent);
+        frame
+    }
+
     /// The frame is not needed any more.
-    pub fn put(&mut self, frame: Frame) {
+    pub fn put(&mut self, mut frame: Frame) {
+        frame.lent = None;
         self.free.push(frame);
     }
 }

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What lwIP calls by macros of lwipopts.h: the routines that the program named. */
+#ifndef LINERATE_LWIP_HOOKS_H
+#define LINERATE_LWIP_HOOKS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+uint16_t lr_plugin_chksum(const void *src, int octets);
+uint16_t lr_plugin_chksum_copy(void *dst, const void *src, uint16_t octets);
+void *lr_plugin_copy(void *dst, const void *src, size_t octets);
+
+/* Octets of the window and of the send buffer. */
+extern uint32_t lr_plugin_buffer;
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * lwIP for one fast TCP connection over IPv4 without an operating system. lwIP itself stays as it
+ * is: all below are its documented options. LR_SEGMENT comes from the command line of the compiler.
+ */
+#ifndef LWIPOPTS_H
+#define LWIPOPTS_H
+
+#include "hooks.h"
+#include "memory.h"
+
+/* Checksums and copies are functions named at run time; plugin.c has the first three. */
+#define LWIP_CHKSUM lr_plugin_chksum
+#define LWIP_CHKSUM_COPY(dst, src, octets) lr_plugin_chksum_copy(dst, src, octets)
+#define MEMCPY(dst, src, octets) lr_plugin_copy(dst, src, octets)
+#define LWIP_CHECKSUM_ON_COPY 1
+#define LWIP_CHECKSUM_CTRL_PER_NETIF 1
+/* lwIP's own routine, which it otherwise leaves out beside LWIP_CHKSUM, to compare with. */
+#define LWIP_CHKSUM_ALGORITHM 2
+
+#define NO_SYS 1
+#define SYS_LIGHTWEIGHT_PROT 0
+#define LWIP_SOCKET 0
+#define LWIP_NETCONN 0
+
+#define LWIP_ARP 0
+#define LWIP_ETHERNET 0
+#define LWIP_ICMP 0
+#define LWIP_UDP 0
+#define LWIP_RAW 0
+#define IP_FRAG 0
+#define IP_REASSEMBLY 0
+
+/* lwIP calls a heap of our own by the names that it has for a C library's. */
+#define MEM_LIBC_MALLOC 1
+#define mem_clib_malloc lr_memory_take
+#define mem_clib_free lr_memory_give
+#define mem_clib_calloc lr_memory_take_zeroed
+/* A line of the cache, so that the payload of a segment begins with one. */
+#define MEM_ALIGNMENT 64
+/* Frames begin with IPv4. */
+#define PBUF_LINK_HLEN 0
+
+/* Connections in TIME-WAIT are many where connections are short; the oldest gives way. */
+#define MEMP_NUM_TCP_PCB 16
+#define MEMP_NUM_TCP_SEG 8192
+#define MEMP_NUM_PBUF 16
+#define PBUF_POOL_SIZE 4
+
+/* init.c compares sizes while it is preprocessed, and is compiled with the largest. */
+#define LR_BUFFER_MAX (0xffff << TCP_RCV_SCALE)
+#ifdef LR_SIZES_FIXED
+#define LR_BUFFER LR_BUFFER_MAX
+#else
+#define LR_BUFFER lr_plugin_buffer
+#endif
+#define TCP_MSS LR_SEGMENT
+#define TCP_WND LR_BUFFER
+#define LWIP_WND_SCALE 1
+#define TCP_RCV_SCALE 7
+#define TCP_SND_BUF LR_BUFFER
+#define TCP_SND_QUEUELEN 8000
+#define TCP_SNDLOWAT 4096
+#define TCP_SNDQUEUELOWAT 4000
+#define LWIP_DISABLE_TCP_SANITY_CHECKS 1
+#define TCP_OVERSIZE TCP_MSS
+#define LWIP_NETIF_TX_SINGLE_PBUF 1
+#define LWIP_TCP_SACK_OUT 1
+/* In milliseconds: no segment stays in the wire of a run longer than its clock says. */
+#define TCP_MSL 1
+/* Says when a connection is freed, which for TIME-WAIT nothing else does. */
+#define LWIP_TCP_PCB_NUM_EXT_ARGS 1
+#define LWIP_SUPPORT_CUSTOM_PBUF 1
+
+/* How many segments had a wrong checksum, and nothing else. */
+#define LWIP_STATS 1
+#define LWIP_STATS_LARGE 1
+#define MEM_STATS 0
+#define MEMP_STATS 0
+#define LINK_STATS 0
+#define SYS_STATS 0
+
+#endif

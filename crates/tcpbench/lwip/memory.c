@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Blocks of one size lie side by side in regions of 1 MiB, which begin with the number of their
+ * size; freed blocks of a size are a stack, so that the one used last, and still in the cache, is
+ * used first:
+ *
+ *	take(octets):  size = lines that hold octets, made odd; pop its stack, or cut a new block
+ *	give(block):   size = what stands where the block's region begins; push
+ *
+ * Lines are made odd because blocks a power of two apart would compete for the same sets of the
+ * cache. Regions are given back only all at once.
+ */
+#include "memory.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LINE 64
+#define REGION ((size_t)1 << 20)
+#define OCTETS_MAX ((size_t)16 * 1024)
+#define SIZES (OCTETS_MAX / LINE + 2)
+
+struct region {
+	struct region *next;
+	size_t size;
+};
+
+struct block {
+	struct block *next;
+};
+
+static struct {
+	struct block *freed;
+	/* What has not been cut yet of the latest region of this size. */
+	unsigned char *uncut;
+	size_t uncut_octets;
+} sizes[SIZES];
+static struct region *regions;
+
+static void *cut(size_t size)
+{
+	const size_t octets = size * LINE;
+
+	if (sizes[size].uncut_octets < octets) {
+		struct region *const region = aligned_alloc(REGION, REGION);
+		if (!region)
+			return NULL;
+		region->next = regions;
+		region->size = size;
+		regions = region;
+		sizes[size].uncut = (unsigned char *)region + LINE;
+		sizes[size].uncut_octets = REGION - LINE;
+	}
+	void *const block = sizes[size].uncut;
+	sizes[size].uncut += octets;
+	sizes[size].uncut_octets -= octets;
+	return block;
+}
+
+void *lr_memory_take(size_t octets)
+{
+	if (octets > OCTETS_MAX)
+		return NULL;
+	const size_t size = (octets + LINE - 1) / LINE | 1;
+	struct block *const block = sizes[size].freed;
+	if (!block)
+		return cut(size);
+	sizes[size].freed = block->next;
+	return block;
+}
+
+void *lr_memory_take_zeroed(size_t count, size_t octets)
+{
+	if (octets && count > OCTETS_MAX / octets)
+		return NULL;
+	void *const block = lr_memory_take(count * octets);
+	if (block)
+		memset(block, 0, count * octets);
+	return block;
+}
+
+void lr_memory_give(void *block)
+{
+	const struct region *const region =
+		(const struct region *)((uintptr_t)block & ~(uintptr_t)(REGION - 1));
+	struct block *const freed = block;
+
+	freed->next = sizes[region->size].freed;
+	sizes[region->size].freed = freed;
+}
+
+void lr_memory_end(void)
+{
+	while (regions) {
+		struct region *const region = regions;
+		regions = region->next;
+		free(region);
+	}
+	memset(sizes, 0, sizeof sizes);
+}

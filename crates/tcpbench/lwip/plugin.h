@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * What the plug-in offers: lwIP, whose checksums and copies are functions that the program names at
+ * run time. crates/tcpbench/src/lwip/table.rs says the same in Rust; whoever changes one changes
+ * both and LR_LWIP_TABLE_VERSION.
+ *
+ * A loaded object is one lwIP with one interface and at most one connection at a time. It has no
+ * thread, no clock and no input or output of its own: time and frames are handed in, frames are
+ * fetched. No two calls may overlap. Nothing here calls back into the program but the routines.
+ *
+ * A frame is an IPv4 packet. Frames that come out stay where lwIP has them until they are dropped,
+ * so that they can be copied once or be read in place by who receives them; frames that go in are
+ * written into memory of lwIP, or are read where they are until they are handed back.
+ */
+#ifndef LINERATE_LWIP_PLUGIN_H
+#define LINERATE_LWIP_PLUGIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Raised with every change of what follows; the program refuses any other. */
+#define LR_LWIP_TABLE_VERSION 1
+
+/* A routine that is null is lwIP's own, or memcpy; checksum and copy_checksum are given together
+ * or not at all. Sums are as in linerate/checksum.h. */
+struct lr_lwip_routines {
+	uint32_t (*checksum)(const void *src, size_t octets, uint32_t sum);
+	void *(*copy)(void *dst, const void *src, size_t octets);
+	uint32_t (*copy_checksum)(void *dst, const void *src, size_t octets, uint32_t sum);
+	/* Sums of whole words of 32 bits up to so many octets are taken inline; 0 for none. */
+	uint32_t inline_octets;
+};
+
+/* Classes of lengths: 0, 1, 2 to 3, 4 to 7 and so on, 32768 and more. */
+#define LR_LWIP_LENGTHS 17
+/* Classes of where the source begins: its address modulo 64, by steps of 8. */
+#define LR_LWIP_ALIGNMENTS 8
+
+/* What was seen of the calls of one routine while they were watched. */
+struct lr_lwip_tally {
+	uint64_t calls, octets, ticks;
+	uint64_t lengths[LR_LWIP_LENGTHS];
+	uint64_t alignments[LR_LWIP_ALIGNMENTS];
+};
+
+/* Which routine runs: what the octet at lr_lwip_watch.activity holds meanwhile. */
+enum { LR_LWIP_NONE, LR_LWIP_CHECKSUM, LR_LWIP_COPY, LR_LWIP_COPY_CHECKSUM };
+
+struct lr_lwip_watch {
+	/* A timestamp; null where calls are not watched. */
+	uint64_t (*ticks)(void);
+	/* Where others may look at any time which routine runs; never null. */
+	uint8_t *activity;
+};
+
+/* Who computes the checksums of TCP and IP. */
+enum {
+	/* Nobody: they are sent as 0, and not looked at. */
+	LR_LWIP_SUMS_OFF,
+	/* lwIP, by the routines. */
+	LR_LWIP_SUMS_LWIP,
+	/* lwIP all but what arrives for TCP, which was verified before it is handed in. */
+	LR_LWIP_SUMS_ARRIVE_VERIFIED,
+};
+
+struct lr_lwip_settings {
+	uint8_t address[4], peer[4];
+	uint16_t port;
+	/* Whether it waits for connections to that port, rather than opening one. */
+	uint8_t is_server;
+	/* One of the above. */
+	uint8_t sums;
+	/* Whether small segments wait for acknowledgements. */
+	uint8_t nagle;
+	/* Whether it begins with a congestion window that nothing fills. */
+	uint8_t wide_open;
+	/* For the first port and the first sequence number. */
+	uint32_t seed;
+	/* Octets of the window and of the send buffer, two segments to 65535 * 128. */
+	uint32_t buffer;
+};
+
+/* Where the connection is. */
+enum {
+	LR_LWIP_CLOSED,
+	LR_LWIP_OPENING,
+	LR_LWIP_OPEN,
+	LR_LWIP_PEER_CLOSED,
+	LR_LWIP_CLOSING,
+};
+
+/* A frame in memory of lwIP. */
+struct lr_lwip_frame {
+	void *handle;
+	unsigned char *octets;
+	size_t length;
+};
+
+struct lr_lwip_table {
+	uint32_t version;
+	/* The largest payload of a segment, in octets. */
+	uint32_t segment;
+	/* "2.1.3" */
+	const char *lwip;
+
+	/* Once, before anything else; 0 if lwIP refuses. */
+	int (*begin)(const struct lr_lwip_settings *settings);
+	/* Gives all memory back. Nothing may be called any more, and no frame be looked at. */
+	void (*end)(void);
+	/* Before anything is sent or received, and again at any time. */
+	void (*use)(const struct lr_lwip_routines *routines);
+	/* Begins (all counts 0) or ends watching calls of routines. */
+	void (*watch)(const struct lr_lwip_watch *watch);
+	/* The tallies of checksum, copy and copy_checksum: three of them. */
+	const struct lr_lwip_tally *(*tallies)(void);
+
+	/* Time passes, to so many milliseconds since the start: runs the timers that are due. */
+	void (*advance)(uint32_t now_ms);
+	/* Milliseconds until the next timer is due, UINT32_MAX for never. */
+	uint32_t (*next_timer)(void);
+
+	/* 0 or lwIP's error (lwip/err.h). Only where state() is LR_LWIP_CLOSED. */
+	int (*open)(void);
+	int (*state)(void);
+	size_t (*send_room)(void);
+	size_t (*send)(const void *src, size_t octets);
+	size_t (*receive)(void *dst, size_t octets);
+	void (*close)(void);
+	/* Sends what may be sent. */
+	void (*flush)(void);
+
+	/* The oldest frame that is to be sent, to be dropped; its handle is null if there is none. */
+	struct lr_lwip_frame (*sent)(void);
+	void (*drop)(void *handle);
+	/* Room for a frame that arrives, to be handed to input() or drop(); null handle: no memory. */
+	struct lr_lwip_frame (*room)(size_t octets);
+	/* The frame has arrived; it is lwIP's from here on. */
+	void (*input)(void *handle);
+	/*
+	 * A frame in two parts has arrived, headers first; these are written, payload is read where it
+	 * is until reclaim() returns owner. 0 if there was no memory and the frame is lost.
+	 */
+	int (*input_in_place)(void *headers, size_t header_octets, void *payload,
+			      size_t payload_octets, void *owner);
+	/* An owner whose frame lwIP does not need any more, or null. */
+	void *(*reclaim)(void);
+	/* Segments dropped because a checksum did not match. */
+	uint64_t (*bad_checksums)(void);
+};
+
+/* The only symbol that the object exports. */
+__attribute__((visibility("default"))) const struct lr_lwip_table *linerate_lwip_table(void);
+
+#endif

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! lwIP as a stack to measure, where its plug-in was built.
+//!
+//! lwIP calls checksum, copy, and copy with checksum by macros, so every octet that it sums or
+//! copies goes through the set. What the driver copies goes through it as well:
+//!
+//! ```text
+//! application --copy + sum--> segment, which stays until it is acknowledged
+//!     segment --copy + sum--> buffer of the other end's driver
+//!         buffer of the other end's driver --copy--> application
+//! ```
+//!
+//! The first is lwIP's `tcp_write`. The second is the driver's here: it verifies a frame while it
+//! takes it in, and lwIP is told not to. With [`WireMode::Reference`] lwIP reads the segment where
+//! the other end holds it, but for the headers, which it writes; it verifies by itself then.
+//!
+//! lwIP computes and verifies sums of headers of IP too. Its delayed acknowledgements have a timer
+//! of 250 ms, whatever is asked for; its congestion control cannot be turned off, but it can begin
+//! with a window that nothing fills.
+
+// Calls of C, each behind a safe function but one.
+#[allow(unsafe_code)]
+mod plugin;
+
+pub(crate) use plugin::PluginFrame;
+pub use plugin::{LoadError, folders};
+
+use crate::endpoint::{
+    Checksums, Config, Congestion, Counters, Endpoint, HEADER_OCTETS, Micros, SERVER_PORT, Side,
+    Stack, State, WireMode,
+};
+use crate::packet;
+use crate::routines::{Routines, Seam, Tallies};
+use crate::wire::{Frame, Port};
+use linerate_kernels::{Sum, checksum};
+use plugin::{Plugin, Settings, Sums};
+use std::path::PathBuf;
+use std::rc::Rc;
+
+/// IPv4 and TCP headers with all their options (RFC 791, 3.1; RFC 9293, 3.1): sums of just written
+/// ones are inline.
+const INLINE_OCTETS: u32 = 60;
+
+/// lwIP, loaded from the first of some folders that has it.
+#[derive(Clone, Debug)]
+pub struct Lwip {
+    folders: Vec<PathBuf>,
+}
+
+impl Lwip {
+    /// From the folders that `cargo xtask fetch lwip` writes to, as seen from this program.
+    pub fn new() -> Self {
+        Self::from_folders(folders())
+    }
+
+    /// From one of these folders.
+    pub fn from_folders(folders: Vec<PathBuf>) -> Self {
+        Self { folders }
+    }
+
+    /// Whether it is there, for segments of so many octets.
+    ///
+    /// # Errors
+    /// It is not, with what to do.
+    pub fn check(&self, segment: usize) -> Result<(), LoadError> {
+        Plugin::load(segment, &self.folders).map(drop)
+    }
+}
+
+impl Default for Lwip {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Stack for Lwip {
+    fn name(&self) -> &'static str {
+        "lwip"
+    }
+
+    fn version(&self) -> String {
+        let plugin = Plugin::load(1460, &self.folders);
+        plugin.map_or_else(|error| error.to_string(), |plugin| plugin.version())
+    }
+
+    fn copies_by_routines(&self) -> bool {
+        true
+    }
+
+    fn endpoint(&self, config: &Config) -> Result<Box<dyn Endpoint>, String> {
+        let plugin = Plugin::load(config.segment, &self.folders).map_err(|e| e.to_string())?;
+        Ok(Box::new(LwipEndpoint::new(plugin, config)?))
+    }
+}
+
+/// The routines as the plug-in wants them.
+fn raw_routines(routines: &Routines, checksums: Checksums) -> plugin::Routines {
+    let sums = checksums == Checksums::Routines;
+    let copies = checksums != Checksums::Stack;
+    plugin::Routines {
+        checksum: routines.checksum().as_checksum().filter(|_| sums),
+        copy: routines.copy().as_copy().filter(|_| copies),
+        copy_checksum: routines
+            .copy_checksum()
+            .and_then(|routine| routine.as_copy_checksum())
+            .filter(|_| sums),
+        inline_octets: INLINE_OCTETS,
+    }
+}
+
+fn settings(config: &Config) -> Result<Settings, String> {
+    let sums = match (config.checksums, config.wire) {
+        (Checksums::Off, _) => Sums::Off,
+        (Checksums::Routines, WireMode::Copy) => Sums::ArriveVerified,
+        (Checksums::Routines, WireMode::Reference) | (Checksums::Stack, _) => Sums::Lwip,
+    };
+    let limits = 2 * config.segment..=BUFFER_MAX;
+    if !limits.contains(&config.buffer) {
+        return Err(format!(
+            "lwIP cannot have a buffer of {} octets; with segments of {} give {} to {BUFFER_MAX}",
+            config.buffer,
+            config.segment,
+            limits.start()
+        ));
+    }
+    Ok(Settings {
+        address: config.side.address().octets(),
+        peer: config.side.peer().address().octets(),
+        port: SERVER_PORT,
+        is_server: config.side == Side::Server,
+        sums,
+        nagle: config.nagle,
+        wide_open: config.congestion == Congestion::None,
+        seed: (config.seed ^ config.seed >> 32) as u32,
+        buffer: config.buffer as u32,
+    })
+}
+
+/// The largest window that a shift of 7 (`TCP_RCV_SCALE` of the plug-in) can tell of.
+const BUFFER_MAX: usize = 0xffff << 7;
+
+/// Frames that lwIP reads where they are.
+#[derive(Debug, Default)]
+struct Lent {
+    frames: Vec<Option<Frame>>,
+    free: Vec<usize>,
+}
+
+impl Lent {
+    /// Keeps a frame; under which number, from 1 on.
+    fn keep(&mut self, frame: Frame) -> usize {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.frames.push(None);
+            self.frames.len() - 1
+        });
+        self.frames[place] = Some(frame);
+        place + 1
+    }
+
+    /// The frame of that number, which is free from here on.
+    fn take(&mut self, number: usize) -> Frame {
+        self.free.push(number - 1);
+        self.frames[number - 1].take().expect("the number was given for a frame")
+    }
+}
+
+/// One lwIP with an interface and a connection.
+struct LwipEndpoint {
+    plugin: Rc<Plugin>,
+    seam: Seam,
+    verifies: bool,
+    copies: bool,
+    lent: Lent,
+    counters: Counters,
+    /// Whether something was done that may have made frames.
+    is_stirred: bool,
+}
+
+impl LwipEndpoint {
+    fn new(plugin: Plugin, config: &Config) -> Result<Self, String> {
+        let settings = settings(config)?;
+        if !plugin.begin(&settings, &raw_routines(&config.routines, config.checksums)) {
+            return Err("lwIP refuses its interface; build it anew: cargo xtask fetch lwip".into());
+        }
+        Ok(Self {
+            plugin: Rc::new(plugin),
+            seam: Seam::new(config.routines),
+            verifies: settings.sums == Sums::ArriveVerified,
+            copies: config.wire == WireMode::Copy,
+            lent: Lent::default(),
+            counters: Counters::default(),
+            is_stirred: false,
+        })
+    }
+
+    /// Copies a frame into memory of lwIP; false if its sums do not match.
+    fn copy_in(&mut self, frame: &Frame) -> bool {
+        let octets = frame.bytes();
+        // Without memory the frame is lost, as in any driver.
+        let Some(mut room) = self.plugin.room(octets.len()) else { return true };
+        let (header, payload) = room.octets_mut().split_at_mut(HEADER_OCTETS);
+        header.copy_from_slice(&octets[..HEADER_OCTETS]);
+        let from = &octets[HEADER_OCTETS..];
+        if !self.verifies {
+            self.seam.copy(payload, from);
+        } else if !packet::is_sound(octets, octets.len())
+            || !self.copy_verified(header, payload, from)
+        {
+            return false;
+        }
+        self.plugin.input(room);
+        true
+    }
+
+    /// Copies a payload and sums it on the way; whether the sum of the segment matches.
+    fn copy_verified(&mut self, header: &[u8], payload: &mut [u8], from: &[u8]) -> bool {
+        let octets = header.len() - packet::IP_HEADER + from.len();
+        let sum = packet::pseudo(header, octets);
+        let mut sum = checksum::header(&header[packet::IP_HEADER..], sum).raw();
+        if !from.is_empty() {
+            sum = self.seam.copy_checksum(payload, from, sum);
+        }
+        Sum::from_raw(sum).fold() == u16::MAX
+    }
+
+    /// Lets lwIP read a frame where it is.
+    // The loader cannot know what keeps a frame.
+    #[allow(unsafe_code)]
+    fn lend(&mut self, mut frame: Frame, port: &mut Port<'_>) {
+        let (header, payload) = frame.pinned(HEADER_OCTETS);
+        let number = self.lent.keep(frame);
+        // SAFETY: `lent` keeps the frame and so both parts where they are, and lets nobody at it,
+        // until lwIP has given its number back; if the plug-in goes first, nothing reads them.
+        if !unsafe { self.plugin.input_in_place(header, payload, number) } {
+            port.pool.put(self.lent.take(number));
+        }
+    }
+
+    fn take_in(&mut self, port: &mut Port<'_>) {
+        while let Some(frame) = port.arrived.pop_front() {
+            self.counters.received += 1;
+            if frame.octets() < HEADER_OCTETS {
+                self.counters.bad_checksums += 1;
+                port.pool.put(frame);
+            } else if self.copies {
+                self.counters.bad_checksums += u64::from(!self.copy_in(&frame));
+                port.pool.put(frame);
+            } else {
+                self.lend(frame, port);
+            }
+        }
+        while let Some(number) = self.plugin.reclaim() {
+            port.pool.put(self.lent.take(number));
+        }
+    }
+}
+
+impl Endpoint for LwipEndpoint {
+    fn open(&mut self, now: Micros) -> Result<(), String> {
+        self.is_stirred = true;
+        self.plugin.advance(millis(now));
+        let said = |error| format!("lwIP refuses a connection: its error {error} (lwip/err.h)");
+        self.plugin.open().map_err(said)
+    }
+
+    fn state(&self) -> State {
+        self.plugin.state()
+    }
+
+    fn send_room(&self) -> usize {
+        self.plugin.send_room()
+    }
+
+    fn send(&mut self, octets: &[u8]) -> usize {
+        let taken = self.plugin.send(octets);
+        self.is_stirred |= taken > 0;
+        taken
+    }
+
+    fn receive(&mut self, into: &mut [u8]) -> usize {
+        let octets = self.plugin.receive(into);
+        self.is_stirred |= octets > 0;
+        octets
+    }
+
+    fn close(&mut self) {
+        self.is_stirred = true;
+        self.plugin.close();
+    }
+
+    fn poll(&mut self, now: Micros, port: &mut Port<'_>) {
+        self.plugin.advance(millis(now));
+        self.take_in(port);
+        self.plugin.flush();
+        while let Some(sent) = self.plugin.sent() {
+            self.counters.sent += 1;
+            port.sent.push_back(port.pool.lend(sent));
+        }
+        self.is_stirred = false;
+    }
+
+    fn poll_at(&mut self, now: Micros) -> Option<Micros> {
+        if self.is_stirred {
+            return Some(now);
+        }
+        self.plugin.next_timer().map(|ms| (now / 1000 + Micros::from(ms)) * 1000)
+    }
+
+    fn counters(&self) -> Counters {
+        let mut counters = self.counters.clone();
+        counters.bad_checksums += self.plugin.bad_checksums();
+        counters
+    }
+
+    fn watch(&mut self, watch: bool) {
+        self.seam.watch(watch);
+        self.plugin.watch(watch);
+    }
+
+    fn tallies(&self) -> Tallies {
+        let mut tallies = self.seam.tallies();
+        let [checksum, copy, copy_checksum] = self.plugin.tallies();
+        tallies.checksum.join(&checksum);
+        tallies.copy.join(&copy);
+        tallies.copy_checksum.join(&copy_checksum);
+        tallies
+    }
+}
+
+/// The clock of lwIP.
+fn millis(now: Micros) -> u32 {
+    (now / 1000) as u32
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Both stacks, each with itself and with the other, over nothing but two queues: so that a failure
+//! is a stack's, and each judges what the other sends.
+
+use linerate_tcpbench::endpoint::{
+    Checksums, Config, Congestion, Endpoint, HEADER_OCTETS, Side, Stack, State, WireMode,
+};
+use linerate_tcpbench::lwip::Lwip;
+use linerate_tcpbench::routines::Routines;
+use linerate_tcpbench::smol::Smoltcp;
+use linerate_tcpbench::wire::{Frame, Pool, Port};
+use std::collections::VecDeque;
+
+/// Both stacks, or smoltcp alone where lwIP was not built.
+fn stacks() -> Vec<Box<dyn Stack>> {
+    let lwip = Lwip::new();
+    match lwip.check(1460).and_then(|()| lwip.check(8000)) {
+        Ok(()) => vec![Box::new(lwip), Box::new(Smoltcp)],
+        Err(error) => {
+            println!("SKIP: lwIP: {error}");
+            vec![Box::new(Smoltcp)]
+        }
+    }
+}
+
+fn config(side: Side) -> Config {
+    Config {
+        side,
+        segment: 1460,
+        buffer: 64 * 1460,
+        routines: Routines::selected(),
+        checksums: Checksums::Routines,
+        wire: WireMode::Copy,
+        nagle: false,
+        ack_delay: 0,
+        congestion: Congestion::None,
+        seed: 1,
+    }
+}
+
+/// Client and server and what lies between them.
+struct Pair {
+    client: Box<dyn Endpoint>,
+    server: Box<dyn Endpoint>,
+    up: VecDeque<Frame>,
+    down: VecDeque<Frame>,
+    pool: Pool,
+    now: u64,
+}
+
+impl Pair {
+    fn new(client: &dyn Stack, server: &dyn Stack, like: &Config) -> Self {
+        let end = |stack: &dyn Stack, side| {
+            let config = Config { side, ..like.clone() };
+            stack.endpoint(&config).unwrap_or_else(|error| panic!("{}: {error}", stack.name()))
+        };
+        Self {
+            client: end(client, Side::Client),
+            server: end(server, Side::Server),
+            up: VecDeque::new(),
+            down: VecDeque::new(),
+            pool: Pool::new(like.segment + HEADER_OCTETS),
+            now: 0,
+        }
+    }
+
+    /// Both ends open a connection.
+    fn open(&mut self) {
+        self.server.open(self.now).expect("it listens");
+        self.client.open(self.now).expect("it connects");
+        self.turn_until("open", |pair| {
+            (pair.client.state(), pair.server.state()) == (State::Open, State::Open)
+        });
+    }
+
+    /// Both ends take what there is and send what they have; `disturb` may change what goes up.
+    fn turn(&mut self, disturb: impl FnOnce(&mut VecDeque<Frame>)) {
+        // Where nothing moves, time does: to the next timer.
+        let is_idle = self.up.is_empty() && self.down.is_empty();
+        let timers = [self.client.poll_at(self.now), self.server.poll_at(self.now)];
+        self.now += 1;
+        if let (true, Some(at)) = (is_idle, timers.into_iter().flatten().min()) {
+            self.now = self.now.max(at);
+        }
+        let Self { up, down, pool, .. } = self;
+        self.client.poll(self.now, &mut Port { arrived: down, sent: up, pool });
+        disturb(up);
+        self.server.poll(self.now, &mut Port { arrived: up, sent: down, pool });
+    }
+
+    fn turn_until(&mut self, what: &str, done: impl Fn(&Self) -> bool) {
+        for _ in 0..100_000 {
+            if done(self) {
+                return;
+            }
+            self.turn(|_| {});
+        }
+        panic!("not {what}: {:?}, {:?}", self.client.state(), self.server.state());
+    }
+
+    /// Sends a stream up; what arrives of it.
+    fn transfer(
+        &mut self,
+        stream: &[u8],
+        mut disturb: impl FnMut(&mut VecDeque<Frame>),
+    ) -> Vec<u8> {
+        let (mut sent, mut received) = (0, Vec::new());
+        let mut into = vec![0; 100_000];
+        for _ in 0..100_000 {
+            sent += self.client.send(&stream[sent..]);
+            self.turn(&mut disturb);
+            let count = self.server.receive(&mut into);
+            received.extend_from_slice(&into[..count]);
+            if received.len() >= stream.len() {
+                return received;
+            }
+        }
+        received
+    }
+}
+
+fn stream(octets: u32) -> Vec<u8> {
+    (0..octets).map(|i| (i.wrapping_mul(i) >> 7) as u8).collect()
+}
+
+/// Every pair of stacks.
+fn pairs(like: &Config, mut judge: impl FnMut(&str, Pair)) {
+    let stacks = stacks();
+    for client in &stacks {
+        for server in &stacks {
+            let name = format!("{} to {}", client.name(), server.name());
+            judge(&name, Pair::new(client.as_ref(), server.as_ref(), like));
+        }
+    }
+}
+
+#[test]
+fn a_stream_arrives_whole_between_any_two() {
+    let stream = stream(3_000_000);
+    for wire in [WireMode::Copy, WireMode::Reference] {
+        for checksums in [Checksums::Routines, Checksums::Stack, Checksums::Off] {
+            for (segment, buffer) in [(1460, 64 * 1460), (8000, 33 * 8000)] {
+                let like = Config { wire, checksums, segment, buffer, ..config(Side::Client) };
+                pairs(&like, |name, mut pair| {
+                    let what = format!("{name}, {wire:?}, {checksums:?}, {segment}");
+                    pair.open();
+                    let received = pair.transfer(&stream, |_| {});
+                    assert!(received == stream, "{what}: {} octets", received.len());
+                    let counters = [pair.client.counters(), pair.server.counters()];
+                    assert_eq!(counters.map(|c| c.bad_checksums), [0, 0], "{what}");
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn every_damaged_segment_is_refused_and_sent_again() {
+    let stream = stream(1_000_000);
+    for wire in [WireMode::Copy, WireMode::Reference] {
+        pairs(&Config { wire, ..config(Side::Client) }, |name, mut pair| {
+            pair.open();
+            // At random: what comes round after a fixed number of frames may be one segment for ever.
+            let (mut random, mut damaged) = (fastrand::Rng::with_seed(1), 0);
+            let received = pair.transfer(&stream, |up| {
+                for frame in up {
+                    if random.u8(..13) == 0 {
+                        let octets = frame.bytes_mut();
+                        octets[random.usize(..octets.len())] ^= 1 << random.u8(..8);
+                        damaged += 1;
+                    }
+                }
+            });
+            assert!(received == stream, "{name}, {wire:?}: {} octets", received.len());
+            let refused = pair.server.counters().bad_checksums;
+            assert!(damaged > 50 && refused == damaged, "{name}, {wire:?}: {refused}, {damaged}");
+        });
+    }
+}
+
+#[test]
+fn connections_open_and_close_again_and_again() {
+    pairs(&config(Side::Client), |name, mut pair| {
+        for round in 0..40 {
+            pair.open();
+            let request = stream(round + 1);
+            assert_eq!(pair.transfer(&request, |_| {}), request, "{name}");
+            assert_eq!(pair.server.send(b"answer"), 6, "{name}");
+            pair.turn(|_| {});
+            pair.turn(|_| {});
+            let mut answer = [0; 16];
+            assert_eq!(pair.client.receive(&mut answer), 6, "{name}");
+            pair.client.close();
+            pair.turn_until("closed by the client", |pair| {
+                pair.server.state() == State::PeerClosed
+            });
+            pair.server.close();
+            pair.turn_until("closed", |pair| {
+                (pair.client.state(), pair.server.state()) == (State::Closed, State::Closed)
+            });
+        }
+    });
+}
+
+#[test]
+fn what_is_watched_is_what_was_sent() {
+    let stream = stream(1_000_000);
+    let like = config(Side::Client);
+    for stack in stacks().iter().filter(|stack| stack.copies_by_routines()) {
+        let mut pair = Pair::new(stack.as_ref(), stack.as_ref(), &like);
+        pair.open();
+        pair.client.watch(true);
+        pair.server.watch(true);
+        assert!(pair.transfer(&stream, |_| {}) == stream);
+        let (sender, receiver) = (pair.client.tallies(), pair.server.tallies());
+        // From the application, into the receiver's driver, to the application.
+        assert_eq!(sender.copy_checksum.octets, 1_000_000);
+        assert_eq!(receiver.copy_checksum.octets, 1_000_000);
+        assert_eq!(receiver.copy.octets, 1_000_000);
+        // Headers of TCP and IP, and nothing else, stand alone.
+        let frames = pair.client.counters().sent + pair.server.counters().sent;
+        let alone = sender.checksum.octets + receiver.checksum.octets;
+        assert!(alone <= frames * 80, "{alone} octets summed alone in {frames} frames");
+        for tally in [&sender.copy_checksum, &receiver.copy, &sender.checksum] {
+            assert!(tally.ticks > 0);
+            assert_eq!(tally.lengths.iter().sum::<u64>(), tally.calls);
+            assert_eq!(tally.alignments.iter().sum::<u64>(), tally.calls);
+        }
+        pair.client.watch(false);
+        assert_eq!(pair.transfer(&stream, |_| {}).len(), stream.len());
+    }
+}

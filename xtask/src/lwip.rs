@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! lwIP as a plug-in of the TCP benchmark: built by its Makefile into the folder of cargo's output,
+//! where programs find it, and sealed against damage. crates/tcpbench/src/lwip/plugin.rs reads it.
+
+use crate::ci::{Outcome, judge};
+use crate::command::{output, program, root, status};
+use crate::fetch;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const MAKEFILE: &str = "crates/tcpbench/lwip";
+
+/// Builds the plug-in from the source that is there.
+pub(crate) fn build(settings: &[&str]) -> Result<(), String> {
+    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    let folder = root().join(target).join("lwip");
+    let to = format!("BUILD={}", folder.display());
+    let arguments = ["--no-print-directory", "-s", "-C", MAKEFILE, &to];
+    judge(status(program("make", &[&arguments[..], settings].concat())))
+        .map_err(|why| format!("make -C {MAKEFILE}: {why}"))?;
+    let objects = objects(&folder)?;
+    objects.iter().try_for_each(|object| seal(object))?;
+    println!("{}: {} objects of lwIP for `linerate tcp`", folder.display(), objects.len());
+    Ok(())
+}
+
+/// Brings the source where it is absent and builds the plug-in, warnings being errors.
+pub(crate) fn check() -> Outcome {
+    if let Err(why) = output(program("make", &["--version"])) {
+        return Outcome::Skipped(why);
+    }
+    if let Err(why) = fetch::lwip_if_absent() {
+        return Outcome::Skipped(format!("lwIP could not be fetched: {why}"));
+    }
+    build(&["WERROR=-Werror"]).into()
+}
+
+/// The objects in a folder.
+fn objects(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let at = |error| format!("{}: {error}", folder.display());
+    let mut objects = Vec::new();
+    for entry in fs::read_dir(folder).map_err(at)? {
+        let path = entry.map_err(at)?.path();
+        if path.extension().is_some_and(|extension| extension == "so") {
+            objects.push(path);
+        }
+    }
+    Ok(objects)
+}
+
+/// Writes the sum of an object beside it.
+fn seal(object: &Path) -> Result<(), String> {
+    let octets = fs::read(object).map_err(|error| format!("{}: {error}", object.display()))?;
+    fetch::write(&object.with_extension("seal"), &format!("{:016x}\n", fnv1a(&octets)))
+}
+
+/// The sum of 64 bits by Fowler, Noll and Vo, variant 1a.
+fn fnv1a(octets: &[u8]) -> u64 {
+    let step = |sum: u64, octet: &u8| (sum ^ u64::from(*octet)).wrapping_mul(0x100_0000_01b3);
+    octets.iter().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fnv1a;
+
+    /// From the list of test vectors that its authors publish.
+    #[test]
+    fn sums_are_those_of_its_authors() {
+        assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fnv1a(b"a"), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(fnv1a(b"foobar"), 0x8594_4171_f739_67e8);
+    }
+}
