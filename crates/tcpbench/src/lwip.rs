@@ -48,6 +48,9 @@ pub struct Lwip {
 }
 
 impl Lwip {
+    /// Its name.
+    pub const NAME: &'static str = "lwip";
+
     /// From the folders that `cargo xtask fetch lwip` writes to, as seen from this program.
     pub fn new() -> Self {
         Self::from_folders(folders())
@@ -75,7 +78,7 @@ impl Default for Lwip {
 
 impl Stack for Lwip {
     fn name(&self) -> &'static str {
-        "lwip"
+        Self::NAME
     }
 
     fn version(&self) -> String {
@@ -318,12 +321,8 @@ impl Endpoint for LwipEndpoint {
     }
 
     fn tallies(&self) -> Tallies {
-        let mut tallies = self.seam.tallies();
         let [checksum, copy, copy_checksum] = self.plugin.tallies();
-        tallies.checksum.join(&checksum);
-        tallies.copy.join(&copy);
-        tallies.copy_checksum.join(&copy_checksum);
-        tallies
+        self.seam.tallies() + &Tallies { checksum, copy, copy_checksum }
     }
 }
 

@@ -226,21 +226,6 @@ impl Tally {
     }
 }
 
-impl Tally {
-    /// Adds what was seen elsewhere.
-    pub fn join(&mut self, other: &Self) {
-        self.calls += other.calls;
-        self.octets += other.octets;
-        self.ticks += other.ticks;
-        for (sum, count) in self.lengths.iter_mut().zip(other.lengths) {
-            *sum += count;
-        }
-        for (sum, count) in self.alignments.iter_mut().zip(other.alignments) {
-            *sum += count;
-        }
-    }
-}
-
 /// What was seen of the calls of a set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tallies {

@@ -3,6 +3,7 @@
 
 use crate::endpoint::{Stack, WireMode};
 use crate::error::Error;
+use crate::lwip::Lwip;
 use crate::measure::{Watch, measure};
 use crate::pattern::{Mix, Pattern};
 use crate::routines::{OFF, SELECTED, Set};
@@ -42,20 +43,41 @@ pub struct Stacks {
 }
 
 impl Stacks {
-    /// Those with these names; all there are, for none.
+    /// Those with these names; all there are, for none. lwIP is skipped where it was not built,
+    /// unless it is asked for alone.
     ///
     /// # Errors
-    /// There is no stack of one of the names.
+    /// There is no stack of one of the names, or none of them is here.
     pub fn named(names: &[String]) -> Result<Self, Error> {
-        let mut present: Vec<Box<dyn Stack>> = vec![Box::new(Smoltcp)];
-        for name in names {
-            if present.iter().all(|stack| stack.name() != name) {
-                let known = present.iter().map(|stack| stack.name().to_owned()).collect();
-                return Err(Error::Unknown { what: "stack", name: name.clone(), known });
+        Self::choose(names, Lwip::new())
+    }
+
+    fn choose(names: &[String], lwip: Lwip) -> Result<Self, Error> {
+        let is_here = lwip.check(Pattern::Bulk.segment());
+        let is_here = is_here.and_then(|()| lwip.check(Pattern::Jumbo.segment()));
+        let all: [Box<dyn Stack>; 2] = [Box::new(lwip), Box::new(Smoltcp)];
+        if let Some(name) = names.iter().find(|name| all.iter().all(|s| s.name() != *name)) {
+            let known = all.iter().map(|stack| stack.name().to_owned()).collect();
+            return Err(Error::Unknown { what: "stack", name: name.clone(), known });
+        }
+        let is_wanted =
+            |stack: &dyn Stack| names.is_empty() || names.iter().any(|name| name == stack.name());
+        let mut stacks = Self { present: Vec::new(), skipped: Vec::new() };
+        for stack in all.into_iter().filter(|stack| is_wanted(stack.as_ref())) {
+            match &is_here {
+                Err(error) if stack.name() == Lwip::NAME => {
+                    let what = Lwip::NAME.to_owned();
+                    stacks.skipped.push(Skipped { what, reason: error.to_string() });
+                }
+                _ => stacks.present.push(stack),
             }
         }
-        present.retain(|stack| names.is_empty() || names.iter().any(|name| name == stack.name()));
-        Ok(Self { present, skipped: Vec::new() })
+        match stacks.skipped.pop() {
+            Some(Skipped { what: stack, reason }) if stacks.present.is_empty() => {
+                Err(Error::Stack { stack, reason })
+            }
+            skipped => Ok(Self { skipped: skipped.into_iter().collect(), ..stacks }),
+        }
     }
 }
 
@@ -163,6 +185,24 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn without_lwip_the_others_run_and_it_is_said_how_to_have_it() {
+        let choose = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            Stacks::choose(&names, Lwip::from_folders(vec!["/nowhere".into()]))
+        };
+        for names in [&[][..], &["lwip", "smoltcp"]] {
+            let stacks = choose(names).expect("smoltcp is built in");
+            let present: Vec<&str> = stacks.present.iter().map(|stack| stack.name()).collect();
+            assert_eq!(present, ["smoltcp"]);
+            let [skipped] = stacks.skipped.as_slice() else { panic!("{:?}", stacks.skipped) };
+            assert!(skipped.what == "lwip" && skipped.reason.contains("cargo xtask fetch lwip"));
+        }
+        assert!(choose(&["smoltcp"]).expect("it is built in").skipped.is_empty());
+        let alone = choose(&["lwip"]).err().expect("it is not there").to_string();
+        assert!(alone.contains("cargo xtask fetch lwip"), "{alone}");
     }
 
     #[test]

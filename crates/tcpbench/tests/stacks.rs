@@ -160,7 +160,7 @@ fn every_damaged_segment_is_refused_and_sent_again() {
     for wire in [WireMode::Copy, WireMode::Reference] {
         pairs(&Config { wire, ..config(Side::Client) }, |name, mut pair| {
             pair.open();
-            // At random: what comes round after a fixed number of frames may be one segment for ever.
+            // At random: what comes round in fixed steps may be one segment for ever.
             let (mut random, mut damaged) = (fastrand::Rng::with_seed(1), 0);
             let received = pair.transfer(&stream, |up| {
                 for frame in up {

@@ -9,8 +9,8 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 const SPDX: &str = "SPDX-License-Identifier: MIT OR Apache-2.0";
 
 /// Crates with `unsafe` code: system calls, clock and topology probes, reads of counters and the C
-/// interface of regions, the kernels in C and peers to compare them with, buffers and rings; a stack
-/// in C that is loaded; loops of known instructions.
+/// interface of regions, the kernels in C and peers to compare them with, buffers and rings; a
+/// stack in C that is loaded; loops of known instructions.
 const UNSAFE_CRATES: &[&str] = &[
     "linux",
     "machine",

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Loads lwIP and calls it: the only module with `unsafe` code.
 //!
-//! The object says in a table of functions what it offers (`crates/tcpbench/lwip/plugin.h`, of which
-//! [`Table`] is the same in Rust). It is one lwIP with global state; to have several, each
+//! The object says in a table of functions what it offers: `crates/tcpbench/lwip/plugin.h`, of
+//! which [`Table`] is the same in Rust. It is one lwIP with global state; to have several, each
 //! [`Plugin`] is loaded from a file in memory of its own, which the loader of the system takes for
 //! another object. That is also why no two tests meet, and why every run begins alike.
 //!
