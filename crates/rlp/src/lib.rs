@@ -7,6 +7,11 @@
 //! carry is appended to the session's stream, and the [`sender`] cuts it into frames
 //! ([`mod@frame`]) for the access side, which it keeps for as long as its ring reaches back.
 //!
+//! The other end's [`receiver`] puts the stream together, asks for what is missing in rounds, and
+//! gives up what does not come. A [`peer`] is both halves; the two ends are alike. A [`terminal`]
+//! is one behind a [`channel`] that loses frames, a [`trial`] runs a session over it and compares
+//! every octet, and [`theory`] says how many are given up.
+//!
 //! Free of threads, clocks and allocation once set up: time is a number the caller passes.
 //! docs/rlp.md has the protocol and says which of its fields are ours.
 //!
