@@ -47,6 +47,9 @@ usage: cargo xtask COMMAND
                 fit the simulator of strands to the Netra document, and write docs/results/netra
   evidence rlp-loss
                 send streams over links that lose, and write docs/results/rlp-loss.md
+  evidence rlp-stages
+                measure the stages of the RLP application beside copying, and write
+                docs/results/rlp-stages.md
   evidence fuzz
                 fuzz the parsers of the Radio Link Protocol, write docs/results/fuzz.md and what was
                 found
@@ -78,6 +81,7 @@ fn main() -> ExitCode {
         ["evidence", "memory", repeats] => report(memory::write(Some(repeats))),
         ["evidence", "netra"] => report(netra::write()),
         ["evidence", "rlp-loss"] => report(protocol::loss()),
+        ["evidence", "rlp-stages"] => report(protocol::stages()),
         ["evidence", "fuzz"] => report(protocol::fuzz()),
         ["evidence", "rlp"] => report(rlp::write()),
         ["isa", "--full", names @ ..] => report(isa::run(names, true)),

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The Radio Link Protocol tried out at length: streams over links that lose, and parsers on octets
-//! that nobody meant. Written to `docs/results` by the runs themselves.
+//! that nobody meant; and its stages beside copying. Written to `docs/results` by the runs
+//! themselves.
 //!
-//! Nothing here depends on the machine: equal seeds give equal pages.
+//! But for the last, nothing here depends on the machine: equal seeds give equal pages.
 
 use crate::command::{cargo, output, root, status};
-use crate::evidence::bench;
+use crate::evidence::{bench, section};
 use std::fs;
 
 const PACKAGE: &str = "linerate-rlp";
 const LOSS: &str = "docs/results/rlp-loss.md";
+const STAGES: &str = "docs/results/rlp-stages.md";
 const FUZZ: &str = "docs/results/fuzz.md";
 
 /// Streams over links that lose.
@@ -24,6 +26,19 @@ pub(crate) fn loss() -> Result<(), String> {
          the one sent in its\nplace. What theory says, and where it ends: \
          [rlp.md](../rlp.md).\n\n",
         &table,
+    )
+}
+
+/// What the stages cost beside copying.
+pub(crate) fn stages() -> Result<(), String> {
+    let text = bench(PACKAGE, "stages")?;
+    write(
+        STAGES,
+        "# What the stages of the RLP application cost beside copying\n\n\
+         Written by `cargo xtask evidence rlp-stages`. Ticks are those of the timestamp counter, \
+         per packet,\nmedians over rounds with their 95 % intervals; the ways are timed in turns \
+         of one loop.\n\n",
+        &section("cargo bench -p linerate-rlp --bench stages", &text),
     )
 }
 
@@ -55,7 +70,7 @@ pub(crate) fn fuzz_briefly() -> Result<(), String> {
 }
 
 fn write(file: &str, head: &str, table: &str) -> Result<(), String> {
-    fs::write(root().join(file), head.to_owned() + table)
+    fs::write(root().join(file), head.to_owned() + table.trim_end() + "\n")
         .map_err(|error| format!("{file}: {error}"))?;
     println!("{file}");
     Ok(())

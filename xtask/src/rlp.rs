@@ -10,7 +10,7 @@
 //! minutes: it is not part of CI.
 
 use crate::command::root;
-use crate::evidence::{bench, build, kept, machine, section};
+use crate::evidence::{build, kept, machine};
 use linerate_record::run::{RunReport, StageReport};
 use linerate_record::stats::median;
 use linerate_record::{Body, Figure, Record, Warning};
@@ -88,11 +88,8 @@ pub(crate) fn write() -> Result<(), String> {
     }
     let folder = root().join(FOLDER);
     fs::create_dir_all(&folder).map_err(|error| format!("{FOLDER}: {error}"))?;
-    let stages = bench("linerate-rlp", "stages")?;
-    let stages = section("cargo bench -p linerate-rlp --bench stages", &stages);
-    let text = document(&found)? + "\n" + stages.trim_end() + "\n";
     let file = format!("{FOLDER}/README.md");
-    fs::write(root().join(&file), text).map_err(|e| format!("{file}: {e}"))?;
+    fs::write(root().join(&file), document(&found)?).map_err(|e| format!("{file}: {e}"))?;
     println!("{file}");
     Ok(())
 }

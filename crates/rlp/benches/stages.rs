@@ -17,6 +17,7 @@
 use linerate_dataplane::ring::{Consumer, Producer, ring};
 use linerate_dataplane::{BuildContext, Burst, Packet, Stage, StageLedger, Verdict, pool::Pool};
 use linerate_linux as linux;
+use linerate_machine::provenance::provenance;
 use linerate_machine::ticks::ticks;
 use linerate_path::check::read;
 use linerate_record::stats::{median_interval, paired_ratio};
@@ -271,11 +272,27 @@ fn compare(text: &str, sessions: usize, frames: usize, rounds: usize) {
     println!();
 }
 
+/// What the figures are of.
+fn machine() -> String {
+    let on = provenance("stages", None, "", "");
+    let or_unknown = |text: Option<String>| text.unwrap_or_else(|| "unknown".to_owned());
+    format!(
+        "{}, {} logical processors, hypervisor {}, {}; {:.0} million ticks per second; load {:.1}",
+        or_unknown(on.cpu),
+        on.cpus.len(),
+        or_unknown(on.hypervisor),
+        or_unknown(on.kernel),
+        on.ticks_per_second.unwrap_or(f64::NAN) / 1e6,
+        on.load_1min.unwrap_or(f64::NAN),
+    )
+}
+
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let test = arguments.iter().any(|argument| argument == "--test");
     let asked = arguments.iter().find_map(|argument| argument.parse().ok());
     let rounds = if test { 1 } else { asked.unwrap_or(ROUNDS) };
+    println!("{}", machine());
     let cpu = linux::allowed_cpus().expect("the kernel tells the processors")[0];
     linux::pin_current_thread(cpu).expect("the processor may be used");
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/rlp-config2.toml");
