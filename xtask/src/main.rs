@@ -24,6 +24,7 @@ mod protocol;
 mod regions;
 mod rlp;
 mod schema;
+mod tcp;
 mod tutorials;
 
 use std::process::ExitCode;
@@ -54,6 +55,9 @@ usage: cargo xtask COMMAND
                 fuzz the parsers of the Radio Link Protocol, write docs/results/fuzz.md and what was
                 found
   evidence rlp  run and tune the paths of the Radio Link Protocol, and write docs/results/rlp
+  evidence tcp [N]
+                run `linerate tcp`, send N octets in each pattern over a wire that loses and
+                damages (1e10 unless told otherwise), and write docs/results/tcp.md
   isa [--full] [NAME...]
                 check the kernels on emulated processors of every architecture, or on those named;
                 --full with every case
@@ -79,6 +83,8 @@ fn main() -> ExitCode {
         ["evidence", "regions"] => report(regions::write()),
         ["evidence", "memory"] => report(memory::write(None)),
         ["evidence", "memory", repeats] => report(memory::write(Some(repeats))),
+        ["evidence", "tcp"] => report(tcp::write(None)),
+        ["evidence", "tcp", octets] => report(tcp::write(Some(octets))),
         ["evidence", "netra"] => report(netra::write()),
         ["evidence", "rlp-loss"] => report(protocol::loss()),
         ["evidence", "rlp-stages"] => report(protocol::stages()),
