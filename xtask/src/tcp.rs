@@ -63,8 +63,8 @@ fn measure(binary: &Path, wire: &str) -> Result<(String, Record), String> {
 fn document(runs: &[(&str, (String, Record))], proof: &str, octets: &str) -> String {
     let mut text = "# TCP stacks and their routines\n\n\
         Written by `cargo xtask evidence tcp`; the method is in [method.md](../method.md). Ratios \
-        hold within a run. Rates are per second of processor time of client, server and wire in one \
-        thread.\n\n"
+        hold within a run. Rates are per second of processor time of client, server and wire in \
+        one thread.\n\n"
         .to_owned();
     if let Some((_, (_, record))) = runs.first() {
         text += &machine(record);

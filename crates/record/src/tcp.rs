@@ -142,6 +142,12 @@ pub struct TcpSet {
     pub share_copy: Figure,
     /// Share in copies that sum.
     pub share_copy_checksum: Figure,
+    /// Share of the time in sums that stand alone, by looking at random moments.
+    pub sampled_checksum: Figure,
+    /// Share in copies, by looking.
+    pub sampled_copy: Figure,
+    /// Share in copies that sum, by looking.
+    pub sampled_copy_checksum: Figure,
     /// Octets that were summed alone, over octets of payload.
     pub checksum_per_payload: Figure,
     /// What the stack asked of the set.

@@ -32,31 +32,33 @@ static struct lr_lwip_routines routines = { own_checksum, memcpy, own_copy_check
 static int are_sums_off;
 
 static struct lr_lwip_watch watch;
+static int is_watched;
 static struct lr_lwip_tally tallies[3];
-
-/* What lr_lwip_watch.activity says outside all routines; nobody looks until watch() is called. */
-static uint8_t unwatched;
 
 static uint64_t enter(uint8_t activity)
 {
-	__atomic_store_n(watch.activity, activity, __ATOMIC_RELAXED);
-	return watch.ticks();
+	if (watch.activity)
+		__atomic_store_n(watch.activity, activity, __ATOMIC_RELAXED);
+	return watch.ticks ? watch.ticks() : 0;
 }
 
 static void leave(uint8_t activity, const void *src, size_t octets, uint64_t before)
 {
-	const uint64_t ticks = watch.ticks() - before;
-	struct lr_lwip_tally *const tally = &tallies[activity - LR_LWIP_CHECKSUM];
-	size_t length = 0;
+	if (watch.ticks) {
+		const uint64_t ticks = watch.ticks() - before;
+		struct lr_lwip_tally *const tally = &tallies[activity - LR_LWIP_CHECKSUM];
+		size_t length = 0;
 
-	__atomic_store_n(watch.activity, LR_LWIP_NONE, __ATOMIC_RELAXED);
-	while (octets >> length && length < LR_LWIP_LENGTHS - 1)
-		length++;
-	tally->calls++;
-	tally->octets += octets;
-	tally->ticks += ticks;
-	tally->lengths[length]++;
-	tally->alignments[(uintptr_t)src % 64 / 8]++;
+		while (octets >> length && length < LR_LWIP_LENGTHS - 1)
+			length++;
+		tally->calls++;
+		tally->octets += octets;
+		tally->ticks += ticks;
+		tally->lengths[length]++;
+		tally->alignments[(uintptr_t)src % 64 / 8]++;
+	}
+	if (watch.activity)
+		__atomic_store_n(watch.activity, LR_LWIP_NONE, __ATOMIC_RELAXED);
 }
 
 /* A sum of headers that were just written must not load wider than they were stored. */
@@ -69,7 +71,7 @@ static uint32_t summed(const void *src, size_t octets)
 
 uint16_t lr_plugin_chksum(const void *src, int octets)
 {
-	if (!watch.ticks)
+	if (!is_watched)
 		return lr_csum_fold(summed(src, (size_t)octets));
 	const uint64_t before = enter(LR_LWIP_CHECKSUM);
 	const uint32_t sum = summed(src, (size_t)octets);
@@ -87,7 +89,7 @@ uint16_t lr_plugin_chksum_copy(void *dst, const void *src, uint16_t octets)
 		lr_plugin_copy(dst, src, octets);
 		return lr_plugin_chksum(dst, octets);
 	}
-	if (!watch.ticks)
+	if (!is_watched)
 		return lr_csum_fold(routines.copy_checksum(dst, src, octets, 0));
 	const uint64_t before = enter(LR_LWIP_COPY_CHECKSUM);
 	const uint32_t sum = routines.copy_checksum(dst, src, octets, 0);
@@ -97,7 +99,7 @@ uint16_t lr_plugin_chksum_copy(void *dst, const void *src, uint16_t octets)
 
 void *lr_plugin_copy(void *dst, const void *src, size_t octets)
 {
-	if (!watch.ticks)
+	if (!is_watched)
 		return routines.copy(dst, src, octets);
 	const uint64_t before = enter(LR_LWIP_COPY);
 	routines.copy(dst, src, octets);
@@ -119,6 +121,7 @@ static void use(const struct lr_lwip_routines *named)
 static void set_watch(const struct lr_lwip_watch *named)
 {
 	watch = *named;
+	is_watched = watch.ticks || watch.activity;
 	if (watch.ticks)
 		memset(tallies, 0, sizeof tallies);
 }
@@ -546,7 +549,6 @@ static int begin(const struct lr_lwip_settings *wanted)
 	ip4_addr_t mask, gateway;
 
 	settings = *wanted;
-	watch.activity = &unwatched;
 	random_state = settings.seed ? settings.seed : 1;
 	lr_plugin_buffer = settings.buffer;
 	are_sums_off = settings.sums == LR_LWIP_SUMS_OFF;

@@ -47,9 +47,9 @@ struct lr_lwip_tally {
 enum { LR_LWIP_NONE, LR_LWIP_CHECKSUM, LR_LWIP_COPY, LR_LWIP_COPY_CHECKSUM };
 
 struct lr_lwip_watch {
-	/* A timestamp; null where calls are not watched. */
+	/* A timestamp; null where calls are not counted and timed. */
 	uint64_t (*ticks)(void);
-	/* Where others may look at any time which routine runs; never null. */
+	/* Where others may look at any time which routine runs; null where nobody does. */
 	uint8_t *activity;
 };
 
@@ -109,7 +109,7 @@ struct lr_lwip_table {
 	void (*end)(void);
 	/* Before anything is sent or received, and again at any time. */
 	void (*use)(const struct lr_lwip_routines *routines);
-	/* Begins (all counts 0) or ends watching calls of routines. */
+	/* Begins or ends watching calls of routines; where it times, counts begin at 0. */
 	void (*watch)(const struct lr_lwip_watch *watch);
 	/* The tallies of checksum, copy and copy_checksum: three of them. */
 	const struct lr_lwip_tally *(*tallies)(void);

@@ -8,6 +8,8 @@
 use crate::routines::{Routines, Tallies};
 use crate::wire::Port;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU8;
 
 /// Virtual time since the start of a run, in microseconds.
 pub type Micros = u64;
@@ -160,6 +162,10 @@ pub trait Endpoint {
 
     /// Begins or ends watching the calls of routines; what had been seen is forgotten.
     fn watch(&mut self, watch: bool);
+
+    /// Begins or ends telling a sampler which routine runs, by the numbers of
+    /// [`Activity`](crate::routines::Activity); ends watching.
+    fn mark(&mut self, activity: Option<&Arc<AtomicU8>>);
 
     /// What was seen of calls of routines since the watch began.
     fn tallies(&self) -> Tallies;

@@ -29,6 +29,7 @@ pub mod pattern;
 pub mod proof;
 pub mod routines;
 pub mod run;
+mod sampling;
 pub mod session;
 pub mod smol;
 pub mod stream;

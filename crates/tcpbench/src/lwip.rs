@@ -36,6 +36,8 @@ use linerate_kernels::{Sum, checksum};
 use plugin::{Plugin, Settings, Sums};
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU8;
 
 /// IPv4 and TCP headers with all their options (RFC 791, 3.1; RFC 9293, 3.1): sums of just written
 /// ones are inline.
@@ -317,7 +319,12 @@ impl Endpoint for LwipEndpoint {
 
     fn watch(&mut self, watch: bool) {
         self.seam.watch(watch);
-        self.plugin.watch(watch);
+        self.plugin.watch(watch, None);
+    }
+
+    fn mark(&mut self, activity: Option<&Arc<AtomicU8>>) {
+        self.seam.mark(activity);
+        self.plugin.watch(false, activity);
     }
 
     fn tallies(&self) -> Tallies {

@@ -16,7 +16,8 @@ use crate::endpoint::{Stack, WireMode};
 use crate::error::Error;
 use crate::pattern::Pattern;
 use crate::proof::{ROUGH, little, prove};
-use crate::routines::{DOCUMENT, OFF, Set, Tallies, Tally};
+use crate::routines::{Activity, DOCUMENT, OFF, Set, Tallies, Tally};
+use crate::sampling::{Counts, Sampler};
 use crate::session::{Session, Setup, Slice};
 use crate::stream::Stream;
 use linerate_linux::monotonic_ns;
@@ -47,6 +48,12 @@ const METHOD_RATIO: &str = "median over rounds of the ratio within the round";
 const METHOD_SHARE: &str = "timestamp counter around each call at the seam, its own cost off, over \
                             the processor time of the same slices";
 
+/// Slices of each set in which a sampler looks: some ten thousand looks.
+const SAMPLED: usize = 50;
+
+const METHOD_SAMPLED: &str = "looks at random moments from another processor at what runs, in \
+                              slices that had the processor; normal interval of a share";
+
 /// What the caller may do meanwhile.
 pub struct Watch<'a> {
     /// Asked between slices: whether to stop.
@@ -65,7 +72,8 @@ struct Contestant {
     rounds: Vec<Option<Slice>>,
 }
 
-/// Measures some sets under a pattern, for about so many seconds.
+/// Measures some sets under a pattern, for about so many seconds; shares also by looking from
+/// another processor, if there is one.
 ///
 /// # Errors
 /// A routine is wrong, or a session fails.
@@ -75,6 +83,7 @@ pub fn measure(
     sets: &[Set],
     seconds: f64,
     watch: &Watch<'_>,
+    sampler_cpu: Option<u32>,
 ) -> Result<TcpPattern, Error> {
     let proof = prove_all(setup, stack, sets)?;
     let stream = Rc::new(Stream::new(setup.seed));
@@ -86,8 +95,10 @@ pub fn measure(
     let mut contestants: Vec<Contestant> = sets.iter().map(contestant).collect::<Result<_, _>>()?;
     race(&mut contestants, setup.seed, seconds, watch)?;
     let seams = contestants.iter_mut().map(watched).collect::<Result<Vec<_>, _>>()?;
-    let numbered = seams.iter().enumerate();
-    let rows = numbered.map(|(index, seen)| row(setup.pattern, &contestants, index, seen));
+    let looks = looks(&mut contestants, sampler_cpu, setup.seed)?;
+    let numbered = seams.iter().zip(&looks).enumerate();
+    let rows =
+        numbered.map(|(index, (seen, look))| row(setup.pattern, &contestants, index, seen, look));
     let sets: Vec<TcpSet> = rows.collect();
     let slices = contestants.iter().map(|c| c.rounds.len() as u64).sum();
     let kept: usize = contestants.iter().map(|c| c.rounds.iter().flatten().count()).sum();
@@ -193,6 +204,43 @@ fn watched(contestant: &mut Contestant) -> Result<Vec<Seen>, Error> {
     Ok(seen.into_iter().filter(|(busy, _)| *busy || !any).map(|(_, seen)| seen).collect())
 }
 
+/// How often a sampler saw what; nothing where there is no processor for it.
+fn looks(all: &mut [Contestant], cpu: Option<u32>, seed: u64) -> Result<Vec<Counts>, Error> {
+    let Some(cpu) = cpu else { return Ok(vec![Counts::default(); all.len()]) };
+    let sampler = Sampler::new(cpu, seed);
+    let mut looks = Vec::new();
+    for contestant in all {
+        let mut sum = Counts::default();
+        contestant.session.mark(Some(sampler.activity()));
+        for _ in 0..SAMPLED {
+            let before = sampler.counts();
+            let slice = contestant.session.run(contestant.amount)?;
+            if slice.busy_permille >= BUSY_PERMILLE {
+                let seen = sampler.counts().into_iter().zip(before).map(|(now, then)| now - then);
+                sum.iter_mut().zip(seen).for_each(|(sum, seen)| *sum += seen);
+            }
+        }
+        contestant.session.mark(None);
+        looks.push(sum);
+    }
+    Ok(looks)
+}
+
+/// The share of an activity among what was seen of the run.
+fn looked(counts: &Counts, what: Activity) -> Figure {
+    let run: u64 = counts[..Activity::Comparing as usize].iter().sum();
+    if run == 0 {
+        let reason = "no other processor to look from, or no slice had the processor";
+        return Figure::absent("1", Tier::Sw, METHOD_SAMPLED, reason);
+    }
+    let (share, n) = (counts[what as usize] as f64 / run as f64, run as f64);
+    // 1.645: nine tenths of a normal distribution.
+    let half = 1.645 * (share * (1.0 - share) / n).sqrt();
+    let (low, high) = ((share - half).max(0.0), (share + half).min(1.0));
+    let estimate = Estimate { value: share, low, high, confidence: CONFIDENCE, n: run };
+    Figure::number("1", estimate, Tier::Sw, METHOD_SAMPLED)
+}
+
 /// The set with the most work per time, the bound left out.
 fn best(sets: &[TcpSet]) -> Option<String> {
     let rate = |set: &TcpSet| set.segments_per_cpu_s.as_number();
@@ -201,7 +249,7 @@ fn best(sets: &[TcpSet]) -> Option<String> {
 }
 
 /// Everything about one set.
-fn row(pattern: Pattern, all: &[Contestant], index: usize, seen: &[Seen]) -> TcpSet {
+fn row(pattern: Pattern, all: &[Contestant], index: usize, seen: &[Seen], look: &Counts) -> TcpSet {
     let contestant = &all[index];
     let per = |unit: &str, scale: f64, of: &dyn Fn(&Slice) -> u64| {
         rate(contestant, unit, scale, |slice| of(slice) as f64 / slice.cpu_ns as f64)
@@ -235,6 +283,9 @@ fn row(pattern: Pattern, all: &[Contestant], index: usize, seen: &[Seen]) -> Tcp
         share_checksum: share(|tallies| &tallies.checksum),
         share_copy: share(|tallies| &tallies.copy),
         share_copy_checksum: share(|tallies| &tallies.copy_checksum),
+        sampled_checksum: looked(look, Activity::Checksum),
+        sampled_copy: looked(look, Activity::Copy),
+        sampled_copy_checksum: looked(look, Activity::CopyChecksum),
         checksum_per_payload: alone(seen),
         seam: seams(seen),
     }

@@ -7,6 +7,8 @@ use linerate_kernels::bench::{self, Role, Routine};
 use linerate_kernels::{Kernel, Sum, Variant, checksum, variants};
 use linerate_machine::ticks;
 use std::ops::Add;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// Checksum, copy, and both at once.
 #[derive(Clone, Copy, Debug)]
@@ -266,23 +268,84 @@ impl Add<&Self> for Tallies {
 #[derive(Clone, Debug)]
 pub struct Seam {
     routines: Routines,
-    tallies: Option<Box<Tallies>>,
+    eye: Eye,
+}
+
+/// Who looks at the calls.
+#[derive(Clone, Debug)]
+enum Eye {
+    Nobody,
+    /// What counts and times them.
+    Tallies(Box<Tallies>),
+    /// Another thread, which samples.
+    Sampler(Arc<AtomicU8>),
+}
+
+/// What runs, as a sampler sees it: the same numbers as in `plugin.h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Activity {
+    /// Everything else.
+    Stack,
+    /// A sum that stands alone.
+    Checksum,
+    /// A copy.
+    Copy,
+    /// A copy that sums.
+    CopyChecksum,
+    /// What is not part of the run.
+    Comparing,
+}
+
+impl Eye {
+    /// Calls a routine under the eye of whoever looks.
+    #[inline]
+    fn see<R>(&mut self, what: Activity, octets: &[u8], call: impl FnOnce() -> R) -> R {
+        match self {
+            Self::Nobody => call(),
+            Self::Tallies(tallies) => {
+                let before = ticks::ticks();
+                let result = call();
+                let ticks = ticks::ticks() - before;
+                match what {
+                    Activity::Checksum => tallies.checksum.count(octets, ticks),
+                    Activity::Copy => tallies.copy.count(octets, ticks),
+                    _ => tallies.copy_checksum.count(octets, ticks),
+                }
+                result
+            }
+            Self::Sampler(activity) => {
+                activity.store(what as u8, Ordering::Relaxed);
+                let result = call();
+                activity.store(Activity::Stack as u8, Ordering::Relaxed);
+                result
+            }
+        }
+    }
 }
 
 impl Seam {
     /// A seam that is not watched.
     pub fn new(routines: Routines) -> Self {
-        Self { routines, tallies: None }
+        Self { routines, eye: Eye::Nobody }
     }
 
     /// Begins or ends watching.
     pub fn watch(&mut self, watch: bool) {
-        self.tallies = watch.then(Box::default);
+        self.eye = if watch { Eye::Tallies(Box::default()) } else { Eye::Nobody };
+    }
+
+    /// Begins or ends telling a sampler which routine runs.
+    pub fn mark(&mut self, activity: Option<&Arc<AtomicU8>>) {
+        self.eye = activity.map_or(Eye::Nobody, |activity| Eye::Sampler(Arc::clone(activity)));
     }
 
     /// What was seen.
     pub fn tallies(&self) -> Tallies {
-        self.tallies.as_deref().cloned().unwrap_or_default()
+        match &self.eye {
+            Eye::Tallies(tallies) => tallies.as_ref().clone(),
+            Eye::Nobody | Eye::Sampler(_) => Tallies::default(),
+        }
     }
 
     /// Where a routine of the set differs from the specification.
@@ -311,24 +374,15 @@ impl Seam {
     /// Adds octets to a sum.
     #[inline]
     pub fn checksum(&mut self, octets: &[u8], sum: u32) -> u32 {
-        let Some(tallies) = &mut self.tallies else {
-            return self.routines.checksum.checksum(octets, sum);
-        };
-        let before = ticks::ticks();
-        let sum = self.routines.checksum.checksum(octets, sum);
-        tallies.checksum.count(octets, ticks::ticks() - before);
-        sum
+        let routine = self.routines.checksum;
+        self.eye.see(Activity::Checksum, octets, || routine.checksum(octets, sum))
     }
 
     /// Copies octets.
     #[inline]
     pub fn copy(&mut self, to: &mut [u8], from: &[u8]) {
-        let Some(tallies) = &mut self.tallies else {
-            return self.routines.copy.copy(to, from);
-        };
-        let before = ticks::ticks();
-        self.routines.copy.copy(to, from);
-        tallies.copy.count(from, ticks::ticks() - before);
+        let routine = self.routines.copy;
+        self.eye.see(Activity::Copy, from, || routine.copy(to, from));
     }
 
     /// Copies octets and adds them to a sum; in two passes where the set has nothing for both.
@@ -338,13 +392,7 @@ impl Seam {
             self.copy(to, from);
             return self.checksum(to, sum);
         };
-        let Some(tallies) = &mut self.tallies else {
-            return both.copy_checksum(to, from, sum);
-        };
-        let before = ticks::ticks();
-        let sum = both.copy_checksum(to, from, sum);
-        tallies.copy_checksum.count(from, ticks::ticks() - before);
-        sum
+        self.eye.see(Activity::CopyChecksum, from, || both.copy_checksum(to, from, sum))
     }
 }
 

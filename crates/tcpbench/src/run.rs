@@ -86,6 +86,8 @@ impl Stacks {
 /// # Errors
 /// The processor cannot be had, a routine is wrong, or a session fails.
 pub fn run(request: Request, watch: &Watch<'_>) -> Result<TcpReport, Error> {
+    let allowed = linerate_linux::allowed_cpus().unwrap_or_default();
+    let sampler_cpu = allowed.into_iter().find(|&cpu| cpu != request.cpu);
     linerate_linux::pin_current_thread(request.cpu).map_err(|error| Error::Stack {
         stack: format!("processor {}", request.cpu),
         reason: error.to_string(),
@@ -114,7 +116,7 @@ pub fn run(request: Request, watch: &Watch<'_>) -> Result<TcpReport, Error> {
                 ..Setup::of(pattern)
             };
             let seconds = request.seconds / parts;
-            patterns.push(measure(&setup, stack.as_ref(), &sets, seconds, &watch)?);
+            patterns.push(measure(&setup, stack.as_ref(), &sets, seconds, &watch, sampler_cpu)?);
             done += 1.0;
         }
         measured.push(TcpStack {

@@ -21,11 +21,13 @@ use crate::endpoint::{
 };
 use crate::error::{Error, Stuck};
 use crate::pattern::{Mix, Pattern};
-use crate::routines::{Set, Tallies};
+use crate::routines::{Activity, Set, Tallies};
 use crate::stream::{Sink, Stream};
 use crate::wire::{Carried, Impairments, Wire};
 use linerate_linux::{monotonic_ns, thread_cpu_time_ns};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// Virtual time without progress after which a run has failed. A sender that is not answered waits
 /// twice as long each time, from a second up to a minute: this is more than ten attempts.
@@ -127,6 +129,8 @@ pub struct Session {
     refused: u64,
     /// Processor time spent on comparing.
     comparing_ns: u64,
+    /// Where a sampler looks at what runs.
+    activity: Option<Arc<AtomicU8>>,
     watchdog: Watchdog,
 }
 
@@ -175,6 +179,7 @@ impl Session {
             exchanges: 0,
             refused: 0,
             comparing_ns: 0,
+            activity: None,
             watchdog: Watchdog::default(),
             setup: setup.clone(),
         };
@@ -190,6 +195,7 @@ impl Session {
     /// Nothing gets through any more, the connection ended, or what arrived is not what was sent.
     pub fn run(&mut self, amount: u64) -> Result<Slice, Error> {
         let before = self.totals();
+        self.tell(Activity::Stack);
         let (wall, cpu) = (monotonic_ns(), thread_cpu_time_ns());
         let compared = self.comparing_ns;
         match self.setup.pattern {
@@ -199,6 +205,7 @@ impl Session {
             Pattern::Response => (0..amount).try_for_each(|_| self.open_and_close())?,
         }
         let (cpu, wall) = (thread_cpu_time_ns() - cpu, monotonic_ns() - wall);
+        self.tell(Activity::Comparing);
         let cpu_ns = cpu.saturating_sub(self.comparing_ns - compared);
         self.compare()?;
         let after = self.totals();
@@ -236,6 +243,20 @@ impl Session {
     /// the server took for the beginning of one.
     pub fn refused(&self) -> u64 {
         self.refused
+    }
+
+    /// Begins or ends telling a sampler what runs.
+    pub(crate) fn mark(&mut self, activity: Option<&Arc<AtomicU8>>) {
+        self.client.mark(activity);
+        self.server.mark(activity);
+        self.activity = activity.map(Arc::clone);
+    }
+
+    /// Tells a sampler, if there is one.
+    fn tell(&self, what: Activity) {
+        if let Some(activity) = &self.activity {
+            activity.store(what as u8, Ordering::Relaxed);
+        }
     }
 
     /// Begins or ends watching the calls of routines.
@@ -355,9 +376,11 @@ impl Session {
                 Side::Server => (&mut self.server, &mut self.at_server),
             };
             if sink.is_full() {
+                self.tell(Activity::Comparing);
                 let before = thread_cpu_time_ns();
                 self.compare()?;
                 self.comparing_ns += thread_cpu_time_ns() - before;
+                self.tell(Activity::Stack);
                 continue;
             }
             let octets = end.receive(sink.room());

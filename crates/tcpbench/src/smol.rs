@@ -27,6 +27,8 @@ use smoltcp::phy::{self, ChecksumCapabilities, DeviceCapabilities, Medium};
 use smoltcp::socket::tcp;
 use smoltcp::time::{Duration, Instant};
 use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU8;
 
 /// Where the checksum stands in a header of TCP.
 const TCP_CHECKSUM: usize = 16;
@@ -395,6 +397,10 @@ impl Endpoint for Smol {
 
     fn watch(&mut self, watch: bool) {
         self.layer.seam.watch(watch);
+    }
+
+    fn mark(&mut self, activity: Option<&Arc<AtomicU8>>) {
+        self.layer.seam.mark(activity);
     }
 
     fn tallies(&self) -> Tallies {

@@ -12,6 +12,7 @@
 use crate::endpoint::State;
 use crate::routines::{ALIGNMENT_CLASSES, LENGTH_CLASSES, Tally};
 use linerate_kernels::bench::{ChecksumFn, CopyChecksumFn, CopyFn};
+use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::fmt;
 use std::fs::{self, File};
@@ -202,8 +203,8 @@ fn unsealed(path: &Path) -> Result<Vec<u8>, LoadError> {
 pub(super) struct Plugin {
     object: NonNull<c_void>,
     table: &'static Table,
-    /// What the C side writes while calls are watched.
-    activity: Arc<AtomicU8>,
+    /// What the object writes while it tells which routine runs.
+    activity: RefCell<Option<Arc<AtomicU8>>>,
     /// Open for as long as the object is loaded: the loader of the system knows objects by their
     /// paths first, and the number of a closed file, which is in the path, is the next one's.
     _file: File,
@@ -247,7 +248,7 @@ impl Plugin {
         }
         // SAFETY: the type of the only function of this name in plugin.h.
         let table: extern "C" fn() -> &'static Table = unsafe { std::mem::transmute(symbol) };
-        Ok(Self { object, table: table(), activity: Arc::default(), _file: file })
+        Ok(Self { object, table: table(), activity: RefCell::default(), _file: file })
     }
 
     /// The version of lwIP.
@@ -268,17 +269,19 @@ impl Plugin {
         }
     }
 
-    /// Begins or ends watching the calls of routines.
-    pub(super) fn watch(&self, watch: bool) {
+    /// Begins or ends counting and timing the calls of routines, or telling which one runs.
+    pub(super) fn watch(&self, times: bool, activity: Option<&Arc<AtomicU8>>) {
         extern "C" fn ticks() -> u64 {
             linerate_machine::ticks::ticks()
         }
         let watch = Watch {
-            ticks: watch.then_some(ticks as extern "C" fn() -> u64),
-            activity: Arc::as_ptr(&self.activity),
+            ticks: times.then_some(ticks as extern "C" fn() -> u64),
+            activity: activity.map_or(ptr::null(), Arc::as_ptr),
         };
-        // SAFETY: read before the call returns; the activity lives as long as the object.
+        // SAFETY: read before the call returns; the octet that the object writes to from here on
+        // is kept below until another takes its place or the object is gone.
         unsafe { (self.table.watch)(&watch) };
+        self.activity.replace(activity.map(Arc::clone));
     }
 
     /// What was seen of checksums, copies, copies with a sum.

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which share of the time routines take, by looking: a thread on another processor reads, at
+//! random moments, which one runs.
+//!
+//! Timing each call at the seam adds two readings of a counter to every call; looking adds two
+//! stores. That is why the two are compared: what they disagree on is the fault of either.
+//!
+//! ```text
+//! until told to end: wait 2 to 12 us, drawn at random; count what runs
+//! ```
+//!
+//! Moments are at random, so that they do not follow the rhythm of segments. A thread that lost its
+//! processor stands still in whatever it did: slices in which that happened are left out by the
+//! caller, who asks for counts before and after each.
+
+use crate::routines::Activity;
+use linerate_linux::{monotonic_ns, pin_current_thread};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+/// Between two looks.
+const WAIT_NS: std::ops::Range<u64> = 2_000..12_000;
+
+/// How often each activity was seen, by its number.
+pub(crate) type Counts = [u64; 5];
+
+/// A thread that looks, until it is dropped.
+pub(crate) struct Sampler {
+    activity: Arc<AtomicU8>,
+    counts: Arc<[AtomicU64; 5]>,
+    end: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Sampler {
+    /// Begins to look, on another processor.
+    pub(crate) fn new(cpu: u32, seed: u64) -> Self {
+        let activity = Arc::new(AtomicU8::new(Activity::Comparing as u8));
+        let counts: Arc<[AtomicU64; 5]> = Arc::default();
+        let end = Arc::new(AtomicBool::new(false));
+        let (seen, tally, stop) = (Arc::clone(&activity), Arc::clone(&counts), Arc::clone(&end));
+        let thread = std::thread::spawn(move || {
+            // Without that processor it shares that of the run, whose slices then do not count.
+            let _ = pin_current_thread(cpu);
+            let mut random = fastrand::Rng::with_seed(seed);
+            while !stop.load(Ordering::Relaxed) {
+                let next = monotonic_ns() + random.u64(WAIT_NS);
+                while monotonic_ns() < next {
+                    std::hint::spin_loop();
+                }
+                let what = usize::from(seen.load(Ordering::Relaxed));
+                tally[what.min(4)].fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        Self { activity, counts, end, thread: Some(thread) }
+    }
+
+    /// Where it looks.
+    pub(crate) fn activity(&self) -> &Arc<AtomicU8> {
+        &self.activity
+    }
+
+    /// How often each activity was seen so far.
+    pub(crate) fn counts(&self) -> Counts {
+        self.counts.each_ref().map(|count| count.load(Ordering::Relaxed))
+    }
+}
+
+impl Drop for Sampler {
+    fn drop(&mut self) {
+        self.end.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // It cannot panic but by what is wrong with the program.
+            thread.join().expect("the sampler ends when it is told");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_seen_is_what_ran() {
+        let sampler = Sampler::new(0, 1);
+        let ran = [Activity::Copy, Activity::Stack];
+        for what in ran {
+            sampler.activity().store(what as u8, Ordering::Relaxed);
+            let before = sampler.counts();
+            let seen = |at: usize| sampler.counts()[at] - before[at];
+            while seen(what as usize) < 20 {
+                std::thread::yield_now();
+            }
+        }
+        let counts = sampler.counts();
+        assert_eq!(
+            counts[Activity::Checksum as usize] + counts[Activity::CopyChecksum as usize],
+            0
+        );
+    }
+}
