@@ -56,6 +56,9 @@ pub(crate) struct TcpArgs {
     /// Draw octets, lengths, losses and the order of sets by this number
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Fit the law of throughput under loss, C * MSS / (RTT * sqrt(loss)), and nothing else
+    #[arg(long, conflicts_with_all = ["pattern", "set", "wire", "buffer", "mix", "time"])]
+    law: bool,
     /// Only list stacks, patterns, sets and mixes; measures nothing
     #[arg(long, conflicts_with = "record")]
     list: bool,
@@ -131,6 +134,7 @@ fn request(args: &TcpArgs) -> Result<Request, Failure> {
         seconds: args.time,
         seed: args.seed,
         cpu: processor(args.cpu)?,
+        law: args.law,
     })
 }
 

@@ -26,6 +26,9 @@ pub struct TcpReport {
     pub scalar: String,
     /// Each stack.
     pub stacks: Vec<TcpStack>,
+    /// The law of throughput under loss, as each stack follows it; empty where it was not asked
+    /// for.
+    pub laws: Vec<TcpLaw>,
     /// What was left out, and why.
     pub skipped: Vec<Skipped>,
     /// The seed of everything that is drawn.
@@ -46,6 +49,48 @@ pub struct TcpStack {
     pub copies_by_routines: bool,
     /// Each pattern.
     pub patterns: Vec<TcpPattern>,
+}
+
+/// How throughput follows from loss, segment size and round trip: C * MSS / (RTT * sqrt(loss)) for
+/// a sender that halves its window at each loss.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TcpLaw {
+    /// The stack.
+    pub stack: String,
+    /// For how long acknowledgements were held back, in virtual milliseconds.
+    #[serde(serialize_with = "crate::finite")]
+    pub ack_delay_ms: f64,
+    /// Segments lost per run.
+    pub losses_per_run: u64,
+    /// Runs per point.
+    pub runs_per_point: u64,
+    /// What was measured.
+    pub points: Vec<TcpLawPoint>,
+    /// Exponent of the share of segments lost; the law has -0.5.
+    pub exponent_loss: Figure,
+    /// Exponent of the octets of a segment; the law has 1.
+    pub exponent_segment: Figure,
+    /// Exponent of the round trip; the law has -1.
+    pub exponent_round_trip: Figure,
+    /// C, were the exponents those of the law.
+    pub constant: Figure,
+}
+
+/// One point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TcpLawPoint {
+    /// Share of the segments with payload that was lost.
+    #[serde(serialize_with = "crate::finite")]
+    pub loss: f64,
+    /// Octets of payload of a segment.
+    pub segment_octets: u64,
+    /// Virtual milliseconds there and back, without what is held back.
+    #[serde(serialize_with = "crate::finite")]
+    pub round_trip_ms: f64,
+    /// Payload, in Mb/s of virtual time.
+    pub mbps: Figure,
 }
 
 /// How frames reached the receiver.

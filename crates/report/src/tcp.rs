@@ -7,9 +7,9 @@
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled, stacked};
 use crate::value::{ABSENT, clean, count, octets, percent, quoted, significant};
-use linerate_record::Figure;
-use linerate_record::tcp::{TcpPattern, TcpReport, TcpSet, TcpStack, TcpWire};
+use linerate_record::tcp::{TcpLaw, TcpPattern, TcpReport, TcpSet, TcpStack, TcpWire};
 use linerate_record::units::three_digits;
+use linerate_record::{Figure, Scalar};
 
 /// The report of `linerate tcp`.
 pub fn tcp(report: &TcpReport, style: &Style) -> String {
@@ -20,6 +20,7 @@ pub fn tcp(report: &TcpReport, style: &Style) -> String {
         }
         parts.push(findings(report, stack, style));
     }
+    parts.extend(report.laws.iter().map(|law| of_law(law, style)));
     let skipped = report.skipped.iter();
     let skipped = skipped.map(|s| line("left out", &format!("{}: {}", s.what, s.reason), style));
     parts.push(skipped.collect());
@@ -122,6 +123,43 @@ fn conditions(stack: &TcpStack, pattern: &TcpPattern) -> String {
         count(proof.corrupted),
         count(proof.duplicated),
     )
+}
+
+/// The points of the law and what they fit.
+fn of_law(law: &TcpLaw, style: &Style) -> String {
+    let how = format!(
+        "{}: throughput under loss, congestion control as the stack has it, acknowledgements held \
+         back for {} ms; {} segments lost per run, median of {} runs; virtual time",
+        law.stack,
+        significant(law.ack_delay_ms),
+        law.losses_per_run,
+        law.runs_per_point,
+    );
+    let mut grid = Grid::new(&[">loss", ">segment", ">round trip\nms", ">Mb/s"]);
+    for point in &law.points {
+        grid.row(vec![
+            format!("{:.2e}", point.loss),
+            point.segment_octets.to_string(),
+            significant(point.round_trip_ms),
+            point.mbps.as_number().map_or_else(|| ABSENT.to_owned(), three_digits),
+        ]);
+    }
+    let exponent = |figure| quoted(figure, |x| format!("{x:.3}"));
+    let fitted = format!(
+        "loss^{} * segment^{} / round trip^{}, where the law has -0.5, 1 and 1; C is {}",
+        exponent(&law.exponent_loss),
+        exponent(&law.exponent_segment),
+        // The exponent of what is divided by.
+        exponent(&negative(&law.exponent_round_trip)),
+        exponent(&law.constant),
+    );
+    line("law", &how, style) + &grid.render(style) + &line("fitted", &fitted, style)
+}
+
+fn negative(figure: &Figure) -> Figure {
+    let value = figure.as_number().map_or(Scalar::Absent, |x| Scalar::Number(-x));
+    let (low, high) = (figure.high.map(|x| -x), figure.low.map(|x| -x));
+    Figure { value, low, high, ..figure.clone() }
 }
 
 /// What the tables come to, a sentence per pattern.

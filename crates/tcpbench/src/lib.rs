@@ -13,6 +13,7 @@
 //! | how do they all run together? | [`session`] |
 //! | does everything arrive as it was sent? | [`proof`] |
 //! | what is each set worth? | [`measure`], [`run`](mod@run) |
+//! | does it follow the law of throughput under loss? | [`law`](mod@law) |
 //! | the stack that is built in | [`smol`] |
 //! | the stack that is loaded where it was built | [`lwip`] |
 //!
@@ -22,6 +23,7 @@
 
 pub mod endpoint;
 mod error;
+pub mod law;
 pub mod lwip;
 pub mod measure;
 mod packet;

@@ -3,6 +3,7 @@
 
 use crate::endpoint::{Stack, WireMode};
 use crate::error::Error;
+use crate::law::{Effort, law};
 use crate::lwip::Lwip;
 use crate::measure::{Watch, measure};
 use crate::pattern::{Mix, Pattern};
@@ -10,7 +11,7 @@ use crate::routines::{OFF, SELECTED, Set};
 use crate::session::Setup;
 use crate::smol::Smoltcp;
 use linerate_record::kernels::Skipped;
-use linerate_record::tcp::{TcpReport, TcpStack};
+use linerate_record::tcp::{TcpLaw, TcpReport, TcpStack};
 
 /// What is wanted.
 pub struct Request {
@@ -32,6 +33,8 @@ pub struct Request {
     pub seed: u64,
     /// The logical processor to run on.
     pub cpu: u32,
+    /// Fit the law of throughput under loss, and measure nothing else.
+    pub law: bool,
 }
 
 /// The stacks that take part.
@@ -96,6 +99,11 @@ pub fn run(request: Request, watch: &Watch<'_>) -> Result<TcpReport, Error> {
     if sets.iter().all(|set| set.name() != OFF) {
         sets.push(Set::find(OFF)?);
     }
+    let request = if request.law { Request { patterns: Vec::new(), ..request } } else { request };
+    let laws = match request.law {
+        true => fit_laws(&request, watch)?,
+        false => Vec::new(),
+    };
     let parts = (request.stacks.present.len() * request.patterns.len()).max(1) as f64;
     let mut done = 0.0;
     let mut measured = Vec::new();
@@ -131,10 +139,22 @@ pub fn run(request: Request, watch: &Watch<'_>) -> Result<TcpReport, Error> {
         selected: SELECTED.to_owned(),
         scalar: Set::scalar().to_owned(),
         stacks: measured,
+        laws,
         skipped: request.stacks.skipped,
         seed: request.seed,
         interrupted: (watch.stop)(),
     })
+}
+
+/// The law as each stack follows it.
+fn fit_laws(request: &Request, watch: &Watch<'_>) -> Result<Vec<TcpLaw>, Error> {
+    let stacks = &request.stacks.present;
+    let fit = |(index, stack): (usize, &Box<dyn Stack>)| {
+        let progress = |share: f64| (watch.progress)((index as f64 + share) / stacks.len() as f64);
+        let watch = Watch { stop: watch.stop, progress: &progress };
+        law(stack.as_ref(), Effort::FULL, request.seed, &watch)
+    };
+    stacks.iter().enumerate().map(fit).collect()
 }
 
 #[cfg(test)]
@@ -158,6 +178,7 @@ mod tests {
             seconds: 0.05,
             seed: 1,
             cpu: cpus[0],
+            law: false,
         };
         let watch = Watch { stop: &|| false, progress: &|_| {} };
         let report = run(request, &watch).expect("it runs");

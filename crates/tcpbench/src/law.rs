@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The law of throughput under loss, as a check of everything at once.
+//!
+//! A sender that halves its window at each loss and otherwise adds a segment per round trip gets
+//! through `C * MSS / (RTT * sqrt(p))` where a share `p` of its segments is lost (Mathis, Semke,
+//! Mahdavi, Ott: "The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm", 1997). The
+//! constant depends on how often the receiver acknowledges; the exponents do not. So the exponents
+//! say whether stack, wire and virtual clock work as they should.
+//!
+//! ```text
+//! for each loss, segment size and round trip, one varied at a time, for several seeds:
+//!     send until the wire has lost so many segments; octets over virtual time
+//! fit log(rate) = c + a log(loss) + b log(segment) + d log(round trip) by least squares
+//! ```
+//!
+//! Losses are of segments with payload alone, as the law has it, and few enough that a sender
+//! rarely has to wait for its timer: above some 3 in 1000 it does, and the law bends.
+
+use crate::endpoint::{Congestion, Micros, Stack};
+use crate::error::Error;
+use crate::measure::Watch;
+use crate::pattern::Pattern;
+use crate::routines::{SELECTED, Set};
+use crate::session::{Session, Setup};
+use crate::stream::Stream;
+use crate::wire::Impairments;
+use linerate_record::stats::{Estimate, median_interval};
+use linerate_record::tcp::{TcpLaw, TcpLawPoint};
+use linerate_record::{Figure, Tier};
+use std::rc::Rc;
+
+/// What a point varies: share of segments lost, octets of a segment, microseconds of a round trip.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Point {
+    loss: f64,
+    segment: usize,
+    round_trip: Micros,
+}
+
+/// Around this one the others are laid.
+const MIDDLE: Point = Point { loss: 1e-3, segment: 1460, round_trip: 40_000 };
+const LOSSES: [f64; 4] = [3e-4, 5.5e-4, 1.7e-3, 3e-3];
+const SEGMENTS: [usize; 3] = [536, 4000, 8000];
+const ROUND_TRIPS: [Micros; 3] = [20_000, 80_000, 160_000];
+
+/// For how long the receiver holds acknowledgements back: what smoltcp does by itself.
+const ACK_DELAY: Micros = 10_000;
+
+/// Octets per microsecond of the link: 10 Gb/s, far more than any point gets through.
+const LINK: f64 = 1250.0;
+
+/// Octets of buffers: more than any window grows to.
+const BUFFER: usize = 4 << 20;
+
+/// Segments lost before a point counts, so that the first window, which doubles, does not.
+const SETTLED: u64 = 10;
+
+/// Confidence of the intervals, and the quantile of the normal distribution for it.
+const CONFIDENCE: f64 = 0.9;
+const QUANTILE: f64 = 1.645;
+
+const METHOD: &str = "least squares on logarithms over all points and seeds, virtual time";
+
+/// How much of it: segments lost per run, and runs per point.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Segments lost that end a run.
+    pub losses: u64,
+    /// Runs per point, each by a seed of its own.
+    pub seeds: u64,
+}
+
+impl Effort {
+    /// What `linerate tcp --law` does.
+    pub const FULL: Self = Self { losses: 300, seeds: 4 };
+}
+
+/// Measures a stack at every point and fits the law.
+///
+/// # Errors
+/// A session fails.
+pub fn law(
+    stack: &dyn Stack,
+    effort: Effort,
+    seed: u64,
+    watch: &Watch<'_>,
+) -> Result<TcpLaw, Error> {
+    let points = points();
+    let all = points.len() as f64 * effort.seeds as f64;
+    let (mut observed, mut rows) = (Vec::new(), Vec::new());
+    for point in &points {
+        let mut rates = Vec::new();
+        for run in 0..effort.seeds {
+            if (watch.stop)() {
+                break;
+            }
+            (watch.progress)(observed.len() as f64 / all);
+            let seed = seed.wrapping_add(run * 1000 + rows.len() as u64);
+            let rate = octets_per_second(stack, *point, effort.losses, seed)?;
+            observed.push((*point, rate));
+            rates.push(rate * 8.0 / 1e6);
+        }
+        let rate = median_interval(&rates, CONFIDENCE);
+        rows.push(TcpLawPoint {
+            loss: point.loss,
+            segment_octets: point.segment as u64,
+            round_trip_ms: point.round_trip as f64 / 1e3,
+            mbps: Figure::number("Mb/s", rate, Tier::Sw, "octets over virtual time, median"),
+        });
+    }
+    let [_, loss, segment, round_trip] = fit(&observed);
+    let constants: Vec<f64> = observed.iter().map(|(point, rate)| constant(point, *rate)).collect();
+    let figure = |estimate| Figure::number("1", estimate, Tier::Sw, METHOD);
+    Ok(TcpLaw {
+        stack: stack.name().to_owned(),
+        ack_delay_ms: ACK_DELAY as f64 / 1e3,
+        losses_per_run: effort.losses,
+        runs_per_point: effort.seeds,
+        points: rows,
+        exponent_loss: figure(loss),
+        exponent_segment: figure(segment),
+        exponent_round_trip: figure(round_trip),
+        constant: figure(median_interval(&constants, CONFIDENCE)),
+    })
+}
+
+fn points() -> Vec<Point> {
+    let losses = LOSSES.map(|loss| Point { loss, ..MIDDLE });
+    let segments = SEGMENTS.map(|segment| Point { segment, ..MIDDLE });
+    let round_trips = ROUND_TRIPS.map(|round_trip| Point { round_trip, ..MIDDLE });
+    [&[MIDDLE][..], &losses, &segments, &round_trips].concat()
+}
+
+/// What gets through at a point.
+fn octets_per_second(
+    stack: &dyn Stack,
+    point: Point,
+    losses: u64,
+    seed: u64,
+) -> Result<f64, Error> {
+    let impairments = Impairments {
+        loss: point.loss,
+        delay: point.round_trip / 2,
+        rate: Some(LINK),
+        only_data: true,
+        ..Impairments::default()
+    };
+    let setup = Setup {
+        segment: point.segment,
+        buffer: BUFFER,
+        impairments,
+        congestion: Congestion::Reno,
+        ack_delay: ACK_DELAY,
+        seed,
+        ..Setup::of(Pattern::Bulk)
+    };
+    let stream = Rc::new(Stream::new(seed));
+    let mut session = Session::new(&setup, [stack, stack], &Set::find(SELECTED)?, &stream)?;
+    let (mut octets, mut micros) = (0, 0);
+    while session.carried().lost < losses {
+        let counts = session.carried().lost >= SETTLED;
+        let slice = session.run(100 * point.segment as u64)?;
+        if counts {
+            octets += slice.octets;
+            micros += slice.virtual_us;
+        }
+    }
+    Ok(octets as f64 / micros as f64 * 1e6)
+}
+
+/// What the constant would be, were the exponents those of the law.
+fn constant(point: &Point, rate: f64) -> f64 {
+    rate * (point.round_trip as f64 / 1e6) * point.loss.sqrt() / point.segment as f64
+}
+
+/// Constant and exponents of loss, segment and round trip, with intervals: ordinary least squares
+/// over the logarithms.
+fn fit(observed: &[(Point, f64)]) -> [Estimate; 4] {
+    let row = |point: &Point| {
+        [1.0, point.loss.ln(), (point.segment as f64).ln(), (point.round_trip as f64).ln()]
+    };
+    let (mut squares, mut products) = ([[0.0; 4]; 4], [0.0; 4]);
+    for (point, rate) in observed {
+        let row = row(point);
+        for i in 0..4 {
+            products[i] += row[i] * rate.ln();
+            for j in 0..4 {
+                squares[i][j] += row[i] * row[j];
+            }
+        }
+    }
+    let inverse = inverse(squares);
+    let times = |row: &[f64; 4], column: &[f64; 4]| -> f64 {
+        row.iter().zip(column).map(|(a, b)| a * b).sum()
+    };
+    let fitted = inverse.map(|row| times(&row, &products));
+    let residual = |(point, rate): &(Point, f64)| (rate.ln() - times(&row(point), &fitted)).powi(2);
+    let freedom = observed.len().saturating_sub(4).max(1) as f64;
+    let variance = observed.iter().map(residual).sum::<f64>() / freedom;
+    std::array::from_fn(|i| {
+        let (value, margin) = (fitted[i], QUANTILE * (variance * inverse[i][i]).sqrt());
+        let n = observed.len() as u64;
+        let (low, high) = (value - margin, value + margin);
+        Estimate { value, low, high, confidence: CONFIDENCE, n }
+    })
+}
+
+/// The inverse of a matrix that has one, by Gauss and Jordan with the largest pivot first.
+fn inverse(mut matrix: [[f64; 4]; 4]) -> [[f64; 4]; 4] {
+    let mut inverse = [[0.0; 4]; 4];
+    (0..4).for_each(|i| inverse[i][i] = 1.0);
+    for column in 0..4 {
+        let largest =
+            |a: &usize, b: &usize| matrix[*a][column].abs().total_cmp(&matrix[*b][column].abs());
+        let pivot = (column..4).max_by(largest).unwrap_or(column);
+        matrix.swap(column, pivot);
+        inverse.swap(column, pivot);
+        let divisor = matrix[column][column];
+        matrix[column].iter_mut().chain(&mut inverse[column]).for_each(|x| *x /= divisor);
+        let (own, own_inverse) = (matrix[column], inverse[column]);
+        for other in (0..4).filter(|other| *other != column) {
+            let factor = matrix[other][column];
+            for k in 0..4 {
+                matrix[other][k] -= factor * own[k];
+                inverse[other][k] -= factor * own_inverse[k];
+            }
+        }
+    }
+    inverse
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::smol::Smoltcp;
+
+    /// Rates made up by a law of other exponents, with an error of some per cent.
+    #[test]
+    fn the_fit_finds_exponents_that_were_put_in() {
+        for error in [0.0, 0.02] {
+            let mut random = fastrand::Rng::with_seed(5);
+            let made_up: Vec<(Point, f64)> = points()
+                .into_iter()
+                .cycle()
+                .take(44)
+                .map(|point| {
+                    let law = 3.0 * point.loss.powf(-0.6) * (point.segment as f64).powf(0.8)
+                        / (point.round_trip as f64).powf(1.1);
+                    (point, law * (1.0 + error * (random.f64() - 0.5)))
+                })
+                .collect();
+            let fitted = fit(&made_up);
+            let truth = [3.0_f64.ln(), -0.6, 0.8, -1.1];
+            for (estimate, truth) in fitted.iter().zip(truth) {
+                let off = (estimate.value - truth).abs();
+                assert!(off <= 1e-6 + 2.0 * (estimate.high - estimate.value), "{fitted:?}");
+            }
+            assert!((fitted[1].high - fitted[1].low < 0.01) && fitted[1].low <= fitted[1].value);
+        }
+    }
+
+    /// One long round trip against one of half, few losses: about twice as much gets through.
+    #[test]
+    fn half_the_round_trip_is_twice_the_throughput() {
+        let rate = |round_trip| {
+            let point = Point { loss: 5e-3, round_trip, ..MIDDLE };
+            octets_per_second(&Smoltcp, point, 60, 1).expect("it gets through")
+        };
+        let ratio = rate(40_000) / rate(80_000);
+        assert!((1.5..2.7).contains(&ratio), "{ratio}");
+    }
+}
