@@ -15,6 +15,7 @@ use linerate_path::model::SELECTED;
 use linerate_record::kernels::{Kernel, KernelsReport, State};
 use linerate_record::{Body, Provenance, Record, Warning};
 use linerate_report::Sizes;
+use linerate_report::svg::Plot;
 use serde_json::json;
 use std::fmt::Write;
 use std::fs;
@@ -56,7 +57,7 @@ pub(crate) fn kernels(args: &KernelsArgs) -> Result<Answer, Failure> {
     let text = linerate_report::kernels(&report, sizes, &emit::style(emit::NARROW));
     let (is_wrong, is_interrupted) = (!report.wrong.is_empty(), report.interrupted);
     if let Some(folder) = &args.svg {
-        let plots = plot(&report, folder)?;
+        let plots = plot(&linerate_report::svg::kernels(&report), folder)?;
         if plots == 0 && !args.quiet {
             emit::say(&format!("warning:    {NO_PLOTS}\n"));
         }
@@ -95,7 +96,8 @@ fn warnings(report: &KernelsReport, provenance: &Provenance) -> Vec<Warning> {
     warnings
 }
 
-fn create(folder: &Path) -> Result<(), Failure> {
+/// Makes the folder for plots.
+pub(crate) fn create(folder: &Path) -> Result<(), Failure> {
     let cannot = |error| Failure::new(format!("cannot write to {}: {error}", folder.display()));
     fs::create_dir_all(folder).map_err(cannot)
 }
@@ -103,10 +105,9 @@ fn create(folder: &Path) -> Result<(), Failure> {
 const NO_PLOTS: &str = "--svg: nothing to plot, no file was written; plots are made of mixes, and \
                         of aligned sizes in the states warm and cold";
 
-/// Writes the plots of a report, and tells how many there are.
-fn plot(report: &KernelsReport, folder: &Path) -> Result<usize, Failure> {
-    let plots = linerate_report::svg::kernels(report);
-    for plot in &plots {
+/// Writes plots to a folder, and tells how many there are.
+pub(crate) fn plot(plots: &[Plot], folder: &Path) -> Result<usize, Failure> {
+    for plot in plots {
         let file = folder.join(&plot.name).with_extension("svg");
         fs::write(&file, &plot.svg)
             .map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))?;

@@ -5,6 +5,7 @@ use crate::args::{cpu, duration};
 use crate::emit::{self, Answer, Forms, Output};
 use crate::failure::Failure;
 use crate::figures;
+use crate::kernels;
 use crate::processors::processor;
 use crate::progress::Progress;
 use crate::run::stop_on_interrupt;
@@ -18,6 +19,7 @@ use linerate_tcpbench::routines::Set;
 use linerate_tcpbench::run::{Request, Stacks, run};
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 const AFTER: &str = "\
@@ -60,8 +62,11 @@ pub(crate) struct TcpArgs {
     #[arg(long, conflicts_with_all = ["pattern", "set", "wire", "buffer", "mix", "time"])]
     law: bool,
     /// Only list stacks, patterns, sets and mixes; measures nothing
-    #[arg(long, conflicts_with = "record")]
+    #[arg(long, conflicts_with_all = ["record", "svg"])]
     list: bool,
+    /// Write plots of shares, of work over that of plain C, and of throughput to this folder
+    #[arg(long, value_name = "DIR")]
+    svg: Option<PathBuf>,
     #[command(flatten)]
     output: Output,
 }
@@ -81,6 +86,9 @@ pub(crate) fn tcp(args: &TcpArgs) -> Result<Answer, Failure> {
     }
     let request = request(args)?;
     emit::check_writable(args.output.record.iter())?;
+    if let Some(folder) = &args.svg {
+        kernels::create(folder)?;
+    }
     let provenance = figures::provenance();
     let stop = stop_on_interrupt()?;
     let progress = Progress::new(args.output.quiet);
@@ -93,6 +101,12 @@ pub(crate) fn tcp(args: &TcpArgs) -> Result<Answer, Failure> {
     progress.clear();
     let report = outcome.map_err(Failure::new)?;
     let text = linerate_report::tcp(&report, &emit::style(emit::WHOLE));
+    if let Some(folder) = &args.svg {
+        let plots = kernels::plot(&linerate_report::svg::tcp(&report), folder)?;
+        if plots == 0 && !args.output.quiet {
+            emit::say("warning:    --svg: nothing to plot, no file was written\n");
+        }
+    }
     let warnings = others.into_iter().chain(warnings(&report, &provenance)).collect();
     let interrupted = report.interrupted;
     let body = Body::Tcp(Box::new(report));

@@ -61,8 +61,8 @@ pub struct TcpLaw {
     /// For how long acknowledgements were held back, in virtual milliseconds.
     #[serde(serialize_with = "crate::finite")]
     pub ack_delay_ms: f64,
-    /// Segments lost per run.
-    pub losses_per_run: u64,
+    /// Segments per run.
+    pub segments_per_run: u64,
     /// Runs per point.
     pub runs_per_point: u64,
     /// What was measured.

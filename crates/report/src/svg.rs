@@ -16,12 +16,14 @@ mod kernels;
 mod lines;
 mod memory;
 mod plan;
+mod tcp;
 
 pub use budget::{budget, ceilings};
 pub use compared::{Compared, Title, compared, counted};
 pub use kernels::kernels;
 pub use memory::memory;
 pub use plan::plan;
+pub use tcp::tcp;
 
 /// A plot.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -129,10 +129,10 @@ fn conditions(stack: &TcpStack, pattern: &TcpPattern) -> String {
 fn of_law(law: &TcpLaw, style: &Style) -> String {
     let how = format!(
         "{}: throughput under loss, congestion control as the stack has it, acknowledgements held \
-         back for {} ms; {} segments lost per run, median of {} runs; virtual time",
+         back for {} ms; {} segments per run, median of {} runs; virtual time",
         law.stack,
         significant(law.ack_delay_ms),
-        law.losses_per_run,
+        count(law.segments_per_run),
         law.runs_per_point,
     );
     let mut grid = Grid::new(&[">loss", ">segment", ">round trip\nms", ">Mb/s"]);

@@ -9,7 +9,8 @@
 //!
 //! ```text
 //! for each loss, segment size and round trip, one varied at a time, for several seeds:
-//!     send until the wire has lost so many segments; octets over virtual time
+//!     send until the wire has lost a few, so that the first window, which doubles, is over
+//!     send so many segments; octets over virtual time
 //! fit log(rate) = c + a log(loss) + b log(segment) + d log(round trip) by least squares
 //! ```
 //!
@@ -52,7 +53,7 @@ const LINK: f64 = 1250.0;
 /// Octets of buffers: more than any window grows to.
 const BUFFER: usize = 4 << 20;
 
-/// Segments lost before a point counts, so that the first window, which doubles, does not.
+/// Segments lost before a run counts.
 const SETTLED: u64 = 10;
 
 /// Confidence of the intervals, and the quantile of the normal distribution for it.
@@ -61,18 +62,18 @@ const QUANTILE: f64 = 1.645;
 
 const METHOD: &str = "least squares on logarithms over all points and seeds, virtual time";
 
-/// How much of it: segments lost per run, and runs per point.
+/// How much of it: segments per run, and runs per point.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Segments lost that end a run.
-    pub losses: u64,
+    /// Segments that arrive in a run.
+    pub segments: u64,
     /// Runs per point, each by a seed of its own.
     pub seeds: u64,
 }
 
 impl Effort {
     /// What `linerate tcp --law` does.
-    pub const FULL: Self = Self { losses: 300, seeds: 4 };
+    pub const FULL: Self = Self { segments: 400_000, seeds: 4 };
 }
 
 /// Measures a stack at every point and fits the law.
@@ -96,7 +97,7 @@ pub fn law(
             }
             (watch.progress)(observed.len() as f64 / all);
             let seed = seed.wrapping_add(run * 1000 + rows.len() as u64);
-            let rate = octets_per_second(stack, *point, effort.losses, seed)?;
+            let rate = octets_per_second(stack, *point, effort.segments, seed)?;
             observed.push((*point, rate));
             rates.push(rate * 8.0 / 1e6);
         }
@@ -114,7 +115,7 @@ pub fn law(
     Ok(TcpLaw {
         stack: stack.name().to_owned(),
         ack_delay_ms: ACK_DELAY as f64 / 1e3,
-        losses_per_run: effort.losses,
+        segments_per_run: effort.segments,
         runs_per_point: effort.seeds,
         points: rows,
         exponent_loss: figure(loss),
@@ -135,7 +136,7 @@ fn points() -> Vec<Point> {
 fn octets_per_second(
     stack: &dyn Stack,
     point: Point,
-    losses: u64,
+    segments: u64,
     seed: u64,
 ) -> Result<f64, Error> {
     let impairments = Impairments {
@@ -149,6 +150,8 @@ fn octets_per_second(
         segment: point.segment,
         buffer: BUFFER,
         impairments,
+        // Else a window that is no multiple of a segment is filled up with pieces of one.
+        nagle: true,
         congestion: Congestion::Reno,
         ack_delay: ACK_DELAY,
         seed,
@@ -156,16 +159,11 @@ fn octets_per_second(
     };
     let stream = Rc::new(Stream::new(seed));
     let mut session = Session::new(&setup, [stack, stack], &Set::find(SELECTED)?, &stream)?;
-    let (mut octets, mut micros) = (0, 0);
-    while session.carried().lost < losses {
-        let counts = session.carried().lost >= SETTLED;
-        let slice = session.run(100 * point.segment as u64)?;
-        if counts {
-            octets += slice.octets;
-            micros += slice.virtual_us;
-        }
+    while session.carried().lost < SETTLED {
+        session.run(100 * point.segment as u64)?;
     }
-    Ok(octets as f64 / micros as f64 * 1e6)
+    let slice = session.run(segments * point.segment as u64)?;
+    Ok(slice.octets as f64 / slice.virtual_us as f64 * 1e6)
 }
 
 /// What the constant would be, were the exponents those of the law.
@@ -264,7 +262,7 @@ mod tests {
     fn half_the_round_trip_is_twice_the_throughput() {
         let rate = |round_trip| {
             let point = Point { loss: 5e-3, round_trip, ..MIDDLE };
-            octets_per_second(&Smoltcp, point, 60, 1).expect("it gets through")
+            octets_per_second(&Smoltcp, point, 12_000, 1).expect("it gets through")
         };
         let ratio = rate(40_000) / rate(80_000);
         assert!((1.5..2.7).contains(&ratio), "{ratio}");

@@ -149,12 +149,13 @@ pub fn run(request: Request, watch: &Watch<'_>) -> Result<TcpReport, Error> {
 /// The law as each stack follows it.
 fn fit_laws(request: &Request, watch: &Watch<'_>) -> Result<Vec<TcpLaw>, Error> {
     let stacks = &request.stacks.present;
-    let fit = |(index, stack): (usize, &Box<dyn Stack>)| {
+    let mut laws = Vec::new();
+    for (index, stack) in stacks.iter().enumerate() {
         let progress = |share: f64| (watch.progress)((index as f64 + share) / stacks.len() as f64);
         let watch = Watch { stop: watch.stop, progress: &progress };
-        law(stack.as_ref(), Effort::FULL, request.seed, &watch)
-    };
-    stacks.iter().enumerate().map(fit).collect()
+        laws.push(law(stack.as_ref(), Effort::FULL, request.seed, &watch)?);
+    }
+    Ok(laws)
 }
 
 #[cfg(test)]

@@ -58,6 +58,8 @@ pub struct Setup {
     pub impairments: Impairments,
     /// Lengths of messages in [`Pattern::Mixed`].
     pub mix: Mix,
+    /// Whether segments that are not full wait for acknowledgements.
+    pub nagle: bool,
     /// How the ends react to loss.
     pub congestion: Congestion,
     /// For how long the ends hold acknowledgements back; 0 for not at all.
@@ -76,6 +78,7 @@ impl Setup {
             wire: WireMode::Copy,
             impairments: Impairments::default(),
             mix: Mix::presets().next().expect("there is a preset"),
+            nagle: false,
             congestion: Congestion::None,
             ack_delay: 0,
             seed: 1,
@@ -501,7 +504,7 @@ fn config(setup: &Setup, set: &Set, side: Side) -> Config {
         routines: *set.routines(),
         checksums: set.checksums(),
         wire: setup.wire,
-        nagle: false,
+        nagle: setup.nagle,
         ack_delay: setup.ack_delay,
         congestion: setup.congestion,
         seed: setup.seed,

@@ -43,7 +43,7 @@ impl Stack for Smoltcp {
     }
 
     fn version(&self) -> String {
-        "0.12".to_owned()
+        "0.14".to_owned()
     }
 
     fn copies_by_routines(&self) -> bool {

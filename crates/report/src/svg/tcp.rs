@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The plots of a `tcp` record: the figures 9 to 11 of the white paper "Enhanced TCP/IP Performance
+//! with AltiVec" for each stack: shares of the time, work over that of plain C, and throughput.
+
+use super::Plot;
+use super::bars::{Bar, BarChart, Group};
+use super::canvas::{Caption, Look};
+use linerate_record::Figure;
+use linerate_record::tcp::{TcpPattern, TcpReport, TcpSet, TcpStack};
+use linerate_record::units::three_digits;
+
+/// The set of the white paper's routines in C, and the one without checksums.
+const DOCUMENT: &str = "document";
+const OFF: &str = "off";
+
+/// Every plot that the record has figures for.
+pub fn tcp(report: &TcpReport) -> Vec<Plot> {
+    let of_stack = |stack| {
+        let view = View { report, stack };
+        [view.shares(), view.over_c(), view.throughput()].into_iter().flatten()
+    };
+    report.stacks.iter().flat_map(of_stack).collect()
+}
+
+struct View<'a> {
+    report: &'a TcpReport,
+    stack: &'a TcpStack,
+}
+
+impl View<'_> {
+    /// Figure 9, for plain C and for what is selected.
+    fn shares(&self) -> Option<Plot> {
+        let bars = |pattern: &TcpPattern| {
+            let sets = pattern.sets.iter();
+            let shown = |set: &&TcpSet| set.name == DOCUMENT || set.name == self.report.selected;
+            let of_set = |set: &TcpSet| {
+                let parts = [
+                    ("checksum", &set.share_checksum),
+                    ("copy", &set.share_copy),
+                    ("copy + checksum", &set.share_copy_checksum),
+                ];
+                let bar = |(part, share): (&str, &Figure)| {
+                    let value = 100.0 * share.as_number()?;
+                    let look = self.look(pattern, set);
+                    let text = format!("{} %", three_digits(value));
+                    Some(Bar { name: format!("{}, {part}", set.name), look, value, text })
+                };
+                parts.into_iter().filter_map(bar).collect::<Vec<Bar>>()
+            };
+            sets.filter(shown).flat_map(of_set).collect()
+        };
+        let label = "share of processor time, in %";
+        self.plot("shares", "Time in checksum and copy", label, &bars)
+    }
+
+    /// Figure 10.
+    fn over_c(&self) -> Option<Plot> {
+        let title = "Work per processor time over that of plain C";
+        self.of_sets("normalised", title, "1 is the white paper's C", &|set| &set.over_c)
+    }
+
+    /// Figure 11.
+    fn throughput(&self) -> Option<Plot> {
+        let label = "payload, Gb/s of processor time";
+        self.of_sets("throughput", "TCP throughput", label, &|set| &set.gbps_per_cpu_s)
+    }
+
+    /// A bar for each set.
+    fn of_sets(
+        &self,
+        name: &str,
+        title: &str,
+        label: &str,
+        figure: &dyn Fn(&TcpSet) -> &Figure,
+    ) -> Option<Plot> {
+        let bars = |pattern: &TcpPattern| {
+            let bar = |set: &TcpSet| {
+                let value = figure(set).as_number()?;
+                let (name, look) = (set.name.clone(), self.look(pattern, set));
+                Some(Bar { name, look, value, text: three_digits(value) })
+            };
+            pattern.sets.iter().filter_map(bar).collect()
+        };
+        self.plot(name, title, label, &bars)
+    }
+
+    fn plot(
+        &self,
+        name: &str,
+        title: &str,
+        label: &str,
+        bars: &dyn Fn(&TcpPattern) -> Vec<Bar>,
+    ) -> Option<Plot> {
+        let patterns = self.stack.patterns.iter();
+        let groups = patterns.map(|pattern| Group { head: head(pattern), bars: bars(pattern) });
+        let groups: Vec<Group> = groups.filter(|group| !group.bars.is_empty()).collect();
+        groups.first()?;
+        let stack = self.stack;
+        let values = groups.iter().map(|group| {
+            let bars = group.bars.iter().map(|bar| format!("{} {}", bar.name, bar.text));
+            format!("{}: {}", group.head, bars.collect::<Vec<_>>().join(", "))
+        });
+        let caption = Caption {
+            name: format!("tcp-{}-{name}", stack.name),
+            title: format!("{title}, {} {}", stack.name, stack.version),
+            notes: vec![format!(
+                "Client and server in one thread, wire in memory, virtual clock; {OFF}: no \
+                 checksums, the bound."
+            )],
+            description: values.collect::<Vec<_>>().join("; "),
+        };
+        let (name, title) = (caption.name.clone(), caption.title.clone());
+        let chart = BarChart { caption, label: label.to_owned(), groups };
+        Some(Plot { name, title, svg: chart.svg() })
+    }
+
+    fn look(&self, pattern: &TcpPattern, set: &TcpSet) -> Look {
+        match set.name.as_str() {
+            OFF => Look::Bound,
+            name if name == self.report.selected => Look::Selected,
+            name => {
+                Look::Variant(pattern.sets.iter().position(|set| set.name == name).unwrap_or(0))
+            }
+        }
+    }
+}
+
+fn head(pattern: &TcpPattern) -> String {
+    format!("{}, segments of {} octets", pattern.name, pattern.segment_octets)
+}
