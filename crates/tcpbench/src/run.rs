@@ -99,11 +99,12 @@ pub fn run(request: Request, watch: &Watch<'_>) -> Result<TcpReport, Error> {
     if sets.iter().all(|set| set.name() != OFF) {
         sets.push(Set::find(OFF)?);
     }
-    let request = if request.law { Request { patterns: Vec::new(), ..request } } else { request };
-    let laws = match request.law {
-        true => fit_laws(&request, watch)?,
-        false => Vec::new(),
-    };
+    let mut request = request;
+    let mut laws = Vec::new();
+    if request.law {
+        request.patterns.clear();
+        laws = fit_laws(&mut request, watch)?;
+    }
     let parts = (request.stacks.present.len() * request.patterns.len()).max(1) as f64;
     let mut done = 0.0;
     let mut measured = Vec::new();
@@ -146,14 +147,20 @@ pub fn run(request: Request, watch: &Watch<'_>) -> Result<TcpReport, Error> {
     })
 }
 
-/// The law as each stack follows it.
-fn fit_laws(request: &Request, watch: &Watch<'_>) -> Result<Vec<TcpLaw>, Error> {
-    let stacks = &request.stacks.present;
+/// The law as each stack follows it. A stack that cannot have every size of segment is skipped.
+fn fit_laws(request: &mut Request, watch: &Watch<'_>) -> Result<Vec<TcpLaw>, Error> {
+    let Stacks { present: stacks, skipped } = &mut request.stacks;
     let mut laws = Vec::new();
     for (index, stack) in stacks.iter().enumerate() {
         let progress = |share: f64| (watch.progress)((index as f64 + share) / stacks.len() as f64);
         let watch = Watch { stop: watch.stop, progress: &progress };
-        laws.push(law(stack.as_ref(), Effort::FULL, request.seed, &watch)?);
+        match law(stack.as_ref(), Effort::FULL, request.seed, &watch) {
+            Ok(law) => laws.push(law),
+            Err(Error::Stack { stack, reason }) => {
+                skipped.push(Skipped { what: format!("the law on {stack}"), reason });
+            }
+            Err(error) => return Err(error),
+        }
     }
     Ok(laws)
 }
