@@ -66,8 +66,11 @@
 #define TCP_OVERSIZE TCP_MSS
 #define LWIP_NETIF_TX_SINGLE_PBUF 1
 #define LWIP_TCP_SACK_OUT 1
-/* In milliseconds: no segment stays in the wire of a run longer than its clock says. */
-#define TCP_MSL 1
+/* lwIP's own numbers follow each other so closely that a late segment of one connection fits the
+ * next one. */
+#define LWIP_HOOK_TCP_ISN(local, local_port, remote, remote_port) lr_plugin_random()
+/* TCP_MSL stays at its minute: lwIP gives up LAST-ACK after two of them, in which a lost FIN must be
+ * sent again. */
 /* Says when a connection is freed, which for TIME-WAIT nothing else does. */
 #define LWIP_TCP_PCB_NUM_EXT_ARGS 1
 #define LWIP_SUPPORT_CUSTOM_PBUF 1
