@@ -7,6 +7,7 @@
 
 mod ci;
 mod command;
+mod corpus;
 mod counts;
 mod evidence;
 mod examples;
@@ -44,6 +45,9 @@ usage: cargo xtask COMMAND
   evidence memory [N]
                 repeat `linerate memory` N times alone and N times beside busy processes, and write
                 docs/results/memory.md and its plot
+  evidence corpus
+                try the detector of tiers on made-up hierarchies, and write
+                docs/results/memory-corpus.md
   evidence netra
                 fit the simulator of strands to the Netra document, and write docs/results/netra
   evidence rlp-loss
@@ -85,6 +89,7 @@ fn main() -> ExitCode {
         ["evidence", "memory", repeats] => report(memory::write(Some(repeats))),
         ["evidence", "tcp"] => report(tcp::write(None)),
         ["evidence", "tcp", octets] => report(tcp::write(Some(octets))),
+        ["evidence", "corpus"] => report(corpus::write()),
         ["evidence", "netra"] => report(netra::write()),
         ["evidence", "rlp-loss"] => report(protocol::loss()),
         ["evidence", "rlp-stages"] => report(protocol::stages()),

@@ -3,20 +3,21 @@
 //!
 //! ```text
 //! cargo run --release -p linerate-hierarchy --example corpus -- [--held-out] [--analytic N]
-//!     [--trace N] [--first SEED] [--noise none|idle|busy]
+//!     [--trace N] [--first SEED] [--noise none|idle|busy] [--huge] [--brief]
 //! ```
 //!
 //! The detector is tuned on seeds from 0 on. Those of `--held-out`, from [`HELD_OUT`] on, are for
-//! the final figures only.
+//! the final figures only. With `--huge` the N machines are those
+//! of these seeds whose pages are huge. `--brief` leaves out the lists of what went wrong.
 
 #[path = "../tests/corpus/judge.rs"]
 mod judge;
 
-use judge::{Verdict, Way, judge};
-use linerate_caches::Noise;
+use judge::{SizeError, Verdict, Way, judge};
+use linerate_caches::{Machine, Noise};
 use std::process::ExitCode;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// The first held-out seed.
@@ -30,13 +31,15 @@ struct Options {
     analytic: u64,
     trace: u64,
     noise: String,
+    is_huge: bool,
+    is_brief: bool,
 }
 
 fn main() -> ExitCode {
     let Some(options) = parse(std::env::args().skip(1)) else {
         eprintln!(
             "usage: corpus [--held-out] [--analytic N] [--trace N] [--first SEED] \
-             [--noise none|idle|busy]"
+             [--noise none|idle|busy] [--huge] [--brief]"
         );
         return ExitCode::from(2);
     };
@@ -49,18 +52,28 @@ fn main() -> ExitCode {
     let ways = [(options.analytic, Way::Analytic), (options.trace, Way::Trace(TRACE_REACH_BYTES))];
     for (count, way) in ways.into_iter().filter(|(count, _)| *count > 0) {
         let start = Instant::now();
-        let verdicts = judge_all(options.first, count, way, &noise);
-        println!("{}", summary(&verdicts, way));
+        let verdicts = judge_all(&seeds(&options, count), way, &noise);
+        if !options.is_brief {
+            println!("{}", wrong(&verdicts));
+        }
+        println!("{}", figures(&verdicts, way));
         eprintln!("{:.0} s", start.elapsed().as_secs_f64());
     }
     ExitCode::SUCCESS
 }
 
 fn parse(mut arguments: impl Iterator<Item = String>) -> Option<Options> {
-    let mut options = Options { first: 0, analytic: 1000, trace: 20, noise: "idle".into() };
+    let noise = "idle".to_owned();
+    let mut options =
+        Options { first: 0, analytic: 1000, trace: 20, noise, is_huge: false, is_brief: false };
     while let Some(argument) = arguments.next() {
-        if argument == "--held-out" {
-            options.first = HELD_OUT;
+        match argument.as_str() {
+            "--held-out" => options.first = HELD_OUT,
+            "--brief" => options.is_brief = true,
+            "--huge" => options.is_huge = true,
+            _ => {}
+        }
+        if ["--held-out", "--brief", "--huge"].contains(&argument.as_str()) {
             continue;
         }
         let value = arguments.next()?;
@@ -77,17 +90,23 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Option<Options> {
     Some(options)
 }
 
+/// The first so many, of those asked for.
+fn seeds(options: &Options, count: u64) -> Vec<u64> {
+    let is_wanted = |seed: &u64| !options.is_huge || has_huge_pages(&Machine::random(*seed));
+    (options.first..).filter(is_wanted).take(count as usize).collect()
+}
+
+fn has_huge_pages(machine: &Machine) -> bool {
+    machine.contiguous_bytes >= 2 << 20
+}
+
 /// On all processors, in the order of the seeds.
-fn judge_all(first: u64, count: u64, way: Way, noise: &Noise) -> Vec<Verdict> {
-    let next = AtomicU64::new(first);
+fn judge_all(seeds: &[u64], way: Way, noise: &Noise) -> Vec<Verdict> {
+    let next = AtomicUsize::new(0);
     let verdicts = Mutex::new(Vec::new());
     let work = || {
-        loop {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= first + count {
-                break;
-            }
-            let verdict = judge(seed, way, noise);
+        while let Some(seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let verdict = judge(*seed, way, noise);
             verdicts.lock().expect("no thread panics with it").push(verdict);
         }
     };
@@ -100,8 +119,8 @@ fn judge_all(first: u64, count: u64, way: Way, noise: &Noise) -> Vec<Verdict> {
 
 type IsInGroup = fn(&&Verdict) -> bool;
 
-/// The machines that went wrong, and how many went right in what.
-fn summary(verdicts: &[Verdict], way: Way) -> String {
+/// The machines that went wrong.
+fn wrong(verdicts: &[Verdict]) -> String {
     let mut text = String::new();
     let groups: [(&str, IsInGroup); 4] = [
         ("count wrong", |verdict| !verdict.is_count_right),
@@ -116,9 +135,10 @@ fn summary(verdicts: &[Verdict], way: Way) -> String {
             text += &format!("{title}: {}\n{machines}\n", wrong.len());
         }
     }
-    text + &figures(verdicts, way)
+    text
 }
 
+/// How many went right in what.
 fn figures(verdicts: &[Verdict], way: Way) -> String {
     let all = verdicts.len().max(1) as f64;
     let share = |is_right: &dyn Fn(&&Verdict) -> bool| {
@@ -138,7 +158,9 @@ fn figures(verdicts: &[Verdict], way: Way) -> String {
          intervals that hold the truth: {covered} of {intervals} ({:.1} %); \
          latencies hidden by noise: {}; \
          moved: {moved}, told: {}\n\
-         size error, median and 90th percentile: {}; latency error: {}\n",
+         size error, median and 90th percentile: {}; latency error: {}\n\
+         sizes right, by page colours: {}\n\
+         machines whose pages are huge: {}\n",
         verdicts.len(),
         share(&|verdict| verdict.is_count_right),
         share(&|verdict| verdict.is_size_right()),
@@ -147,12 +169,46 @@ fn figures(verdicts: &[Verdict], way: Way) -> String {
         f64::from(covered) / f64::from(intervals.max(1)) * 100.0,
         sum(&|verdict| verdict.hidden),
         verdicts.iter().filter(|verdict| verdict.is_move_told == Some(true)).count(),
-        spread(verdicts.iter().flat_map(|verdict| &verdict.size_errors)),
-        spread(verdicts.iter().flat_map(|verdict| &verdict.latency_errors)),
+        spread(verdicts.iter().flat_map(|verdict| &verdict.size_errors).map(|size| size.off)),
+        spread(verdicts.iter().flat_map(|verdict| &verdict.latency_errors).copied()),
+        by_colours(verdicts),
+        of_huge_pages(verdicts),
     )
 }
 
-fn spread<'a>(errors: impl Iterator<Item = &'a f64>) -> String {
+/// A few colours are filled so unevenly that passes can tell little.
+fn by_colours(verdicts: &[Verdict]) -> String {
+    let groups = [("none", 1..=1), ("2 to 16", 2..=16), ("more", 17..=u64::MAX)];
+    let group = |(name, colours): (&str, std::ops::RangeInclusive<u64>)| {
+        let sizes = verdicts.iter().flat_map(|verdict| &verdict.size_errors);
+        let sizes: Vec<&SizeError> = sizes.filter(|s| colours.contains(&s.colours)).collect();
+        let right = sizes.iter().filter(|size| size.is_right()).count();
+        format!("{name} {}", of(right, sizes.len()))
+    };
+    groups.map(group).join(", ")
+}
+
+/// Those that `linerate memory` meets where it is granted huge pages.
+fn of_huge_pages(verdicts: &[Verdict]) -> String {
+    let huge = |verdict: &&Verdict| has_huge_pages(&verdict.machine);
+    let huge: Vec<&Verdict> = verdicts.iter().filter(huge).collect();
+    let right = |is_right: fn(&Verdict) -> bool| {
+        of(huge.iter().filter(|verdict| is_right(verdict)).count(), huge.len())
+    };
+    format!(
+        "count right {}, sizes {}, latencies {}, all of it {}",
+        right(|verdict| verdict.is_count_right),
+        right(Verdict::is_size_right),
+        right(Verdict::is_latency_right),
+        right(Verdict::is_right)
+    )
+}
+
+fn of(right: usize, all: usize) -> String {
+    format!("{right} of {all} ({:.1} %)", right as f64 / all.max(1) as f64 * 100.0)
+}
+
+fn spread(errors: impl Iterator<Item = f64>) -> String {
     let mut errors: Vec<f64> = errors.map(|error| error.abs() * 100.0).collect();
     errors.sort_by(f64::total_cmp);
     let at = |share: f64| errors.get((errors.len() as f64 * share) as usize);

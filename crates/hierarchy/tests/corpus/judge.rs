@@ -15,7 +15,7 @@
 //! - of what **moved** from pass to pass, a report that says so. Sizes and latencies are not
 //!   judged.
 
-use linerate_caches::{Machine, Noise, Point, Truth, analytic, trace};
+use linerate_caches::{Index, LINE_BYTES, Machine, Noise, Point, Truth, analytic, trace};
 use linerate_hierarchy::tiers::{Cause, Options, RESOLUTION, Sample, Tier, Tiers, detect, refine};
 use linerate_record::stats::Estimate;
 
@@ -34,6 +34,15 @@ pub(crate) enum Way {
     Trace(u64),
 }
 
+/// How far off the size of a cache is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SizeError {
+    /// Relative.
+    pub(crate) off: f64,
+    /// On how many colours its pages fall as chance has it; 1 where chance has no part.
+    pub(crate) colours: u64,
+}
+
 /// What came of a machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Verdict {
@@ -42,8 +51,8 @@ pub(crate) struct Verdict {
     pub(crate) truth: Truth,
     pub(crate) found: Tiers,
     pub(crate) is_count_right: bool,
-    /// Relative errors of the sizes that are judged.
-    pub(crate) size_errors: Vec<f64>,
+    /// Of the sizes that are judged.
+    pub(crate) size_errors: Vec<SizeError>,
     /// Relative errors of the latencies that are judged.
     pub(crate) latency_errors: Vec<f64>,
     /// Latencies that noise hid.
@@ -54,9 +63,15 @@ pub(crate) struct Verdict {
     pub(crate) is_move_told: Option<bool>,
 }
 
+impl SizeError {
+    pub(crate) fn is_right(&self) -> bool {
+        self.off.abs() <= 0.10
+    }
+}
+
 impl Verdict {
     pub(crate) fn is_size_right(&self) -> bool {
-        self.size_errors.iter().all(|error| error.abs() <= 0.10)
+        self.size_errors.iter().all(SizeError::is_right)
     }
 
     pub(crate) fn is_latency_right(&self) -> bool {
@@ -88,8 +103,12 @@ impl Verdict {
         let unresolved = self.found.unresolved.iter().map(|what| {
             format!("{:?} {}..{}", what.cause, size(what.from as f64), size(what.to as f64))
         });
+        let off = self
+            .size_errors
+            .iter()
+            .map(|size| format!("{:+.1} % on {} colours", size.off * 100.0, size.colours));
         format!(
-            "{}: {}; {}K contiguous{}\n    true   {}\n    found  {}{}\n",
+            "{}: {}; {}K contiguous{}\n    true   {}\n    found  {}{}\n    sizes  {}\n",
             self.seed,
             caches.join(", "),
             self.machine.contiguous_bytes >> 10,
@@ -97,6 +116,7 @@ impl Verdict {
             true_tiers.collect::<Vec<_>>().join(" | "),
             found.collect::<Vec<_>>().join(" | "),
             unresolved.map(|text| format!(" ! {text}")).collect::<String>(),
+            off.collect::<Vec<_>>().join(" | "),
         )
     }
 }
@@ -208,13 +228,14 @@ fn compare_tiers(verdict: &mut Verdict, points: &[Point]) {
     let close = verdict.truth.too_close(RESOLUTION);
     let is_close = |bytes: u64| close.iter().any(|pair| pair.0 == bytes || pair.1 == bytes);
     let found: Vec<Tier> = verdict.found.tiers.clone();
-    for (truth, found) in verdict.truth.tiers.clone().iter().zip(&found) {
+    for (tier, (truth, found)) in verdict.truth.tiers.clone().iter().zip(&found).enumerate() {
         let is_close = truth.size_bytes.is_some_and(is_close);
         if truth.moved || is_close {
             continue;
         }
         if let (Some(bytes), Some(size)) = (truth.size_bytes, found.size) {
-            verdict.size_errors.push(size.value / bytes as f64 - 1.0);
+            let colours = colours(&verdict.machine, tier);
+            verdict.size_errors.push(SizeError { off: size.value / bytes as f64 - 1.0, colours });
             verdict.count_interval(&size, (bytes as f64, bytes as f64));
         }
         let span = (truth.latency_ns, truth.latency_high_ns);
@@ -225,6 +246,15 @@ fn compare_tiers(verdict: &mut Verdict, points: &[Point]) {
         } else {
             verdict.hidden += 1;
         }
+    }
+}
+
+/// Of a cache: contiguous stretches that cover all its sets once, if their place is chance.
+fn colours(machine: &Machine, cache: usize) -> u64 {
+    let cache = &machine.caches[cache];
+    match cache.index {
+        Index::Physical => (cache.sets() * LINE_BYTES).div_ceil(machine.contiguous_bytes),
+        Index::Virtual | Index::Hashed => 1,
     }
 }
 
