@@ -3,6 +3,8 @@
 
 use linerate_machine::idle::other_load;
 use linerate_machine::topology::Topology;
+use linerate_path::model::{Path, Rate};
+use linerate_plan::diagnose::{diagnose, diagnose_unpaced};
 use linerate_plan::kernels::advise;
 use linerate_record::run::RunReport;
 use linerate_record::stats::Estimate;
@@ -31,6 +33,14 @@ pub(crate) fn estimate(figure: &Figure) -> Option<Estimate> {
         confidence: figure.confidence.unwrap_or(0.95),
         n: figure.n,
     })
+}
+
+/// What limits a run of `path`.
+pub(crate) fn finding(run: &RunReport, path: &Path) -> Finding {
+    match path.run.rate {
+        Rate::Max => diagnose_unpaced(run),
+        _ => diagnose(run),
+    }
 }
 
 /// What one run shows, by name.

@@ -14,10 +14,10 @@ use crate::progress::Progress;
 use linerate_dataplane::capture::PcapWriter;
 use linerate_dataplane::{Counting, Job, Kept, RunError, Watch};
 use linerate_path::mapping::describe;
-use linerate_path::model::Sink;
-use linerate_plan::diagnose::diagnose;
+use linerate_path::model::{Path, Sink};
 use linerate_plan::kernels::advise;
 use linerate_record::run::RunReport;
+use linerate_record::tune::Finding;
 use linerate_record::{Body, Record, Warning};
 use std::fs::File;
 use std::io::BufWriter;
@@ -71,14 +71,15 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     let frames = loaded.traffic.len();
     let outcome = match result {
         Ok(outcome) => outcome,
-        Err(error) => return Err(failed(common, error, provenance, warnings, frames)),
+        Err(error) => return Err(failed(common, path, error, provenance, warnings, frames)),
     };
     write_kept(&path.sink, &outcome.kept)?;
-    let mut record = record(outcome.report, provenance, warnings, frames);
+    let finding = figures::finding(&outcome.report, path);
+    let mut record = record(outcome.report, &finding, provenance, warnings, frames);
     let home = footprint::of(&loaded, &path.mapping);
     record.figures.extend(footprint::figures(&home));
     let kpps = record.figures["processed_kpps"].as_number();
-    let mut text = text_of(&record);
+    let mut text = text_of(&record, &finding);
     if let Body::Run(report) = &record.body
         && let Some(flows) = flows::of(report, path.line, loaded.traffic.mean_octets())
     {
@@ -104,18 +105,18 @@ pub(crate) fn stop_on_interrupt() -> Result<Arc<AtomicBool>, Failure> {
 
 fn record(
     report: RunReport,
+    finding: &Finding,
     provenance: linerate_record::Provenance,
     mut warnings: Vec<Warning>,
     frames: usize,
 ) -> Record {
     warnings.extend(figures::warnings(&report, &provenance, frames as u64));
-    let figures = figures::of_run(&report, &diagnose(&report));
+    let figures = figures::of_run(&report, finding);
     Record { provenance, figures, warnings, body: Body::Run(Box::new(report)) }
 }
 
-fn text_of(record: &Record) -> String {
+fn text_of(record: &Record, finding: &Finding) -> String {
     let Body::Run(report) = &record.body else { return String::new() };
-    let finding = diagnose(report);
     let kernels = advise(report).map_or(String::new(), |advice| advice.sentence + "\n");
     format!(
         "{}\n{}\n{kernels}",
@@ -127,6 +128,7 @@ fn text_of(record: &Record) -> String {
 /// Prints the profile that a broken stage left behind, and says what broke.
 fn failed(
     common: &Common,
+    path: &Path,
     error: RunError,
     provenance: linerate_record::Provenance,
     warnings: Vec<Warning>,
@@ -134,8 +136,9 @@ fn failed(
 ) -> Failure {
     let message = error.to_string();
     if let RunError::Panicked { report, .. } = error {
-        let record = record(*report, provenance, warnings, frames);
-        if let Err(failure) = emit::emit(common, &record, &text_of(&record)) {
+        let finding = figures::finding(&report, path);
+        let record = record(*report, &finding, provenance, warnings, frames);
+        if let Err(failure) = emit::emit(common, &record, &text_of(&record, &finding)) {
             return Failure::new(format!("{message}; and {failure}"));
         }
     }

@@ -31,7 +31,6 @@ use linerate_path::model::{Mapping, Path, RunLength, Sink};
 use linerate_path::spec::StageSpec;
 use linerate_plan::candidates::{Proposal, candidates, nearest_feasible, order};
 use linerate_plan::costs::Costs;
-use linerate_plan::diagnose::diagnose;
 use linerate_plan::footprint::waits;
 use linerate_plan::kernels::{advise, shares};
 use linerate_plan::model::{Environment, predict};
@@ -201,7 +200,7 @@ impl<'a> Tuning<'a> {
         let baseline_mapping = nearest_feasible(&path.mapping, bench.cpus.len(), None);
         bench.progress.step("baseline");
         let baseline = bench.profile(&baseline_mapping, path.run.burst, long)?;
-        let finding = diagnose(&baseline);
+        let finding = figures::finding(&baseline, bench.path);
         let advice = advise(&baseline);
         Ok(Self { bench, long, specs, baseline_mapping, baseline, finding, advice })
     }

@@ -77,6 +77,25 @@ pub fn diagnose(run: &RunReport) -> Finding {
     }
 }
 
+/// Like [`diagnose`], for a run whose source had no rate of its own (`rate = "max"`). Such a source
+/// never sets the rate: where all strands wait for packets, the queues of the source held each
+/// other back, since one line feeds them and none may run far ahead of the slowest.
+pub fn diagnose_unpaced(run: &RunReport) -> Finding {
+    let finding = diagnose(run);
+    if finding.limit != Limit::Offered {
+        return finding;
+    }
+    let lost = |strand: &&StrandReport| strand.time_or_zero().lost;
+    let most = run.strands.iter().max_by(|a, b| lost(a).total_cmp(&lost(b)));
+    let (name, lost) = most.map_or(("", 0.0), |strand| (strand.name.as_str(), lost(&strand)));
+    cannot_tell(&format!(
+        "the source has packets at any rate, and yet every strand waits: strands fed side by side \
+         wait for the slowest, which is now one, now another (strand {name} lost its processor {} \
+         of the time); measure again when nothing else runs",
+        percent(lost),
+    ))
+}
+
 /// The replica of a segment that waits least.
 struct Leader<'a> {
     segment: &'a Segment<'a>,

@@ -3,7 +3,7 @@
 
 use crate::sim::{Dice, World, mapping, name, random_mapping, run};
 use linerate_path::model::Mapping;
-use linerate_plan::diagnose::diagnose;
+use linerate_plan::diagnose::{diagnose, diagnose_unpaced};
 use linerate_record::run::{RunReport, TimeShares};
 use linerate_record::tune::Limit;
 
@@ -101,6 +101,24 @@ fn a_slow_source_is_told_from_a_slow_path() {
         assert_eq!(finding.limit, Limit::Offered, "case {case}: {}", finding.sentence);
         assert_eq!((finding.bottleneck, finding.strand), (None, None));
     }
+}
+
+#[test]
+fn a_source_without_a_rate_of_its_own_is_never_named() {
+    let world = World::random(&mut Dice(8), 2);
+    let replicated = run(&world, &mapping(&[(2, 2)]), 0.0, 0);
+    assert_eq!(diagnose_unpaced(&replicated), diagnose(&replicated), "nothing else changes");
+
+    // Each replica waits for the other while that has lost its processor.
+    let mut report = replicated;
+    for (strand, lost) in report.strands.iter_mut().zip([0.4, 0.3]) {
+        let time = TimeShares { busy: 0.6 - lost, starved: 0.4, lost, ..TimeShares::default() };
+        strand.time = Some(time);
+    }
+    assert_eq!(diagnose(&report).limit, Limit::Offered);
+    let finding = diagnose_unpaced(&report);
+    assert_eq!(finding.limit, Limit::CannotTell, "{}", finding.sentence);
+    assert!(finding.sentence.contains("strand 0.0 lost its processor 40.0 %"), "{finding:?}");
 }
 
 #[test]
