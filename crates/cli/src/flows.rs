@@ -2,7 +2,8 @@
 //! The rate of one flow, where each has a line of its own: the ports of `[line]`.
 //!
 //! Rates come from windows without preemption. Where strands share a processor there are none; then
-//! the rate is that over the measured part of the run, and the line says so.
+//! the rate is that over the measured part of the run, and the line says so. Packets count when
+//! they have come through: what is dropped is no rate of a flow.
 
 use linerate_path::model::Line;
 use linerate_record::run::RunReport;
@@ -28,23 +29,24 @@ pub(crate) struct Flows {
 
 /// The rate of each flow; `None` where the path has no line, or one port.
 pub(crate) fn of(run: &RunReport, line: Option<Line>, mean_octets: f64) -> Option<Flows> {
-    const WHOLE: &str = "packets taken over the measured part, over the ports of the line";
+    const WHOLE: &str = "packets that left over the measured part, over the ports of the line";
     let line = line.filter(|line| line.ports > 1)?;
     let flows = f64::from(line.ports);
-    let is_clean = run.processed_kpps.as_number().is_some();
+    let is_clean = run.throughput_kpps.as_number().is_some();
     let kpps = match is_clean {
-        true => scaled(&run.processed_kpps, 1.0 / flows, "kpps", "processed, over ports"),
-        false => Figure::exact("kpps", taken_kpps(run) / flows, Tier::Sw, WHOLE),
+        true => scaled(&run.throughput_kpps, 1.0 / flows, "kpps", "throughput, over ports"),
+        false => Figure::exact("kpps", sent_kpps(run) / flows, Tier::Sw, WHOLE),
     };
     let line_kpps = line.packets_per_second(mean_octets) / 1e3 / flows;
     let share = scaled(&kpps, 1.0 / line_kpps, "ratio", "rate of a flow over that of a port");
     Some(Flows { line, mean_octets, kpps, share, is_clean })
 }
 
-/// What the source handed to its strands, thousand packets per second.
-fn taken_kpps(run: &RunReport) -> f64 {
-    let first = run.strands.iter().filter(|strand| strand.segment == 0);
-    first.filter_map(|strand| strand.stages.first()?.kpps).sum()
+/// What came to the sinks, thousand packets per second.
+fn sent_kpps(run: &RunReport) -> f64 {
+    let last = run.strands.iter().map(|strand| strand.segment).max();
+    let last = run.strands.iter().filter(|strand| Some(strand.segment) == last);
+    last.filter_map(|strand| strand.stages.last()?.kpps).sum()
 }
 
 /// A figure and its interval times `factor`.
@@ -95,8 +97,8 @@ mod tests {
     use super::*;
     use linerate_record::stats::Estimate;
 
-    /// A run of which only the processed rate is known.
-    fn ran(processed: Figure) -> RunReport {
+    /// A run of which only rates are known.
+    fn ran(throughput: Figure) -> RunReport {
         let absent = |unit| Figure::absent(unit, Tier::Sw, "", "not asked for");
         RunReport {
             path: "p".to_owned(),
@@ -105,8 +107,8 @@ mod tests {
             counted: None,
             seconds: 1.0,
             ticks_per_second: 1e9,
-            throughput_kpps: processed.clone(),
-            processed_kpps: processed,
+            throughput_kpps: throughput,
+            processed_kpps: Figure::exact("kpps", 1e6, Tier::Sw, "before drops"),
             line_rate_kpps: None,
             strands: Vec::new(),
             rings: Vec::new(),
