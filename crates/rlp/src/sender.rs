@@ -49,11 +49,11 @@ impl Limits {
                 "a frame of {frame_octets} octets; write 1 to {MAX_FRAME_OCTETS}"
             ));
         }
-        if !ring_octets.is_power_of_two() || !(2 * frame_octets..=1 << 30).contains(&ring_octets) {
+        let least = (2 * frame_octets).next_power_of_two();
+        if !ring_octets.is_power_of_two() || !(least..=1 << 30).contains(&ring_octets) {
             return Some(format!(
-                "a ring of {ring_octets} octets; write a power of two, at least two frames of \
-                 {frame_octets}, at most {}",
-                1 << 30
+                "a ring of {ring_octets} octets; write a power of two, for frames of \
+                 {frame_octets} at least {least}"
             ));
         }
         None
