@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An outside judge of what the stages make: tshark finds nothing wrong in the written captures.
 
-use crate::rig::{EDGE_CAPTURE, EDGE_PACKETS, EDGE_STAGES, EDGE_STRANDS, EDGE_TIME, Folder};
+use crate::rig::{EDGE_PACKETS, EDGE_STAGES, EDGE_STRANDS, EDGE_TIME, Folder};
 use crate::rig::{edge, pcap, report, strands, udp};
 use std::process::{Command, Stdio};
 
@@ -117,39 +117,4 @@ fn nothing_is_wrong_with_what_the_edge_router_sends() {
 #[test]
 fn nothing_is_wrong_with_what_the_edge_router_sends_without_a_tunnel() {
     assert_nothing_is_wrong(&["gre_encap"]);
-}
-
-/// Writes what a path of the Radio Link Protocol sends to the serving node, or is sent, and has it
-/// judged. Returns how many packets.
-fn assert_a10_is_sound(source: &str, stages: &[&str]) -> u64 {
-    const PACKETS: u64 = 7_000;
-    let folder = Folder::new();
-    let out = folder.file("out.pcap");
-    let mut text = format!("source = {{ kind = 'a10', file = '{EDGE_CAPTURE}'{source} }}\n");
-    stages.iter().for_each(|kind| text += &format!("[[stage]]\nkind = '{kind}'\n"));
-    text += &format!("[sink]\nkind = 'capture'\nfile = {out:?}\n[run]\npackets = {PACKETS}\n");
-    report(&["run", "--json", &folder.write("path.toml", text)]);
-    let judgement = judge(&out);
-    assert_eq!((judgement.malformed, judgement.bad), (0, 0), "{stages:?}{source}");
-    let is_ip_of_each = judgement.good[1] >= judgement.frames;
-    assert!(judgement.frames == PACKETS && is_ip_of_each, "{judgement:?}");
-    let inner = Command::new("tshark")
-        .args(["-n", "-r", &out, "-Y", "gre.proto == 0x8881 && ppp.protocol"])
-        .output()
-        .expect("tshark starts");
-    String::from_utf8_lossy(&inner.stdout).lines().count() as u64
-}
-
-#[test]
-fn nothing_is_wrong_with_a10_packets_of_either_way() {
-    if !is_installed() {
-        return;
-    }
-    // A packet each: all of them are read down to what is inside. Where frames of PPP go on in the
-    // next packet, the dissector reads those that begin and end in one.
-    assert_eq!(assert_a10_is_sound("", &["PDSN_RX"]), 7_000);
-    assert_a10_is_sound(", octets = 338", &["PDSN_RX"]);
-    let reverse = ["ATIF_RX", "RLP", "PDSN_TX"];
-    assert!(assert_a10_is_sound(", direction = 'reverse'", &reverse) > 3_500);
-    assert_a10_is_sound(", direction = 'reverse', octets = 338", &reverse);
 }

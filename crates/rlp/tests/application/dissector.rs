@@ -102,15 +102,25 @@ fn packets_in_envelopes_are_ppp_with_a_good_check_sequence() {
     assert!(inner > 500, "{inner} packets had a sum of their own inside");
 }
 
+/// Where frames of PPP go on in the next packet, the envelopes are judged, and what they begin.
 #[test]
-fn nothing_is_malformed_in_what_the_reverse_path_sends() {
+fn nothing_is_malformed_in_packets_of_one_size_and_in_what_the_reverse_path_sends() {
     if !is_installed() {
         return;
     }
     const PACKETS: u64 = 5_000;
-    let path = example("rlp-reverse");
-    let outcome = ran(&path, &traffic(&path), PACKETS);
-    let judged = judge(outcome.kept.iter().map(|(_, _, octets)| octets));
-    assert_eq!(judged.len() as u64, PACKETS);
-    assert_sound_gre(&judged);
+    let forward = path(
+        "source = { kind = 'a10', file = 'edge.pcapng', sessions = 8, octets = 338 }\n\
+         [[stage]]\nkind = 'PDSN_RX'\n",
+    );
+    let reverse = path(
+        "source = { kind = 'a10', file = 'edge.pcapng', sessions = 8, direction = 'reverse' }\n\
+         [[stage]]\nkind = 'ATIF_RX'\n[[stage]]\nkind = 'RLP'\n[[stage]]\nkind = 'PDSN_TX'\n",
+    );
+    for path in [forward, reverse, example("rlp-reverse")] {
+        let outcome = ran(&path, &traffic(&path), PACKETS);
+        let judged = judge(outcome.kept.iter().map(|(_, _, octets)| octets));
+        assert_eq!(judged.len() as u64, PACKETS);
+        assert_sound_gre(&judged);
+    }
 }
