@@ -33,6 +33,9 @@ const WINDOWS_MIN: usize = 3;
 /// Bursts that count together at least, for a rate: one more or less is then 2 %.
 const BURSTS_TOGETHER: f64 = 50.0;
 
+/// A strand that starved for this many times what it lost has caught up.
+const CAUGHT_UP: u64 = 2;
+
 /// Fewest samples that windows are put together to.
 const TOGETHER_MIN: usize = 8;
 
@@ -53,7 +56,8 @@ pub(crate) fn report(
     ticks_per_second: f64,
     interrupted: bool,
 ) -> RunReport {
-    let rates = Rates::of(ended, ticks_per_second);
+    let readings: Vec<&Readings> = ended.iter().map(|e| &e.readings).collect();
+    let rates = Rates::of(&readings, ticks_per_second);
     let seconds = ended.iter().map(|e| e.readings.wall_ns).max().unwrap_or(0) as f64 / 1e9;
     let mean_octets = job.traffic.mean_octets();
     RunReport {
@@ -63,8 +67,8 @@ pub(crate) fn report(
         counted: events::counted(ended),
         seconds,
         ticks_per_second,
-        throughput_kpps: rates.figure(&rates.delivered, "packets at the sink, clean windows"),
-        processed_kpps: rates.figure(&rates.processed, "packets taken and not lost, clean windows"),
+        throughput_kpps: rates.figure(&rates.delivered, "packets at the sink"),
+        processed_kpps: rates.figure(&rates.processed, "packets taken and not lost"),
         line_rate_kpps: job.path.line.map(|line| line.packets_per_second(mean_octets) / 1e3),
         latency: latency(ended, ticks_per_second),
         strands: ended.iter().map(|e| strand_report(job, e, ticks_per_second)).collect(),
@@ -74,9 +78,16 @@ pub(crate) fn report(
     }
 }
 
-/// What went through the path in each window that was clean on every strand.
+/// What went through the path in each window that counts.
+///
+/// A path at its limit loses what it would have done while it was interrupted, so windows count
+/// that were clean on every strand. A path with time to spare does it a little later, so all
+/// windows count. Clean ones alone would be wrong there: packets and interruptions that both come
+/// at regular intervals fall into the same windows again and again, or never.
 #[derive(Default)]
 struct Rates {
+    /// Every window counts.
+    all: bool,
     /// Length of the windows, mean over the strands.
     milliseconds: Vec<f64>,
     delivered: Vec<f64>,
@@ -86,21 +97,24 @@ struct Rates {
 }
 
 impl Rates {
-    fn of(ended: &[Ended<'_, '_>], ticks_per_second: f64) -> Self {
+    fn of(strands: &[&Readings], ticks_per_second: f64) -> Self {
+        let all = strands.iter().all(|readings| has_caught_up(readings));
         let mut joined: BTreeMap<u64, (usize, u64, f64, f64)> = BTreeMap::new();
-        for strand in ended {
-            for window in strand.readings.windows.iter().filter(|w| w.clean) {
+        for readings in strands {
+            for window in readings.windows.iter().filter(|w| all || w.clean) {
                 let entry = joined.entry(window.index).or_default();
                 entry.0 += 1;
-                entry.1 += window.ticks;
+                entry.1 += window.ticks + if all { window.crossing } else { 0 };
                 entry.2 += window.delivered as f64;
                 entry.3 += window.taken as f64 - window.overflowed as f64;
             }
         }
-        let mut rates = Self { burst: largest_mean_burst(ended), ..Self::default() };
-        for (strands, ticks, delivered, processed) in joined.into_values() {
-            if strands == ended.len() {
-                rates.milliseconds.push(ticks as f64 / strands as f64 / ticks_per_second * 1e3);
+        let mut rates = Self { all, burst: largest_mean_burst(strands), ..Self::default() };
+        for (present, ticks, delivered, processed) in joined.into_values() {
+            // Where one strand was away for several windows, the others have more of them.
+            if all || present == strands.len() {
+                let ticks = ticks as f64 / strands.len() as f64;
+                rates.milliseconds.push(ticks / ticks_per_second * 1e3);
                 rates.delivered.push(delivered);
                 rates.processed.push(processed);
             }
@@ -114,10 +128,12 @@ impl Rates {
     /// Packets fall into windows in whole bursts. So as many neighbours count together as it takes
     /// for one burst more or less to make no difference; otherwise half a packet per window would
     /// have a median of none.
-    fn figure(&self, packets: &[f64], method: &str) -> Figure {
+    fn figure(&self, packets: &[f64], what: &str) -> Figure {
         let windows = packets.len();
+        let which = if self.all { "all windows, with time to catch up" } else { "clean windows" };
+        let method = format!("{what}, {which}");
         if windows < WINDOWS_MIN {
-            return Figure::absent("kpps", Tier::Sw, method, &few_windows(windows));
+            return Figure::absent("kpps", Tier::Sw, &method, &few_windows(windows));
         }
         let mean = packets.iter().sum::<f64>() / windows as f64;
         let wanted = (BURSTS_TOGETHER * self.burst / mean).ceil() as usize;
@@ -127,14 +143,17 @@ impl Rates {
         };
         let (packets, milliseconds) = (sums(packets), sums(&self.milliseconds));
         let rates: Vec<f64> = packets.iter().zip(milliseconds).map(|(n, ms)| n / ms).collect();
-        Figure::number("kpps", series(&rates), Tier::Sw, method)
+        Figure::number("kpps", series(&rates), Tier::Sw, &method)
     }
 }
 
+fn has_caught_up(readings: &Readings) -> bool {
+    readings.starved > 0 && readings.starved >= CAUGHT_UP * readings.lost
+}
+
 /// Mean packets of a burst, of the strand where it is largest.
-fn largest_mean_burst(ended: &[Ended<'_, '_>]) -> f64 {
-    let bursts = ended.iter().map(|strand| {
-        let readings = &strand.readings;
+fn largest_mean_burst(strands: &[&Readings]) -> f64 {
+    let bursts = strands.iter().map(|readings| {
         readings.packets as f64 / readings.burst_sizes.iter().sum::<u64>().max(1) as f64
     });
     bursts.fold(0.0, f64::max)
@@ -457,4 +476,69 @@ fn ring_reports(ended: &[Ended<'_, '_>]) -> Vec<RingReport> {
         }
     }
     reports
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TICKS_PER_SECOND: f64 = 1e6;
+
+    /// A strand with a packet in every second window, which are those that are interrupted.
+    fn in_step(windows: u64, starved: u64) -> Readings {
+        let window = |index: u64| {
+            let packets = index % 2;
+            Window {
+                index,
+                ticks: 990,
+                crossing: 10,
+                clean: packets == 0,
+                taken: packets,
+                delivered: packets,
+                packets,
+                ..Window::default()
+            }
+        };
+        let mut burst_sizes = [0; crate::meter::BURST_BUCKETS];
+        burst_sizes[0] = windows / 2;
+        Readings {
+            starved,
+            lost: 100,
+            packets: windows / 2,
+            burst_sizes,
+            windows: (0..windows).map(window).collect(),
+            ..Readings::default()
+        }
+    }
+
+    fn kpps(starved: u64) -> Option<f64> {
+        let readings = in_step(1_000, starved);
+        let rates = Rates::of(&[&readings], TICKS_PER_SECOND);
+        rates.figure(&rates.delivered, "packets").as_number()
+    }
+
+    #[test]
+    fn a_path_with_time_to_spare_counts_what_came_while_it_was_interrupted() {
+        assert_eq!(kpps(200), Some(0.5));
+    }
+
+    #[test]
+    fn a_path_at_its_limit_counts_clean_windows() {
+        assert_eq!(kpps(199), Some(0.0));
+    }
+
+    #[test]
+    fn windows_of_one_strand_in_a_long_window_of_another_are_not_lost() {
+        let mut one = in_step(1_000, 200);
+        let mut other = in_step(1_000, 200);
+        // Away for three windows, then two packets at once.
+        one.windows.drain(501..503);
+        one.windows[500].ticks = 2_970 + 20;
+        one.windows[501].delivered += 1;
+        other.windows.iter_mut().for_each(|window| window.delivered = 0);
+        let rates = Rates::of(&[&one, &other], TICKS_PER_SECOND);
+        let total: f64 = rates.milliseconds.iter().sum();
+        assert!((total - 1_000.0).abs() < 1e-9, "{total} ms");
+        assert_eq!(rates.delivered.iter().sum::<f64>(), 500.0);
+    }
 }

@@ -68,6 +68,8 @@ pub(crate) struct Window {
     /// Where on the grid it began, the same for all strands.
     pub(crate) index: u64,
     pub(crate) ticks: u64,
+    /// Spent on ending the window before, which belongs to neither.
+    pub(crate) crossing: u64,
     pub(crate) clean: bool,
     /// Packets taken from the source (first segment only).
     pub(crate) taken: u64,
@@ -442,6 +444,7 @@ impl<const ON: bool> Meter<ON> {
             self.last = ticks();
             self.window_start = self.last;
             let elapsed = self.last.saturating_sub(now);
+            self.window.crossing = elapsed;
             if elapsed > self.away_ticks && self.phase == Phase::During {
                 self.readings.lost += elapsed;
             }

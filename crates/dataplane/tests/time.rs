@@ -104,7 +104,7 @@ fn rates_are_right_however_long_a_turn_or_rare_a_packet() {
     some_try(|| {
         let report = timed(0.6, Rate::PacketsPerSecond(400.0), 10);
         let kpps = report.throughput_kpps.as_number().ok_or("no clean window")?;
-        within("kpps", kpps, 0.4, 0.04)
+        within("kpps", kpps, 0.4, 0.02)
     });
 }
 
