@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Who may touch the vector registers, where no operating system keeps them apart: interrupt handlers,
+ * tasks of a small kernel, signal handlers, fibres.
+ *
+ * A unit stands for the vector registers of one processor, and there is one struct lr_vec_unit for
+ * each. Its owner says whether the registers hold values that somebody still wants. Code that uses
+ * vectors stands between a call that takes the registers and one that gives them back. There are
+ * three pairs of these, for three kinds of callers:
+ *
+ *	lr_vec_enter, lr_vec_leave	anybody. Answers 0 while somebody else has the registers: use
+ *					scalar code then. Saves nothing, ever.
+ *	lr_vec_nest, lr_vec_unnest	those who end before whom they interrupted goes on: interrupt
+ *					handlers, signal handlers. Saves the registers if somebody has
+ *					them, into an area of the caller's.
+ *	lr_vec_task_enter, _task_leave	tasks of a scheduler that calls lr_vec_switch. Never refused;
+ *					saved only if preempted between the two.
+ *
+ * The first two pairs may be mixed on one unit, and so may the last two. The first and the last may
+ * not: a task that owns the registers would be taken for nobody's guest.
+ *
+ * Which is right under which preemption is explored state by state by linerate's models, step by
+ * step as LR_VEC_STEP names them; docs/vector-context.md has the verdicts. What must hold:
+ *
+ *   - All who use a unit run on its processor while they do. Where there are several, whoever is
+ *     between enter and leave stays on its processor.
+ *   - A caller of lr_vec_nest ends before whom it interrupted goes on. A handler that lets a
+ *     scheduler switch tasks before its lr_vec_unnest is not such a caller, and neither is a task.
+ *   - The registers can be used: enabling them is the system's. PowerPC disables them for every
+ *     handler (MSR[VEC]): there lr_vec_on and lr_vec_off stand around everything else.
+ *   - PowerPC: interrupts and switches end with a stwcx., as every system's must that lets a
+ *     reservation not outlive its context.
+ *   - Nobody touches vectors outside, and compilers do: a function that they compile with vectors
+ *     may store and load some wherever it begins and ends. So the function that makes these calls is
+ *     compiled without (native/kernels/no_vectors.h, -mno-altivec, -mgeneral-regs-only, or assembly),
+ *     and calls another that uses vectors. So is everything else, the scheduler included.
+ *
+ * What is saved: PowerPC, v0 to v31, VSCR and VRSAVE. ARMv7, d0 to d31 and FPSCR. AArch64, v0 to v31,
+ * or z0 to z31, p0 to p15 and FFR where there is SVE, FPCR and FPSR. x86-64, what the processor has
+ * of XMM, YMM, ZMM and opmask registers, and MXCSR. Left out: floating-point registers that are not
+ * vector registers (x87, those of PowerPC), ZA of SME, AMX.
+ *
+ * LR_VEC is 1 where all this is, and elsewhere 0: nothing is declared then.
+ */
+#ifndef LINERATE_VECTOR_CONTEXT_H
+#define LINERATE_VECTOR_CONTEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__powerpc__) && !defined(__SPE__)
+#define LR_VEC 1
+#define LR_VEC_ALIGNMENT 16
+/* 32 vectors, VSCR, VRSAVE and what is left of its 16 octets. */
+#define LR_VEC_AREA_OCTETS (34 * 16)
+#elif defined(__x86_64__)
+#define LR_VEC 1
+#define LR_VEC_ALIGNMENT 64
+/* The standard form of XSAVE up to the registers ZMM16 to ZMM31 (Intel SDM volume 1, 13.4). */
+#define LR_VEC_AREA_OCTETS 2688
+#elif defined(__aarch64__)
+#define LR_VEC 1
+#define LR_VEC_ALIGNMENT 16
+/*
+ * The octets of the longest vector of SVE among the processors this will run on, 16 where there is
+ * none: it makes the area smaller, and must be the same in everything that is linked together. A
+ * processor whose vectors are longer is refused by lr_vec_nest.
+ */
+#ifndef LR_VEC_SVE_OCTETS
+#define LR_VEC_SVE_OCTETS 256
+#endif
+/* FPCR and FPSR; 32 vectors; 16 predicates and FFR, of one bit for each octet. */
+#define LR_VEC_AREA_OCTETS (16 + 32 * LR_VEC_SVE_OCTETS + 17 * LR_VEC_SVE_OCTETS / 8 + 14)
+#elif defined(__arm__) && __ARM_ARCH >= 7
+#define LR_VEC 1
+#define LR_VEC_ALIGNMENT 8
+/* 32 registers of 8 octets, FPSCR and as much again. */
+#define LR_VEC_AREA_OCTETS (32 * 8 + 8)
+#else
+#define LR_VEC 0
+#endif
+
+/*
+ * Between the steps that an interrupt may come between; whoever wants to stand there defines it. A
+ * step is what follows its name, up to the next.
+ */
+#ifndef LR_VEC_STEP
+#define LR_VEC_STEP(name)
+#endif
+
+#if LR_VEC
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Room for all vector registers. */
+struct lr_vec_area {
+	uint8_t octets[LR_VEC_AREA_OCTETS];
+} __attribute__((aligned(LR_VEC_ALIGNMENT)));
+
+/* The vector registers of one processor. All zero: nobody's. */
+struct lr_vec_unit {
+	/* 0 if no value in the registers is wanted; else a task's address, or LR_VEC_CLAIMED. */
+	uintptr_t owner;
+};
+
+#define LR_VEC_CLAIMED ((uintptr_t)1)
+
+/* What a handler keeps of whom it interrupted: on its own stack, from nest to unnest. */
+struct lr_vec_nest {
+	uintptr_t owner;
+	struct lr_vec_area area;
+};
+
+/* What a scheduler keeps for each task that uses vectors. All zero at first. */
+struct lr_vec_task {
+	/* Whether the task is between lr_vec_task_enter and lr_vec_task_leave. */
+	uintptr_t inside;
+	struct lr_vec_area area;
+};
+
+/*
+ * Saves all vector registers. 1; or 0 if the area is too small for those of this processor (see
+ * LR_VEC_SVE_OCTETS), and then nothing was done. The registers keep their values.
+ */
+int lr_vec_save(struct lr_vec_area *area);
+
+/* Gives the registers the values they had when area was saved. */
+void lr_vec_restore(const struct lr_vec_area *area);
+
+/* Keeps the compiler from moving what it has in memory across; the processor sees its own order. */
+#define LR_VEC_ORDER() __atomic_signal_fence(__ATOMIC_SEQ_CST)
+#define LR_VEC_LOAD(from) __atomic_load_n(from, __ATOMIC_RELAXED)
+#define LR_VEC_STORE(to, value) __atomic_store_n(to, value, __ATOMIC_RELAXED)
+
+/*
+ * Takes the registers, unless somebody has them: 1 if they may be used until lr_vec_leave; 0 if not,
+ * and then lr_vec_leave must not be called. Right under any preemption, because whoever is preempted
+ * while it has the registers finds them as they were: nobody else was let in, but for those who
+ * nest and put back what they found.
+ */
+static inline int lr_vec_enter(struct lr_vec_unit *unit)
+{
+	uintptr_t nobody = 0;
+	LR_VEC_STEP(claim);
+	if (!__atomic_compare_exchange_n(&unit->owner, &nobody, LR_VEC_CLAIMED, 0,
+					 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return 0;
+	LR_VEC_ORDER();
+	return 1;
+}
+
+static inline void lr_vec_leave(struct lr_vec_unit *unit)
+{
+	LR_VEC_ORDER();
+	LR_VEC_STEP(release);
+	LR_VEC_STORE(&unit->owner, 0);
+}
+
+/*
+ * Takes the registers, and saves what somebody else still wants of them. 1; or 0 if lr_vec_save
+ * answers so: use scalar code, and do not call lr_vec_unnest. Of those who are interrupted anywhere
+ * here, or between the two calls, none notices: whoever interrupts either finds the unit owned and
+ * puts the registers back, or finds it not owned and nothing in them wanted yet.
+ */
+static inline int lr_vec_nest(struct lr_vec_unit *unit, struct lr_vec_nest *nest)
+{
+	LR_VEC_STEP(look);
+	const uintptr_t owner = LR_VEC_LOAD(&unit->owner);
+	nest->owner = owner;
+	LR_VEC_ORDER();
+	if (owner) {
+		LR_VEC_STEP(save);
+		return lr_vec_save(&nest->area);
+	}
+	LR_VEC_STEP(occupy);
+	LR_VEC_STORE(&unit->owner, LR_VEC_CLAIMED);
+	LR_VEC_ORDER();
+	return 1;
+}
+
+static inline void lr_vec_unnest(struct lr_vec_unit *unit, const struct lr_vec_nest *nest)
+{
+	LR_VEC_ORDER();
+	if (nest->owner) {
+		LR_VEC_STEP(restore);
+		lr_vec_restore(&nest->area);
+		return;
+	}
+	LR_VEC_STEP(vacate);
+	LR_VEC_STORE(&unit->owner, 0);
+}
+
+/*
+ * Takes the registers for the task that calls. First it declares itself, then it becomes the owner:
+ * were it the other way round, a task preempted between the two would come back undeclared, own
+ * nothing any more, and write into registers that still count as another's.
+ */
+static inline void lr_vec_task_enter(struct lr_vec_unit *unit, struct lr_vec_task *task)
+{
+	LR_VEC_STEP(declare);
+	LR_VEC_STORE(&task->inside, 1);
+	LR_VEC_ORDER();
+	LR_VEC_STEP(own);
+	LR_VEC_STORE(&unit->owner, (uintptr_t)task);
+	LR_VEC_ORDER();
+}
+
+static inline void lr_vec_task_leave(struct lr_vec_unit *unit, struct lr_vec_task *task)
+{
+	LR_VEC_ORDER();
+	LR_VEC_STEP(withdraw);
+	LR_VEC_STORE(&task->inside, 0);
+	LR_VEC_ORDER();
+	LR_VEC_STEP(disown);
+	LR_VEC_STORE(&unit->owner, 0);
+}
+
+/*
+ * For a scheduler, whenever the processor goes from one task to another, on whatever stack, before
+ * to runs; either may be null: a task without vectors. It is not called again before it returns, but
+ * handlers that nest may come anywhere in it: hence a task owns the registers before they are filled.
+ * 1; or 0 if lr_vec_save answers so, which no processor does whose vectors fit LR_VEC_SVE_OCTETS.
+ *
+ * What a task left in the registers stays there, if nobody owned them meanwhile.
+ */
+static inline int lr_vec_switch(struct lr_vec_unit *unit, struct lr_vec_task *from,
+				struct lr_vec_task *to)
+{
+	LR_VEC_STEP(keep);
+	if (from && LR_VEC_LOAD(&from->inside) && !lr_vec_save(&from->area))
+		return 0;
+	LR_VEC_STEP(compare);
+	if (!to || !LR_VEC_LOAD(&to->inside) || LR_VEC_LOAD(&unit->owner) == (uintptr_t)to)
+		return 1;
+	LR_VEC_STEP(give);
+	LR_VEC_STORE(&unit->owner, (uintptr_t)to);
+	LR_VEC_ORDER();
+	LR_VEC_STEP(fill);
+	lr_vec_restore(&to->area);
+	return 1;
+}
+
+#if defined(__powerpc__)
+/*
+ * For privileged code of PowerPC that may run with vectors disabled, as handlers do: enables them,
+ * and returns the machine state for lr_vec_off. Around the calls above, not within.
+ */
+static inline uintptr_t lr_vec_on(void)
+{
+	const uintptr_t vec = (uintptr_t)1 << 25;
+	uintptr_t state;
+	__asm__ volatile("mfmsr %0" : "=r"(state));
+	if (!(state & vec))
+		__asm__ volatile("mtmsr %0\n\tisync" : : "r"(state | vec) : "memory");
+	return state;
+}
+
+static inline void lr_vec_off(uintptr_t state)
+{
+	__asm__ volatile("mtmsr %0\n\tisync" : : "r"(state) : "memory");
+}
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif
+#endif

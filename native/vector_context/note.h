@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The scheme of the application note AN2581, "AltiVec Performance Enhancement in a Multiprocessing
+ * Environment", section 2.3 and appendix: a counter of users and a bounded stack of saved registers.
+ * To be compared and refuted; nothing that is linked into a stack contains it. What to use instead
+ * is in <linerate/vector_context.h>.
+ *
+ *	enter	count one user more; if there were some, push the registers
+ *	leave	count one user less; if there are some left, pop the registers
+ *
+ * The note leaves open what this takes as flags: whether a binary semaphore guards push and pop, as
+ * its text says, or nothing does, as its appendix says it need not be; and what becomes of a user
+ * who finds the stack full: it uses scalar code, it spins until there is room, or, as in the code of
+ * the appendix, nobody looks. NOTE_POP_FIRST is not the note's: it pops before it counts down.
+ *
+ * The note saves v0 to v31 and neither VSCR nor VRSAVE; here push and pop are those of
+ * lr_vec_save, so that what goes wrong is the order of steps and nothing else.
+ */
+#ifndef LINERATE_VECTOR_CONTEXT_NOTE_H
+#define LINERATE_VECTOR_CONTEXT_NOTE_H
+
+#include <linerate/vector_context.h>
+
+#if LR_VEC
+
+/* Users whose registers are saved at once; the note's is 4. */
+#ifndef NOTE_DEPTH
+#define NOTE_DEPTH 4
+#endif
+
+enum {
+	NOTE_SEMAPHORE = 1, /* push and pop between taking and giving back a binary semaphore */
+	NOTE_SCALAR = 2,    /* who finds the stack full uses scalar code */
+	NOTE_SPIN = 4,	    /* or tries again until there is room */
+	NOTE_POP_FIRST = 8, /* the counter drops when the registers have been popped */
+};
+
+/* All zero at first. */
+struct note {
+	uint32_t users;
+	uint32_t semaphore;
+	/* How often the stack was full, and the semaphore taken. */
+	uint32_t overflows, waits;
+	/* The last is what lies behind the stack, for where nobody looks. */
+	struct lr_vec_area stack[NOTE_DEPTH + 1];
+};
+
+/* The place of a saved context; all beyond the stack are one. */
+static inline struct lr_vec_area *note_slot(struct note *note, uint32_t index)
+{
+	return &note->stack[index < NOTE_DEPTH ? index : NOTE_DEPTH];
+}
+
+static inline void note_take(struct note *note, const unsigned how)
+{
+	if (!(how & NOTE_SEMAPHORE))
+		return;
+	for (;;) {
+		LR_VEC_STEP(take);
+		if (!__atomic_exchange_n(&note->semaphore, 1, __ATOMIC_RELAXED))
+			return;
+		note->waits++;
+	}
+}
+
+static inline void note_give(struct note *note, const unsigned how)
+{
+	if (!(how & NOTE_SEMAPHORE))
+		return;
+	LR_VEC_STEP(hand_back);
+	LR_VEC_STORE(&note->semaphore, 0);
+}
+
+/* 1 if vectors may be used until note_leave, 0 if not; how is a constant. */
+static inline int note_enter(struct note *note, const unsigned how)
+{
+	uint32_t users;
+	for (;;) {
+		LR_VEC_STEP(count_up);
+		users = __atomic_add_fetch(&note->users, 1, __ATOMIC_RELAXED);
+		if (!(how & (NOTE_SCALAR | NOTE_SPIN)) || users <= NOTE_DEPTH + 1)
+			break;
+		note->overflows++;
+		LR_VEC_STEP(step_back);
+		__atomic_sub_fetch(&note->users, 1, __ATOMIC_RELAXED);
+		if (how & NOTE_SCALAR)
+			return 0;
+	}
+	LR_VEC_ORDER();
+	if (users > 1) {
+		note_take(note, how);
+		LR_VEC_STEP(push);
+		lr_vec_save(note_slot(note, users - 2));
+		note_give(note, how);
+	}
+	LR_VEC_ORDER();
+	return 1;
+}
+
+/* The window is between the two steps of the first branch. */
+static inline void note_leave(struct note *note, const unsigned how)
+{
+	LR_VEC_ORDER();
+	if (!(how & NOTE_POP_FIRST)) {
+		LR_VEC_STEP(count_down);
+		const uint32_t left = __atomic_sub_fetch(&note->users, 1, __ATOMIC_RELAXED);
+		LR_VEC_ORDER();
+		if (left) {
+			note_take(note, how);
+			LR_VEC_STEP(pop);
+			lr_vec_restore(note_slot(note, left - 1));
+			note_give(note, how);
+		}
+		return;
+	}
+	LR_VEC_STEP(read);
+	const uint32_t users = LR_VEC_LOAD(&note->users);
+	if (users > 1) {
+		note_take(note, how);
+		LR_VEC_STEP(pop);
+		lr_vec_restore(note_slot(note, users - 2));
+		note_give(note, how);
+	}
+	LR_VEC_ORDER();
+	LR_VEC_STEP(count_down);
+	__atomic_sub_fetch(&note->users, 1, __ATOMIC_RELAXED);
+}
+
+#endif
+#endif

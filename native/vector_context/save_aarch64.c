@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * All vector registers of AArch64 to memory and back: v0 to v31 or, where the processor has SVE and
+ * it may be used, all of z0 to z31, p0 to p15 and FFR; FPCR and FPSR. Leaves out ZA and the streaming
+ * mode of SME.
+ *
+ *	at 0	FPCR, FPSR
+ *	at 16	the vectors, one behind the other
+ *	then	the predicates, of an eighth of the octets of a vector each; FFR
+ *
+ * FFR can be had only through a predicate, which is loaded again.
+ */
+#include "../kernels/no_vectors.h"
+
+#include "../kernels/processor.h"
+
+#include <linerate/vector_context.h>
+
+#if defined(__aarch64__)
+
+/* Octets of a vector of SVE; the processor has it. */
+static uintptr_t sve_octets(void)
+{
+	uintptr_t octets;
+	__asm__(".arch_extension sve\n\trdvl %0,#1" : "=r"(octets));
+	return octets;
+}
+
+static int has_sve(void)
+{
+	return lr_processor_runs(LR_HAS_SVE) != 0;
+}
+
+/* An instruction for each vector, and for each predicate. */
+#define ALL_Z(what)                                                                                \
+	".irp v,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,"  \
+	"30,31\n\t" what " z\\v,[%[at],#\\v,mul vl]\n\t.endr\n\t"
+#define ALL_P(what)                                                                                \
+	".irp v,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n\t"                                         \
+	what " p\\v,[%[last],#\\v,mul vl]\n\t.endr\n\t"
+#define PAIR(what, first, second) what " q" #first ",q" #second ",[%[at],#16*" #first "]\n\t"
+#define ALL_Q(what)                                                                                \
+	PAIR(what, 0, 1) PAIR(what, 2, 3) PAIR(what, 4, 5) PAIR(what, 6, 7)                        \
+	PAIR(what, 8, 9) PAIR(what, 10, 11) PAIR(what, 12, 13) PAIR(what, 14, 15)                  \
+	PAIR(what, 16, 17) PAIR(what, 18, 19) PAIR(what, 20, 21) PAIR(what, 22, 23)                \
+	PAIR(what, 24, 25) PAIR(what, 26, 27) PAIR(what, 28, 29) PAIR(what, 30, 31)
+
+int lr_vec_save(struct lr_vec_area *area)
+{
+	uint8_t *const at = area->octets + 16;
+	uint64_t control, status;
+	if (has_sve()) {
+		const uintptr_t octets = sve_octets();
+		if (octets > LR_VEC_SVE_OCTETS)
+			return 0;
+		__asm__ volatile(".arch_extension sve\n\t" ALL_Z("str") ALL_P("str")
+				 "rdffr p0.b\n\tstr p0,[%[last],#16,mul vl]\n\tldr p0,[%[last]]"
+				 :
+				 : [at] "r"(at), [last] "r"(at + 32 * octets)
+				 : "memory");
+	} else {
+		__asm__ volatile(".arch_extension simd\n\t" ALL_Q("stp") : : [at] "r"(at)
+				 : "memory");
+	}
+	__asm__ volatile("mrs %0,fpcr\n\tmrs %1,fpsr\n\tstp %0,%1,[%2]"
+			 : "=&r"(control), "=&r"(status)
+			 : "r"(area->octets)
+			 : "memory");
+	return 1;
+}
+
+void lr_vec_restore(const struct lr_vec_area *area)
+{
+	const uint8_t *const at = area->octets + 16;
+	uint64_t control, status;
+	if (has_sve())
+		__asm__ volatile(".arch_extension sve\n\t" ALL_Z("ldr")
+				 "ldr p0,[%[last],#16,mul vl]\n\twrffr p0.b\n\t" ALL_P("ldr")
+				 :
+				 : [at] "r"(at), [last] "r"(at + 32 * sve_octets())
+				 : "memory");
+	else
+		__asm__ volatile(".arch_extension simd\n\t" ALL_Q("ldp") : : [at] "r"(at)
+				 : "memory");
+	__asm__ volatile("ldp %0,%1,[%2]\n\tmsr fpcr,%0\n\tmsr fpsr,%1"
+			 : "=&r"(control), "=&r"(status)
+			 : "r"(area->octets)
+			 : "memory");
+}
+
+#endif
+
+#include "../kernels/no_vectors_end.h"

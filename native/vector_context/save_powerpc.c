@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * All vector registers of PowerPC to memory and back: v0 to v31, VSCR, VRSAVE. A vector in two is
+ * stored at an index, so that two take three instructions; one that steps a base takes four. In
+ * assembly, for the build need not know AltiVec; it must not be called where there is none.
+ */
+#include "../kernels/no_vectors.h"
+
+#include <linerate/vector_context.h>
+
+#if defined(__powerpc__) && !defined(__SPE__)
+
+/* What stands behind the 32 vectors: VSCR in a vector of its own, then VRSAVE. */
+#define VECTORS 512
+_Static_assert(LR_VEC_AREA_OCTETS == VECTORS + 32, "VSCR and VRSAVE behind the vectors");
+
+#define ALL_VECTORS(what)                                                                          \
+	".irp v,0,2,4,6,8,10,12,14,16,18,20,22,24,26,28,30\n\t"                                    \
+	what " \\v,0,%[at]\n\t"                                                                    \
+	what " \\v+1,%[index],%[at]\n\t"                                                           \
+	"addi %[at],%[at],32\n\t"                                                                  \
+	".endr\n\t"
+#define BEGIN ".machine push\n\t.machine \"altivec\"\n\tli %[index],16\n\t"
+#define END ".machine pop"
+#define VRSAVE "256"
+
+/* VSCR can be had only through a vector, which is loaded again. */
+int lr_vec_save(struct lr_vec_area *area)
+{
+	uint8_t *at = area->octets;
+	intptr_t index;
+	uint32_t marks;
+	__asm__ volatile(BEGIN ALL_VECTORS("stvx")
+			 "mfvscr 0\n\tstvx 0,0,%[at]\n\t"
+			 "mfspr %[marks]," VRSAVE "\n\tstw %[marks],16(%[at])\n\t"
+			 "li %[index],-512\n\tlvx 0,%[index],%[at]\n\t" END
+			 : [at] "+&b"(at), [index] "=&b"(index), [marks] "=&r"(marks)
+			 :
+			 : "memory");
+	return 1;
+}
+
+/* And goes back through one, hence before the vectors. */
+void lr_vec_restore(const struct lr_vec_area *area)
+{
+	const uint8_t *at = area->octets;
+	intptr_t index;
+	uint32_t marks;
+	__asm__ volatile(BEGIN
+			 "lwz %[marks],528(%[at])\n\tmtspr " VRSAVE ",%[marks]\n\t"
+			 "li %[marks],512\n\tlvx 0,%[marks],%[at]\n\tmtvscr 0\n\t"
+			 ALL_VECTORS("lvx") END
+			 : [at] "+&b"(at), [index] "=&b"(index), [marks] "=&b"(marks)
+			 :
+			 : "memory");
+}
+
+#endif
+
+#include "../kernels/no_vectors_end.h"
