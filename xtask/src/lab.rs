@@ -59,7 +59,6 @@ const GUESTS: [Guest; 2] = [
         counters: None,
         pmu: "armv8_pmuv3",
         has_user_reads: true,
-        calls_per_phase: 20,
         port: Some((Toolchain { architecture: "arm64", prefix: "aarch64-linux-gnu-" }, "neon")),
     },
     Guest {
@@ -83,7 +82,6 @@ const GUESTS: [Guest; 2] = [
         counters: Some("arm,cortex-a7-pmu"),
         pmu: "armv7_cortex_a7",
         has_user_reads: false,
-        calls_per_phase: 2000,
         port: None,
     },
 ];

@@ -2,7 +2,8 @@
 //! A program whose instructions are known, to check counters with.
 //!
 //! `known loop N` runs N turns of a loop of two instructions and ends. `known mixed N M` runs N
-//! phases of that loop and of up to M system calls, of changing lengths, the same ones each time.
+//! phases of that loop and of up to M long system calls, of changing lengths, the same ones each
+//! time.
 //! `known counts` counts the loop with an event at a time, then with a group, and prints what the
 //! kernel says, a line each. `known reads` does so by reading the counter from user mode, between
 //! two reads by the kernel. Whether the numbers are right is for `cargo xtask lab` to judge. Left
@@ -10,7 +11,8 @@
 
 use linerate_counters::user::{UserCounter, with_user_access};
 use linerate_linux::perf::{self, Event, HARDWARE, OpenError, RAW, Request, Selector, Target};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::process::ExitCode;
 
 /// What one turn of [`turns`] carries out.
@@ -152,8 +154,13 @@ fn reads() -> io::Result<()> {
 
 /// Runs phases of the loop, up to 0.2 ms in the lab, and of up to `most_calls` system calls, so
 /// that what happens in user mode per unit of time changes all the time.
-fn mixed(phases: u32, most_calls: u32) {
+///
+/// The calls are long ones: an emulator takes far longer over entering a kernel than over what the
+/// kernel then does.
+fn mixed(phases: u32, most_calls: u32) -> io::Result<()> {
     const MOST_TURNS: u32 = 100_000;
+    let mut zeros = File::open("/dev/zero")?;
+    let mut filled = [0; 1 << 16];
     let mut state = 1u32;
     let mut draw = |most: u32| {
         // Marsaglia's xorshift generator with a period of 2^32 - 1 (Journal of Statistical Software
@@ -166,9 +173,10 @@ fn mixed(phases: u32, most_calls: u32) {
     for _ in 0..phases {
         turns(draw(MOST_TURNS) as usize);
         for _ in 0..draw(most_calls) {
-            std::hint::black_box(std::os::unix::process::parent_id());
+            zeros.read_exact(&mut filled)?;
         }
     }
+    Ok(())
 }
 
 fn counts() -> io::Result<()> {
@@ -193,10 +201,7 @@ fn main() -> ExitCode {
             _ => return usage(),
         },
         ["mixed", phases, calls] => match (phases.parse(), calls.parse()) {
-            (Ok(phases), Ok(calls @ 1..)) => {
-                mixed(phases, calls);
-                Ok(())
-            }
+            (Ok(phases), Ok(calls @ 1..)) => mixed(phases, calls),
             _ => return usage(),
         },
         _ => return usage(),

@@ -35,7 +35,7 @@ pub(crate) fn plan(guest: &Guest) -> Vec<Question> {
         plan.push(question("access", "sysctl -w kernel.perf_user_access=1"));
         plan.push(question("reads", "known reads"));
     }
-    plan.extend(records::plan(guest));
+    plan.extend(records::plan());
     plan.push(memory::plan());
     if guest.port.is_some() {
         plan.push(question("port", &format!("insmod /bin/{}", module::FILE)));

@@ -36,8 +36,6 @@ pub(crate) struct Guest {
     pub(crate) pmu: &'static str,
     /// Whether the kernel lets user mode read them.
     pub(crate) has_user_reads: bool,
-    /// System calls that take some 0.2 ms of its time.
-    pub(crate) calls_per_phase: u32,
     /// Where the kernels' port into Linux is loaded: what builds it, and what has vectors there.
     pub(crate) port: Option<(Toolchain, &'static str)>,
 }

@@ -2,7 +2,7 @@
 //! Records of the probe in a guest: what it says of the machine, and counts by its own machinery.
 
 use super::{Finding, finding, question};
-use crate::lab::guest::{Answer, Guest, Question};
+use crate::lab::guest::{Answer, Question};
 use linerate_record::doctor::DoctorReport;
 use linerate_record::stat::{EventCount, StatReport};
 use linerate_record::{Body, Provenance, Record, Tier};
@@ -52,15 +52,13 @@ const TOO_MANY: usize = 6;
 /// is off for a slice misses 10^5. One of nine runs was seen to count one instruction more.
 const MOST_APART: u64 = 4;
 
-/// Some 0.3 s of the guest's time, of user and kernel mode in phases of about 0.1 ms each.
+/// Some 0.3 s of a guest's time, of user and kernel mode in phases of about 0.1 ms each.
 ///
 /// Phases, because a program that is the same all the time but for its first millisecond has
 /// estimates with hardly any interval, and only the set whose turn that was knows of it.
-fn mixed(guest: &Guest) -> String {
-    format!("known mixed 1500 {}", guest.calls_per_phase)
-}
+const MIXED: &str = "known mixed 1500 4";
 
-pub(super) fn plan(guest: &Guest) -> Vec<Question> {
+pub(super) fn plan() -> Vec<Question> {
     let stat =
         |options: &str, command: &str| format!("linerate-probe stat --json {options} -- {command}");
     let known = |turns: u64| stat(&format!("-e {KNOWN}"), &format!("known loop {turns}"));
@@ -70,9 +68,9 @@ pub(super) fn plan(guest: &Guest) -> Vec<Question> {
         question("short", &known(SHORT)),
         question("short again", &known(SHORT)),
         question("long", &known(LONG)),
-        question("alone", &stat(&format!("-e {INSTRUCTIONS}:u"), &mixed(guest))),
+        question("alone", &stat(&format!("-e {INSTRUCTIONS}:u"), MIXED)),
     ];
-    let rotated = |run| question(&name_of_rotated(run), &stat(&twelve(run), &mixed(guest)));
+    let rotated = |run| question(&name_of_rotated(run), &stat(&twelve(run), MIXED));
     plan.extend((1..=ROTATED).map(rotated));
     plan
 }
