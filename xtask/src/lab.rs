@@ -224,10 +224,9 @@ pub(crate) fn run(name: &str, command: Option<&str>) -> Result<(), String> {
 /// Checks all guests, and that the kernels' port builds for this architecture's kernel too; skips
 /// what lacks something.
 pub(crate) fn check_all() -> Outcome {
-    let guests = GUESTS.iter().map(|guest| (guest.name, check_guest(guest)));
     let others = [(linux_7455::NAME, linux_7455::check()), ("amd64", build_for_amd64())];
     let mut skips = Vec::new();
-    for (name, result) in guests.chain(others) {
+    for (name, result) in check_guests().into_iter().chain(others) {
         match result {
             Ok(()) => {}
             Err(Obstacle::Missing(why)) => skips.push(format!("SKIP: {name}: {why}")),
@@ -237,8 +236,20 @@ pub(crate) fn check_all() -> Outcome {
     Outcome::Passed(skips)
 }
 
-fn check_guest(guest: &'static Guest) -> Result<(), Obstacle> {
-    Ready::new(guest).and_then(|ready| ready.check()).map(drop)
+/// Readies the guests one by one, since they share apt and the compiler; checks them side by side,
+/// since an emulator has one thread.
+fn check_guests() -> Vec<(&'static str, Result<(), Obstacle>)> {
+    let ready: Vec<_> = GUESTS.iter().map(|guest| (guest.name, Ready::new(guest))).collect();
+    std::thread::scope(|scope| {
+        let start = |(name, ready): (_, Result<Ready, Obstacle>)| {
+            (name, scope.spawn(|| ready.and_then(|ready| ready.check()).map(drop)))
+        };
+        let checks: Vec<_> = ready.into_iter().map(start).collect();
+        let end = |check: std::thread::ScopedJoinHandle<'_, _>| {
+            check.join().unwrap_or_else(|_| Err(Obstacle::Failed("a check panicked".to_owned())))
+        };
+        checks.into_iter().map(|(name, check)| (name, end(check))).collect()
+    })
 }
 
 /// Builds the kernels' port for the distribution's kernel of x86-64. It is loaded nowhere: this

@@ -17,7 +17,7 @@ use linerate_record::run::RunReport;
 use linerate_record::units::three_digits;
 use linerate_record::{Body, Figure, Provenance, Record, Tier};
 use linerate_report::svg::Plot;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -127,19 +127,26 @@ pub(crate) fn clock(text: &str) -> Result<f64, String> {
     ghz.ok_or_else(|| format!("a clock is {} to {} GHz", CLOCK_GHZ.start(), CLOCK_GHZ.end()))
 }
 
+/// The sizes to list: those that were asked for, each once, in the order asked for.
+fn sizes(asked: &[u32]) -> Vec<u32> {
+    let mut seen = BTreeSet::new();
+    let asked = if asked.is_empty() { &FRAMES[..] } else { asked };
+    asked.iter().copied().filter(|size| seen.insert(*size)).collect()
+}
+
 /// Prints what a packet may cost.
 pub(crate) fn budget(args: &BudgetArgs) -> Result<Answer, Failure> {
     emit::check_writable(args.output.record.iter().chain(&args.svg).chain(&args.ceilings))?;
     let provenance = figures::provenance();
     let processor = processor(args, &provenance)?;
     let run = args.from.as_ref().map(|file| Run::read(file)).transpose()?;
-    let frames = if args.frame.is_empty() { &FRAMES[..] } else { &args.frame };
+    let frames = sizes(&args.frame);
     let of_record = run.as_ref().and_then(|run| run.line_bits_per_s);
     let line_bits_per_s = args.line.or(of_record).unwrap_or(LINE_DEFAULT_BITS_PER_S);
     let question = Question {
         processor: &processor,
         line_bits_per_s,
-        frames,
+        frames: &frames,
         instructions: args.instructions,
     };
     let mut report = budget_of(&question);

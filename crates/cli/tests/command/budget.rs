@@ -29,6 +29,12 @@ fn a_packet_of_64_octets_may_take_672_ns_and_202_instructions() {
 }
 
 #[test]
+fn a_size_that_is_asked_for_twice_is_listed_once() {
+    let (_, json) = record(&["--machine", "t1", "--frame", "342,64,342"]);
+    assert_eq!(json["summary"]["frames"].as_array().map(Vec::len), Some(3), "and the mix");
+}
+
+#[test]
 fn a_machine_is_changed_by_options_and_read_from_a_file() {
     let (_, json) = record(&["--machine", "t2", "--line", "1Gb/s", "--clock", "1.2"]);
     assert!((json["summary"]["instructions_per_packet"].as_f64().unwrap() - 201.6).abs() < 1e-9);
