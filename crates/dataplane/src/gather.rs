@@ -130,7 +130,10 @@ impl Rates {
     /// have a median of none.
     fn figure(&self, packets: &[f64], what: &str) -> Figure {
         let windows = packets.len();
-        let which = if self.all { "all windows, with time to catch up" } else { "clean windows" };
+        let which = match self.all {
+            true => "all windows, with time to catch up",
+            false => "windows without preemption",
+        };
         let method = format!("{what}, {which}");
         if windows < WINDOWS_MIN {
             return Figure::absent("kpps", Tier::Sw, &method, &few_windows(windows));

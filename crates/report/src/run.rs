@@ -79,7 +79,8 @@ fn measured(report: &RunReport) -> String {
         parts.push("stopped before its end".to_owned());
     }
     if report.strands.iter().any(|strand| strand.windows.lost_to_preemption > 0) {
-        parts.push("rates in windows without preemption, kpps per stage over all".to_owned());
+        let method = clean(&report.throughput_kpps.method);
+        parts.push(format!("throughput: {method}; kpps per stage: all windows"));
     }
     parts.join(", ")
 }
