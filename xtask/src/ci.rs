@@ -8,7 +8,7 @@
 //! failed, what looks like the cause is printed, once more at the very end.
 
 use crate::command::{cargo, cargo_of, log_to, output, program, root, status, status_with_lines};
-use crate::{counts, examples, isa, lab, lwip, native, ports, protocol, schema, tutorials};
+use crate::{counts, examples, isa, lab, lwip, native, pmu, ports, protocol, schema, tutorials};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -66,6 +66,7 @@ const STEPS: &[Step] = &[
     quick("kernels in C, briefly", || {
         native::make(&["headers", "symbols", "builds", "check-quick"])
     }),
+    quick("registers of counters", pmu::check),
     slow("README commands", || examples::check().into()),
     slow("tutorials", tutorials::check),
     // Each bench does one short round: does it run, are its results right.

@@ -20,6 +20,7 @@ mod machines;
 mod memory;
 mod native;
 mod netra;
+mod pmu;
 mod ports;
 mod protocol;
 mod regions;
@@ -34,6 +35,8 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
   ci [--fast]   everything CI checks; --fast leaves out what takes minutes
   schema        write docs/schema from the program
+  events        write native/pmu/events from the event tables
+  registers     compare the accesses to counters' registers in native/pmu with the manuals' encodings
   evidence [N]  measure what the README claims, with N tunings, and write docs/results
   evidence kernels
                 measure the kernels and write docs/results/kernels.md and its plots
@@ -81,6 +84,8 @@ fn main() -> ExitCode {
         ["ci"] => ci::run(ci::Extent::Full),
         ["ci", "--fast"] => ci::run(ci::Extent::Fast),
         ["schema"] => schema::write(),
+        ["events"] => report(pmu::events::write()),
+        ["registers"] => report(pmu::registers()),
         ["evidence"] => report(evidence::write(None)),
         ["evidence", "kernels"] => report(kernels::write()),
         ["evidence", "counts"] => report(counts::write()),

@@ -79,6 +79,8 @@ struct Event {
     names: Vec<String>,
     native: String,
     code: Option<u64>,
+    /// What the counter's register takes, where Linux has another number (`code`) for it.
+    register: Option<u64>,
     event: Option<u64>,
     umask: Option<u64>,
     hardware: Option<u64>,
@@ -322,6 +324,9 @@ impl Names {
         let prose = event.prose.as_deref().or(inherited).unwrap_or("");
         check_prose(&place, prose)?;
         let (kind, config, shown) = selector(&place, event)?;
+        if event.register.is_some() && event.code.is_none() {
+            return Err(format!("{place}: register: there is no `code` that differs from it"));
+        }
         let class = if event.software.is_some() { "Software" } else { "Hardware" };
         let unit = event.unit.as_deref().unwrap_or("events");
         let (names, id, kernel_only) = (&event.names, normal(&event.native), event.kernel_only);

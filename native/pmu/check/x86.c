@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The accesses of x86.h, for x86.txt. */
+#include "../x86.h"
+
+void barrier(void);
+void barrier(void)
+{
+	lr_x86_barrier();
+}
+
+/* The index is in ecx already: the fourth argument of a function. */
+void read(uint64_t a, uint64_t b, uint64_t c, uint32_t index);
+void read(uint64_t a, uint64_t b, uint64_t c, uint32_t index)
+{
+	(void)a;
+	(void)b;
+	(void)c;
+	(void)lr_x86_read(index);
+}

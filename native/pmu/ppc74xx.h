@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * The counters of the PowerPC G4: four event counters of 32 bits on the MPC7400 and MPC7410, six on
+ * the MPC7450, 7455, 7447, 7457 and 7448. User programs read (the registers whose names begin with
+ * u) and never write; a module or an RTOS does both. Each counter has its own list of events, and a
+ * counter counts up until its highest bit is set, which is its overflow.
+ *
+ * Registers and bits as in the MPC7450 RISC Microprocessor Family Reference Manual (MPC7450UM),
+ * chapter 11; AN2581, "AltiVec, multiprocessing", has those of the MPC7400. Leaves out sampled
+ * addresses but for their registers, and the threshold's events.
+ */
+#ifndef LINERATE_PMU_PPC74XX_H
+#define LINERATE_PMU_PPC74XX_H
+
+#include "wide.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * The registers and their numbers: R those of the supervisor, O those that user programs read.
+ * Counters 5 and 6 are missing on the MPC7400 and MPC7410.
+ */
+#define LR_PPC74XX_REGISTERS(R, O) \
+	R(mmcr0, 952)  /* control, threshold, events of counters 1 and 2 */ \
+	R(mmcr1, 956)  /* events of counters 3 to 6 */ \
+	R(mmcr2, 944)  /* bit 0: the threshold is multiplied by 32 */ \
+	R(pmc1, 953)   /* event counter 1 */ \
+	R(pmc2, 954)   /* event counter 2 */ \
+	R(pmc3, 957)   /* event counter 3 */ \
+	R(pmc4, 958)   /* event counter 4 */ \
+	R(pmc5, 945)   /* event counter 5 */ \
+	R(pmc6, 946)   /* event counter 6 */ \
+	R(siar, 955)   /* the address of a sampled instruction */ \
+	R(bamr, 951)   /* a mask for comparing addresses of instructions */ \
+	O(ummcr0, 936) O(ummcr1, 940) O(ummcr2, 928) O(upmc1, 937) O(upmc2, 938) O(upmc3, 941) \
+	O(upmc4, 942) O(upmc5, 929) O(upmc6, 930) O(usiar, 939)
+
+#define LR_PPC74XX_READER(name, number) \
+	static inline uint32_t lr_ppc74xx_read_##name(void) \
+	{ \
+		uint32_t value; \
+		__asm__ __volatile__("mfspr %0, " #number : "=r"(value) : : "memory"); \
+		return value; \
+	}
+#define LR_PPC74XX_BOTH(name, number) \
+	LR_PPC74XX_READER(name, number) \
+	static inline void lr_ppc74xx_write_##name(uint32_t value) \
+	{ \
+		__asm__ __volatile__("mtspr " #number ", %0" : : "r"(value) : "memory"); \
+	}
+
+/* lr_ppc74xx_read_mmcr0() and so on: one instruction each, neither moved nor left out. */
+LR_PPC74XX_REGISTERS(LR_PPC74XX_BOTH, LR_PPC74XX_READER)
+
+#undef LR_PPC74XX_READER
+#undef LR_PPC74XX_BOTH
+
+#define LR_PPC74XX_MMCR0_FREEZE 0x80000000u        /* FC: no counter counts */
+#define LR_PPC74XX_MMCR0_NOT_KERNEL 0x40000000u    /* FCS: not in supervisor state */
+#define LR_PPC74XX_MMCR0_NOT_USER 0x20000000u      /* FCP: not in user state */
+#define LR_PPC74XX_MMCR0_NOT_MARKED 0x10000000u    /* FCM1: not while MSR[PM] is 1 */
+#define LR_PPC74XX_MMCR0_NOT_UNMARKED 0x08000000u  /* FCM0: not while MSR[PM] is 0 */
+#define LR_PPC74XX_MMCR0_INTERRUPT 0x04000000u     /* PMXE: an overflow interrupts */
+#define LR_PPC74XX_MMCR0_PMC1_OVERFLOWS 0x00008000u /* PMC1CE */
+#define LR_PPC74XX_MMCR0_OTHERS_OVERFLOW 0x00004000u /* PMCjCE */
+
+/* MSR[PM]: the process is marked. AN2581 calls it PMM. */
+#define LR_PPC74XX_MSR_MARKED 0x4u
+
+/* The counters of a processor, by the upper half of its processor version register. */
+static inline uint32_t lr_ppc74xx_counters(uint32_t version)
+{
+	if (version == 0x000cu || version == 0x800cu)
+		return 4;
+	return version >= 0x8000u && version <= 0x8004u ? 6 : 0;
+}
+
+/*
+ * Where a counter's event goes: bits and shift in MMCR0 (counters 1 and 2) or MMCR1 (3 to 6). Of
+ * counters from 1; any other has no bits.
+ */
+struct lr_ppc74xx_field {
+	uint32_t mask; /* of the event itself, not shifted */
+	unsigned int shift;
+};
+
+static inline struct lr_ppc74xx_field lr_ppc74xx_field_of(uint32_t counter)
+{
+	struct lr_ppc74xx_field field;
+
+	field.mask = counter == 1 ? 0x7fu : counter == 2 || counter == 6 ? 0x3fu : 0x1fu;
+	field.shift = counter == 1 ? 6 : counter == 3 ? 27 : counter == 4 ? 22 :
+		      counter == 5 ? 17 : counter == 6 ? 11 : 0;
+	if (counter < 1 || counter > 6)
+		field.mask = 0;
+	return field;
+}
+
+/* A register of selections with this one put in place of the counter's. */
+static inline uint32_t lr_ppc74xx_selecting(uint32_t mmcr, uint32_t counter, uint32_t event)
+{
+	const struct lr_ppc74xx_field field = lr_ppc74xx_field_of(counter);
+
+	return (mmcr & ~(field.mask << field.shift)) | (event & field.mask) << field.shift;
+}
+
+/* The counter counts this event, once it is not frozen. Counters 5 and 6 must be there. */
+static inline void lr_ppc74xx_select(uint32_t counter, uint32_t event)
+{
+	if (counter <= 2)
+		lr_ppc74xx_write_mmcr0(
+			lr_ppc74xx_selecting(lr_ppc74xx_read_mmcr0(), counter, event));
+	else
+		lr_ppc74xx_write_mmcr1(
+			lr_ppc74xx_selecting(lr_ppc74xx_read_mmcr1(), counter, event));
+}
+
+/* What was written to these registers holds for all instructions behind this one. */
+static inline void lr_ppc74xx_barrier(void)
+{
+	__asm__ __volatile__("isync" : : : "memory");
+}
+
+/* No counter counts any more. */
+static inline void lr_ppc74xx_stop(void)
+{
+	lr_ppc74xx_write_mmcr0(lr_ppc74xx_read_mmcr0() | LR_PPC74XX_MMCR0_FREEZE);
+	lr_ppc74xx_barrier();
+}
+
+/* All counters count. */
+static inline void lr_ppc74xx_start(void)
+{
+	lr_ppc74xx_write_mmcr0(lr_ppc74xx_read_mmcr0() & ~LR_PPC74XX_MMCR0_FREEZE);
+	lr_ppc74xx_barrier();
+}
+
+/* Stopped, nothing selected, no interrupt, and so many counters (4 or 6) at 0. */
+static inline void lr_ppc74xx_reset(uint32_t counters)
+{
+	lr_ppc74xx_write_mmcr0(LR_PPC74XX_MMCR0_FREEZE);
+	lr_ppc74xx_write_mmcr1(0);
+	lr_ppc74xx_write_mmcr2(0);
+	lr_ppc74xx_write_pmc1(0);
+	lr_ppc74xx_write_pmc2(0);
+	lr_ppc74xx_write_pmc3(0);
+	lr_ppc74xx_write_pmc4(0);
+	if (counters > 4) {
+		lr_ppc74xx_write_pmc5(0);
+		lr_ppc74xx_write_pmc6(0);
+	}
+	lr_ppc74xx_barrier();
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif
