@@ -53,7 +53,8 @@ static inline uint64_t lr_pmu_wide_advance(struct lr_pmu_wide *wide, uint32_t no
  * Whether a register that has now been read wrapped a whole turn more than lr_pmu_wide_advance is
  * about to assume: its overflow flag, cleared when it was last seen, is set though the register
  * stands at or above where it was. That is at least one turn of 2^32 that would be missing; how
- * many, no flag of one bit can tell. Call it before lr_pmu_wide_advance.
+ * many, no flag of one bit can tell, and a register that wrapped a second time and stands below
+ * where it was looks as if all were well. Call it before lr_pmu_wide_advance.
  */
 static inline int lr_pmu_wide_may_be_short(const struct lr_pmu_wide *wide, uint32_t now,
 					   int overflowed)

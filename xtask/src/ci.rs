@@ -64,7 +64,7 @@ const STEPS: &[Step] = &[
     quick("documentation", documentation),
     quick("schema files", || schema::check().into()),
     quick("kernels in C, briefly", || {
-        native::make(&["headers", "symbols", "builds", "check-quick"])
+        native::make(&["headers", "symbols", "builds", "check-quick", "check-pmu"])
     }),
     quick("registers of counters", pmu::check),
     slow("README commands", || examples::check().into()),
@@ -91,6 +91,7 @@ const STEPS: &[Step] = &[
     slow("probe", probe),
     // Fetches the compiler that the step after it uses.
     slow("guests", lab::check_all),
+    slow("counters without perf", lab::check_pmu),
     slow("oldest compiler, base crates", oldest_compiler_of_base_crates),
     slow("ring under Miri", ring_under_miri),
     slow("ring under ThreadSanitizer", ring_under_thread_sanitizer),

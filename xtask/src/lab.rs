@@ -10,6 +10,7 @@ mod guest;
 mod linux_7455;
 mod module;
 mod packages;
+mod pmu;
 
 use crate::ci::Outcome;
 use crate::command::{root, say};
@@ -18,6 +19,7 @@ use guest::Guest;
 pub(crate) use guest::{Answer, Question};
 use module::Toolchain;
 use packages::{Package, Packages};
+pub(crate) use pmu::Extent;
 use std::path::PathBuf;
 
 /// Why the lab has no answer.
@@ -186,7 +188,8 @@ impl Ready {
 fn called(name: &str) -> Result<&'static Guest, String> {
     GUESTS.iter().find(|guest| guest.name == name).ok_or_else(|| {
         let names = GUESTS.map(|guest| guest.name);
-        format!("there is no `{name}`; the lab has {}, {}", names.join(", "), linux_7455::NAME)
+        let others = [linux_7455::NAME, pmu::NAME].join(", ");
+        format!("there is no `{name}`; the lab has {}, {others}", names.join(", "))
     })
 }
 
@@ -219,6 +222,20 @@ pub(crate) fn run(name: &str, command: Option<&str>) -> Result<(), String> {
         None => ready.check().map(drop),
     });
     result.map_err(why)
+}
+
+/// Checks the counters read by their registers, for a person.
+pub(crate) fn run_pmu(extent: Extent) -> Result<(), String> {
+    pmu::check(extent).map_err(|(Obstacle::Missing(why) | Obstacle::Failed(why))| why)
+}
+
+/// The same for CI.
+pub(crate) fn check_pmu() -> Outcome {
+    match pmu::check(Extent::Brief) {
+        Ok(()) => Outcome::Passed(Vec::new()),
+        Err(Obstacle::Missing(why)) => Outcome::Skipped(why),
+        Err(Obstacle::Failed(why)) => Outcome::Failed(why),
+    }
 }
 
 /// Checks all guests, and that the kernels' port builds for this architecture's kernel too; skips

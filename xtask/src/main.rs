@@ -36,7 +36,7 @@ usage: cargo xtask COMMAND
   ci [--fast]   everything CI checks; --fast leaves out what takes minutes
   schema        write docs/schema from the program
   events        write native/pmu/events from the event tables
-  registers     compare the accesses to counters' registers in native/pmu with the manuals' encodings
+  registers     compare the accesses to registers in native/pmu with the encodings of the manuals
   evidence [N]  measure what the README claims, with N tunings, and write docs/results
   evidence kernels
                 measure the kernels and write docs/results/kernels.md and its plots
@@ -72,6 +72,9 @@ usage: cargo xtask COMMAND
                 check the counters in guest-arm64 or guest-armhf, or run a command there
   lab linux-7455
                 build Linux for the MPC7455 and check the kernels' port in it
+  lab pmu [--brief]
+                read counters by their registers on boards without an operating system, five times
+                each or, with --brief, twice
   tutorials     run the commands of docs/tutorials and write what they print
   fetch lwip    bring the source of lwIP, whose checksum `linerate kernels` then measures too, into
                 which native/ports puts ours, and which `linerate tcp` then runs
@@ -102,6 +105,8 @@ fn main() -> ExitCode {
         ["evidence", "rlp"] => report(rlp::write()),
         ["isa", "--full", names @ ..] => report(isa::run(names, true)),
         ["isa", names @ ..] => report(isa::run(names, false)),
+        ["lab", "pmu"] => report(lab::run_pmu(lab::Extent::Full)),
+        ["lab", "pmu", "--brief"] => report(lab::run_pmu(lab::Extent::Brief)),
         ["lab", guest] => report(lab::run(guest, None)),
         ["lab", guest, command] => report(lab::run(guest, Some(command))),
         ["tutorials"] => report(tutorials::write()),

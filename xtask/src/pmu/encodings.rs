@@ -186,8 +186,8 @@ fn word(fields: &str) -> Result<u32, String> {
             Ok(31 << 26 | 3 << 21 | (number & 31) << 16 | (number >> 5) << 11 | code << 1)
         }
         // Offset of 12 bits from r0; to r0, or from r1.
-        ("ldr", &[number]) => Ok(0xe590_0000 | 4 * number),
-        ("str", &[number]) => Ok(0xe580_1000 | 4 * number),
+        ("ldr", &[number]) => Ok(0xe590_0000 | (4 * number)),
+        ("str", &[number]) => Ok(0xe580_1000 | (4 * number)),
         _ => Err(format!("`{mnemonic}` with {} numbers is no format here", numbers.len())),
     }
 }

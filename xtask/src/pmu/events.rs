@@ -10,8 +10,12 @@ use std::fs;
 use toml::{Table, Value};
 
 /// A table, and what its header calls itself.
-const TABLES: [(&str, &str); 4] =
-    [("arm1176", "ARM1176"), ("cortex_a7", "CORTEX_A7"), ("armv8", "ARMV8"), ("mpc74xx", "MPC74XX")];
+const TABLES: [(&str, &str); 4] = [
+    ("arm1176", "ARM1176"),
+    ("cortex_a7", "CORTEX_A7"),
+    ("armv8", "ARMV8"),
+    ("mpc74xx", "MPC74XX"),
+];
 
 /// Writes every header.
 pub(crate) fn write() -> Result<(), String> {
