@@ -72,8 +72,8 @@ static const struct lr_variant first = {
 	.fill = first_fill,
 };
 
-/* The best of each, once selected() has filled it in. */
-static struct lr_variant best;
+/* The best of each, and of those without vectors, once select_into() has filled it in. */
+static struct lr_variant best, best_scalar;
 
 /*
  * ARM before ARMv6 has one processor, and no instruction that orders what several see: compilers
@@ -102,19 +102,19 @@ static void publish(const struct lr_variant **where, const struct lr_variant *v)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
-#define SET(member, value) __atomic_store_n(&best.member, value, __ATOMIC_RELAXED)
+#define SET(member, value) __atomic_store_n(&into->member, value, __ATOMIC_RELAXED)
 
 /*
  * Fills in the best of each: every variant that the processor runs well replaces what it is
  * preferred for. Threads that do so at once write the same, member by member.
  */
-static const struct lr_variant *selected(void)
+static const struct lr_variant *select_into(struct lr_variant *into, const int with_vectors)
 {
 	struct lr_variant b = { .vector = 0 };
 
 	for (size_t i = 0; i < lr_variant_count; i++) {
 		const struct lr_variant *v = lr_variants[i];
-		if (!v->compiled || v->supported() < LR_RUNS_WELL)
+		if (!v->compiled || v->supported() < LR_RUNS_WELL || (v->vector && !with_vectors))
 			continue;
 		b.vector |= v->preferred && v->vector;
 		b.supported = v->supported;
@@ -138,7 +138,12 @@ static const struct lr_variant *selected(void)
 	SET(copy_csum_partial, b.copy_csum_partial);
 	SET(copy, b.copy);
 	SET(fill, b.fill);
-	return &best;
+	return into;
+}
+
+static const struct lr_variant *selected(void)
+{
+	return select_into(&best, 1);
 }
 
 /*
@@ -160,6 +165,22 @@ static const struct lr_variant *settled(void)
 		publish(&current, v);
 		wanted = __atomic_load_n(&forced, ORDERED(__ATOMIC_SEQ_CST));
 	} while (wanted && wanted != v);
+	return v;
+}
+
+const struct lr_variant *lr_variant_called(void)
+{
+	return settled();
+}
+
+const struct lr_variant *lr_variant_scalar(void)
+{
+	static const struct lr_variant *scalar;
+	const struct lr_variant *v = __atomic_load_n(&scalar, ORDERED(__ATOMIC_ACQUIRE));
+	if (!v) {
+		v = select_into(&best_scalar, 0);
+		__atomic_store_n(&scalar, v, ORDERED(__ATOMIC_RELEASE));
+	}
 	return v;
 }
 

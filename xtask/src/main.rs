@@ -28,6 +28,7 @@ mod rlp;
 mod schema;
 mod tcp;
 mod tutorials;
+mod vector_models;
 
 use std::process::ExitCode;
 
@@ -65,6 +66,9 @@ usage: cargo xtask COMMAND
   evidence tcp [N]
                 run `linerate tcp`, send N octets in each pattern over a wire that loses and
                 damages (1e10 unless told otherwise), and write docs/results/tcp.md
+  evidence vector-models
+                explore the schemes that share vector registers, and write
+                docs/results/vector-models.md
   isa [--full] [NAME...]
                 check the kernels on emulated processors of every architecture, or on those named;
                 --full with every case
@@ -102,6 +106,7 @@ fn main() -> ExitCode {
         ["evidence", "rlp-loss"] => report(protocol::loss()),
         ["evidence", "rlp-stages"] => report(protocol::stages()),
         ["evidence", "fuzz"] => report(protocol::fuzz()),
+        ["evidence", "vector-models"] => report(vector_models::write()),
         ["evidence", "rlp"] => report(rlp::write()),
         ["isa", "--full", names @ ..] => report(isa::run(names, true)),
         ["isa", names @ ..] => report(isa::run(names, false)),

@@ -54,7 +54,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "report",
         ],
     ),
-    ("xtask", &["record", "plan", "report"]),
+    ("lab/vector-models", &[]),
+    ("xtask", &["record", "plan", "report", "lab/vector-models"]),
     ("probe", &["record", "linux", "machine", "counters", "memory"]),
     ("lab/known", &["linux", "counters", "regions"]),
 ];
@@ -66,6 +67,7 @@ fn package(folder: &str) -> String {
         "xtask" => "xtask".to_owned(),
         "lab/known" => "known".to_owned(),
         "lab/caches" => "linerate-caches".to_owned(),
+        "lab/vector-models" => "linerate-vector-models".to_owned(),
         other => format!("linerate-{other}"),
     }
 }
@@ -134,7 +136,7 @@ fn manifests() -> BTreeMap<String, Table> {
         .map(|entry| entry.expect("entries can be read").file_name().into_string().expect("UTF-8"))
         .map(|folder| (folder.clone(), read(&format!("crates/{folder}/Cargo.toml"))))
         .collect();
-    for folder in ["xtask", "probe", "lab/caches", "lab/known"] {
+    for folder in ["xtask", "probe", "lab/caches", "lab/known", "lab/vector-models"] {
         found.insert(folder.to_owned(), read(&format!("{folder}/Cargo.toml")));
     }
     found

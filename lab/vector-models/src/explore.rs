@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Every state that can be reached, and what is wrong with some of them.
+//!
+//! ```text
+//! states = [all zero]
+//! for each state, in the order in which they were found:
+//!     for each move from it:
+//!         the first move with a fault is the shortest way to that fault, and leads nowhere
+//!         add where any other leads, unless it is known
+//! for each context: the states from which it may still get through with vectors, backwards from
+//!     the moves by which it does; any other state is the end of its use of vectors
+//! ```
+//!
+//! Found in the order of their distance, states know the move that found them: following these back
+//! gives a shortest trace. Of what gets stuck only behind a fault, nothing is said.
+
+use crate::machine::{Fault, Machine, Move, Mover, State};
+use crate::preemption::Preemption;
+use crate::scheme::Scheme;
+use std::collections::HashMap;
+use std::fmt;
+
+/// A step of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Who moved.
+    pub who: Mover,
+    /// The name of the line, or what happened.
+    pub what: &'static str,
+}
+
+/// What is wrong with a scheme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wrong {
+    /// A user reads registers that do not hold what it wrote.
+    Corrupts,
+    /// Registers are written behind the stack.
+    OverrunsStack,
+    /// Somebody never gets through with vectors again, whatever happens.
+    Stuck,
+}
+
+/// A shortest way to something wrong.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    /// How many of the contexts are tasks.
+    pub tasks: usize,
+    /// The steps.
+    pub steps: Vec<Step>,
+}
+
+/// What was found.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// States that can be reached.
+    pub states: usize,
+    /// What is wrong, each once; nothing if the scheme is right.
+    pub wrong: Vec<(Wrong, Trace)>,
+}
+
+struct Known {
+    state: State,
+    /// The state it was found from, and the step.
+    from: Option<(u32, Step)>,
+}
+
+struct Graph {
+    known: Vec<Known>,
+    /// Pairs of states, and who got through with vectors between them.
+    edges: Vec<(u32, u32, Option<usize>)>,
+}
+
+/// Explores a scheme under a kind of preemption.
+#[must_use]
+pub fn explore(scheme: &Scheme, preemption: &Preemption) -> Found {
+    let machine = Machine::new(scheme, preemption);
+    let (graph, mut ends) = graph(&machine);
+    if let Some(at) = stuck(&machine, &graph) {
+        ends.push((Wrong::Stuck, at, None));
+    }
+    let trace = |(wrong, at, last): (Wrong, u32, Option<Step>)| {
+        let mut steps: Vec<Step> = last.into_iter().collect();
+        let mut at = at;
+        while let Some((from, step)) = graph.known[at as usize].from {
+            steps.push(step);
+            at = from;
+        }
+        steps.reverse();
+        (wrong, Trace { tasks: preemption.tasks, steps })
+    };
+    Found { states: graph.known.len(), wrong: ends.into_iter().map(trace).collect() }
+}
+
+/// A fault, where it happens, and by which step.
+type End = (Wrong, u32, Option<Step>);
+
+fn graph(machine: &Machine) -> (Graph, Vec<End>) {
+    let mut places = HashMap::from([(State::default(), 0)]);
+    let mut graph =
+        Graph { known: vec![Known { state: State::default(), from: None }], edges: Vec::new() };
+    let mut ends: Vec<End> = Vec::new();
+    let mut at = 0;
+    while at < graph.known.len() {
+        let state = graph.known[at].state;
+        let place = u32::try_from(at).expect("states are numbered in 32 bits");
+        for Move { who, what, fault, completed, to } in machine.moves(&state) {
+            let step = Step { who, what };
+            let wrong = fault.map(|fault| match fault {
+                Fault::Corrupted => Wrong::Corrupts,
+                Fault::BeyondStack => Wrong::OverrunsStack,
+            });
+            if let Some(wrong) = wrong.filter(|wrong| !ends.iter().any(|end| end.0 == *wrong)) {
+                ends.push((wrong, place, Some(step)));
+            }
+            if fault.is_some() {
+                // Nothing is claimed about what follows, the end of vectors included.
+                graph.edges.extend((0..machine.contexts()).map(|who| (place, place, Some(who))));
+                continue;
+            }
+            let target = *places.entry(to).or_insert_with(|| {
+                graph.known.push(Known { state: to, from: Some((place, step)) });
+                u32::try_from(graph.known.len() - 1).expect("states are numbered in 32 bits")
+            });
+            graph.edges.push((place, target, completed));
+        }
+        at += 1;
+    }
+    (graph, ends)
+}
+
+/// The first state from which some context never gets through with vectors.
+fn stuck(machine: &Machine, graph: &Graph) -> Option<u32> {
+    let before = Backwards::new(graph);
+    let first = |who| {
+        let mut may = vec![false; graph.known.len()];
+        let mut left: Vec<u32> = Vec::new();
+        let through = graph.edges.iter().filter(|edge| edge.2 == Some(who)).map(|edge| edge.0);
+        let mut reach = |state: u32, left: &mut Vec<u32>| {
+            if !std::mem::replace(&mut may[state as usize], true) {
+                left.push(state);
+            }
+        };
+        through.for_each(|state| reach(state, &mut left));
+        while let Some(state) = left.pop() {
+            before.of(state).iter().for_each(|&state| reach(state, &mut left));
+        }
+        may.iter().position(|may| !may)
+    };
+    let first = (0..machine.contexts()).filter_map(first).min()?;
+    Some(u32::try_from(first).expect("states are numbered in 32 bits"))
+}
+
+/// From which states each can be reached in a step.
+struct Backwards {
+    /// Where the sources of each state begin, and where those of the last end.
+    begins: Vec<usize>,
+    sources: Vec<u32>,
+}
+
+impl Backwards {
+    fn new(graph: &Graph) -> Self {
+        let mut begins = vec![0; graph.known.len() + 1];
+        for edge in &graph.edges {
+            begins[edge.1 as usize + 1] += 1;
+        }
+        for i in 1..begins.len() {
+            begins[i] += begins[i - 1];
+        }
+        let (mut next, mut sources) = (begins.clone(), vec![0; graph.edges.len()]);
+        for &(from, to, _) in &graph.edges {
+            sources[next[to as usize]] = from;
+            next[to as usize] += 1;
+        }
+        Self { begins, sources }
+    }
+
+    fn of(&self, state: u32) -> &[u32] {
+        let state = state as usize;
+        &self.sources[self.begins[state]..self.begins[state + 1]]
+    }
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self {
+            Self::Corrupts => "corrupts",
+            Self::OverrunsStack => "overruns the stack",
+            Self::Stuck => "gets stuck",
+        })
+    }
+}
+
+/// A line for each turn: who, and its steps.
+impl fmt::Display for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let mut last = None;
+        for step in &self.steps {
+            if last == Some(step.who) {
+                write!(f, ", {}", step.what)?;
+                continue;
+            }
+            if last.is_some() {
+                writeln!(f)?;
+            }
+            last = Some(step.who);
+            let who = match step.who {
+                Mover::Scheduler => "scheduler".to_owned(),
+                Mover::Context(who) if who < self.tasks => format!("task {}", who + 1),
+                Mover::Context(who) => format!("interrupt {}", who + 1 - self.tasks),
+            };
+            write!(f, "{who:<12} {}", step.what)?;
+        }
+        Ok(())
+    }
+}

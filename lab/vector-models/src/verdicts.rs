@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! All schemes under all kinds of preemption, as a page. Leaves out the advice that follows.
+
+use crate::explore::{Found, Wrong, explore};
+use crate::preemption::{PREEMPTIONS, Preemption};
+use crate::scheme::{DEPTH, Scheme, schemes};
+use std::fmt::Write as _;
+
+/// A scheme under a kind of preemption.
+pub struct Verdict {
+    /// The scheme.
+    pub scheme: Scheme,
+    /// The kind of preemption.
+    pub preemption: &'static Preemption,
+    /// What was found.
+    pub found: Found,
+}
+
+impl Verdict {
+    /// In a few words.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let wrong: Vec<String> = self.found.wrong.iter().map(|(w, _)| w.to_string()).collect();
+        if wrong.is_empty() { "right".to_owned() } else { wrong.join(", ") }
+    }
+}
+
+/// Explores everything: seconds, optimised.
+#[must_use]
+pub fn verdicts() -> Vec<Verdict> {
+    let schemes = schemes();
+    let under = |scheme: &Scheme| {
+        let scheme = scheme.clone();
+        PREEMPTIONS.iter().map(move |preemption| Verdict {
+            found: explore(&scheme, preemption),
+            preemption,
+            scheme: scheme.clone(),
+        })
+    };
+    schemes.iter().flat_map(under).collect()
+}
+
+/// The table of verdicts and the shortest trace to each thing that is wrong, in Markdown.
+#[must_use]
+pub fn document(verdicts: &[Verdict]) -> String {
+    let mut text = String::new();
+    let names: Vec<&str> = PREEMPTIONS.iter().map(|p| p.name).collect();
+    let _ = writeln!(text, "| scheme | {} |", names.join(" | "));
+    let _ = writeln!(text, "|---|{}", "---|".repeat(names.len()));
+    for of_scheme in verdicts.chunks(PREEMPTIONS.len()) {
+        let words: Vec<String> = of_scheme.iter().map(Verdict::words).collect();
+        let _ = writeln!(text, "| {} | {} |", of_scheme[0].scheme.name, words.join(" | "));
+    }
+    let _ = writeln!(text, "\nExplored: the note's stack holds {DEPTH} context here.\n");
+    let _ = writeln!(text, "| preemption | of | states, of all schemes |\n|---|---|--:|");
+    for (i, preemption) in PREEMPTIONS.iter().enumerate() {
+        let of = verdicts.iter().skip(i).step_by(PREEMPTIONS.len());
+        let states: usize = of.map(|verdict| verdict.found.states).sum();
+        let _ = writeln!(text, "| {} | {} | {states} |", preemption.name, preemption.extent);
+    }
+    let _ = write!(text, "\n## The shortest traces\n");
+    for verdict in verdicts.iter().filter(|verdict| !verdict.found.wrong.is_empty()) {
+        let _ = writeln!(text, "\n### {}, {}", verdict.scheme.name, verdict.preemption.name);
+        for (wrong, trace) in &verdict.found.wrong {
+            let steps = trace.steps.len();
+            let _ =
+                writeln!(text, "\n{}, after {steps} steps:\n\n```text\n{trace}\n```", said(*wrong));
+        }
+    }
+    text
+}
+
+fn said(wrong: Wrong) -> &'static str {
+    match wrong {
+        Wrong::Corrupts => "Somebody reads what is not its own",
+        Wrong::OverrunsStack => "Registers are written behind the stack",
+        Wrong::Stuck => "Somebody never gets through with vectors again",
+    }
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is right and what is not, and that each line that a proof rests on is needed for it.
+#![forbid(unsafe_code)]
+
+use linerate_vector_models::{PREEMPTIONS, Scheme, Wrong, explore, schemes, verdicts};
+
+fn scheme(name: &str) -> Scheme {
+    schemes().into_iter().find(|s| s.name == name).unwrap_or_else(|| panic!("no scheme {name}"))
+}
+
+const MENDED: &str = "note mended: pops first, full: scalar";
+const ENTER: &str = "enter";
+const ENTER_AND_NEST: &str = "enter; interrupts nest";
+const ALL_NEST: &str = "all nest";
+const TASKS: &str = "task_enter and switch; interrupts nest";
+
+/// The kinds of preemption under which a scheme is right.
+const RIGHT: &[(&str, &[&str])] = &[
+    (MENDED, &["nested interrupts", "strict priorities"]),
+    (ENTER, EVERYWHERE),
+    (ENTER_AND_NEST, EVERYWHERE),
+    (ALL_NEST, &["nested interrupts", "strict priorities"]),
+    (TASKS, EVERYWHERE),
+];
+
+const EVERYWHERE: &[&str] = &[
+    "nested interrupts",
+    "strict priorities",
+    "priorities, sleep inside",
+    "time slices",
+    "slices and interrupts",
+];
+
+#[test]
+fn schemes_are_right_where_they_are_said_to_be() {
+    for verdict in verdicts() {
+        let (name, preemption) = (verdict.scheme.name, verdict.preemption.name);
+        let right = RIGHT.iter().find(|row| row.0 == name).map_or(&[][..], |row| row.1);
+        let expected = right.contains(&preemption);
+        assert_eq!(verdict.found.wrong.is_empty(), expected, "{name}, {preemption}");
+        assert!(verdict.found.states > 100, "{name}, {preemption}: hardly explored");
+    }
+}
+
+/// The note as it stands: each thing that reading makes one expect.
+#[test]
+fn each_reading_of_the_note_fails_as_expected() {
+    let found = verdicts();
+    let is = |scheme: &str, preemption: &str, wrong: Wrong| {
+        let row = found
+            .iter()
+            .find(|v| v.scheme.name == scheme && v.preemption.name == preemption)
+            .unwrap_or_else(|| panic!("no {scheme}, {preemption}"));
+        row.found.wrong.iter().any(|(found, _)| *found == wrong)
+    };
+    let appendix = "note's appendix: no semaphore, full unseen";
+    assert!(is(appendix, "nested interrupts", Wrong::OverrunsStack));
+    // The counter drops before the registers are popped.
+    assert!(is("note: no semaphore, full: scalar", "nested interrupts", Wrong::Corrupts));
+    assert!(!is("note: no semaphore, full: scalar", "nested interrupts", Wrong::Stuck));
+    // Spinning waits for somebody who cannot run; between time slices that somebody can.
+    assert!(is("note: no semaphore, full: spin", "nested interrupts", Wrong::Stuck));
+    assert!(!is("note: no semaphore, full: spin", "time slices", Wrong::Stuck));
+    let text = "note's text: semaphore spins, full: scalar";
+    assert!(is(text, "nested interrupts", Wrong::Stuck));
+    assert!(is(text, "strict priorities", Wrong::Stuck));
+    assert!(is(text, "time slices", Wrong::Corrupts));
+    let asleep = "note's text: semaphore sleeps, full: scalar";
+    assert!(!is(asleep, "priorities, sleep inside", Wrong::Stuck));
+}
+
+/// Whether a changed scheme is found wrong where the unchanged one is right.
+fn is_noticed(name: &str, changed: &Scheme) -> bool {
+    let right = RIGHT.iter().find(|row| row.0 == name).expect("a right scheme").1;
+    let kinds = PREEMPTIONS.iter().filter(|preemption| right.contains(&preemption.name));
+    kinds.into_iter().any(|preemption| !explore(changed, preemption).wrong.is_empty())
+}
+
+/// Lines on which no proof rests: what they spare, or why not.
+const SPARING: &[(&str, &str, &str)] = &[
+    (MENDED, "read", "last in, first out, the number is what it counted when it entered"),
+    (ALL_NEST, "vacate", "handlers would save what nobody wants"),
+    (TASKS, "withdraw", "the scheduler would save for tasks that are not inside"),
+    (TASKS, "compare", "and load what is in the registers already"),
+    (TASKS, "disown", "handlers would save what nobody wants"),
+    (TASKS, "vacate", "the same; the next task owns the registers in any case"),
+];
+
+/// For each scheme that is right somewhere, each of its lines is left out in turn.
+#[test]
+fn without_any_line_that_a_proof_rests_on_the_proof_fails() {
+    let mut wrong = Vec::new();
+    for (name, _) in RIGHT {
+        let scheme = scheme(name);
+        for line in scheme.names() {
+            let spares = SPARING.iter().any(|row| row.0 == *name && row.1 == line);
+            let noticed = is_noticed(name, &scheme.without(line));
+            if noticed == spares {
+                wrong.push(format!("{name} without {line}: {noticed}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_order_of_neighbours_matters_where_the_c_says_so() {
+    for (name, first, second) in
+        [(MENDED, "pop", "count_down"), (TASKS, "declare", "own"), (TASKS, "give", "fill")]
+    {
+        let scheme = scheme(name);
+        let swapped = scheme.swapped(first, second);
+        assert_ne!(scheme, swapped, "{name}: {first} before {second}");
+        assert!(is_noticed(name, &swapped), "{name}: {second} before {first}");
+    }
+}
+
+#[test]
+fn traces_are_shortest_and_end_at_the_fault() {
+    let preemption = &PREEMPTIONS[3];
+    assert_eq!(preemption.name, "time slices");
+    let found = explore(&scheme("note: no semaphore, full: scalar"), preemption);
+    let (wrong, trace) = &found.wrong[0];
+    assert_eq!(*wrong, Wrong::Corrupts);
+    let text = trace.to_string();
+    assert!(text.ends_with("reads"), "{text}");
+    // Nobody needs more than two users to be preempted in the middle of one of them.
+    assert!(!text.contains("task 3"), "{text}");
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The kernels between taking the vector registers and giving them back, or without vectors. */
+#include "../kernels/no_vectors.h"
+
+#include "../kernels/kernels.h"
+
+#include <linerate/guarded.h>
+
+#if LR_VEC
+
+/*
+ * Below it there are no more octets than the vector variants themselves do by words, or take about
+ * as long for as the words of a scalar one.
+ */
+#define FEW 128
+
+#define GET(v, member) __atomic_load_n(&(v)->member, __ATOMIC_RELAXED)
+
+/* Which variant does it, and whether the registers were taken for that. */
+struct guarded {
+	const struct lr_variant *variant;
+	int has_registers;
+};
+
+ALWAYS_INLINE struct guarded begin(struct lr_vec_unit *unit, struct lr_vec_nest *nest,
+				   size_t octets)
+{
+	const struct lr_variant *const called = lr_variant_called();
+	if (!GET(called, vector))
+		return (struct guarded){ called, 0 };
+	if (octets >= FEW && (nest ? lr_vec_nest(unit, nest) : lr_vec_enter(unit)))
+		return (struct guarded){ called, 1 };
+	return (struct guarded){ lr_variant_scalar(), 0 };
+}
+
+ALWAYS_INLINE void end(struct guarded g, struct lr_vec_unit *unit, const struct lr_vec_nest *nest)
+{
+	if (!g.has_registers)
+		return;
+	if (nest)
+		lr_vec_unnest(unit, nest);
+	else
+		lr_vec_leave(unit);
+}
+
+uint32_t lr_guarded_csum_partial(struct lr_vec_unit *unit, struct lr_vec_nest *nest,
+				 const void *src, size_t octets, uint32_t sum)
+{
+	const struct guarded g = begin(unit, nest, octets);
+	sum = GET(g.variant, csum_partial)(src, octets, sum);
+	end(g, unit, nest);
+	return sum;
+}
+
+uint32_t lr_guarded_copy_csum_partial(struct lr_vec_unit *unit, struct lr_vec_nest *nest, void *dst,
+				      const void *src, size_t octets, uint32_t sum)
+{
+	const struct guarded g = begin(unit, nest, octets);
+	sum = GET(g.variant, copy_csum_partial)(dst, src, octets, sum);
+	end(g, unit, nest);
+	return sum;
+}
+
+void *lr_guarded_copy(struct lr_vec_unit *unit, struct lr_vec_nest *nest, void *dst,
+		      const void *src, size_t octets)
+{
+	const struct guarded g = begin(unit, nest, octets);
+	GET(g.variant, copy)(dst, src, octets);
+	end(g, unit, nest);
+	return dst;
+}
+
+void *lr_guarded_fill(struct lr_vec_unit *unit, struct lr_vec_nest *nest, void *dst, uint8_t value,
+		      size_t octets)
+{
+	const struct guarded g = begin(unit, nest, octets);
+	GET(g.variant, fill)(dst, value, octets);
+	end(g, unit, nest);
+	return dst;
+}
+
+#endif
+
+#include "../kernels/no_vectors_end.h"
