@@ -99,11 +99,23 @@ fn ends(params: &Params) -> Result<Ends, BuildError> {
 /// Checks a packet from the wire.
 #[inline]
 fn receive(packet: &mut Packet<'_>) -> Verdict {
-    let octets = packet.bytes();
-    if frame::is_access(octets) {
+    match envelope::parse_plain(packet.bytes()) {
+        Some(envelope) => {
+            mark_a10(packet, envelope.payload);
+            Verdict::Pass
+        }
+        None => receive_other(packet),
+    }
+}
+
+/// What is no plain A10 packet. Apart, so that the strand needs no stack for those that are.
+#[cold]
+#[inline(never)]
+fn receive_other(packet: &mut Packet<'_>) -> Verdict {
+    if frame::is_access(packet.bytes()) {
         return Verdict::Pass;
     }
-    match envelope::parse(octets) {
+    match envelope::parse(packet.bytes()) {
         Ok(envelope) => {
             mark_a10(packet, envelope.payload);
             Verdict::Pass
