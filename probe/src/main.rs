@@ -142,7 +142,7 @@ fn say(what: &dyn Display) {
 
 /// Prints to standard output; a reader that left early is no failure.
 fn print(text: &str) -> Result<(), Fault> {
-    match io::stdout().write_all(text.as_bytes()) {
+    match linerate_linux::write_to_stdout(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Fault { reason: format!("cannot write to standard output: {error}"), status: 2 })
         }

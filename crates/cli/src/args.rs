@@ -77,6 +77,14 @@ pub(crate) const STATUS_OF_FAILURE: u8 = 2;
 pub(crate) const STATUS_AS_ENV: u8 = 125;
 
 impl Command {
+    /// Whether its result goes to stdout.
+    pub(crate) fn prints(&self) -> bool {
+        match self {
+            Self::Stat(args) => args.list || args.output.is_none(),
+            _ => true,
+        }
+    }
+
     /// The exit status if it cannot do its work.
     pub(crate) fn status_of_failure(&self) -> u8 {
         match self {

@@ -8,7 +8,7 @@ use clap::Args;
 use linerate_record::Record;
 use linerate_report::Style;
 use std::fs::{self, OpenOptions};
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::PathBuf;
 
 /// What the exit status says.
@@ -22,9 +22,25 @@ pub(crate) enum Answer {
     Status(u8),
 }
 
-/// Prints a text to stdout. A reader that has gone away is no failure.
+/// Whether a result can be told at all, asked before anything is measured for it.
+pub(crate) fn check_stdout() -> Result<(), Failure> {
+    if linerate_linux::stdout_was_open() {
+        return Ok(());
+    }
+    Err(Failure::new(
+        "cannot write the result: standard output is closed; open it (`> /dev/null` does away with \
+         the result)",
+    ))
+}
+
+/// Prints a text to stdout.
 pub(crate) fn print(text: &str) -> Result<Answer, Failure> {
-    match std::io::stdout().lock().write_all(text.as_bytes()) {
+    told(linerate_linux::write_to_stdout(text.as_bytes()))
+}
+
+/// What came of printing to stdout. A reader that has gone away is no failure.
+pub(crate) fn told(printed: io::Result<()>) -> Result<Answer, Failure> {
+    match printed {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(Failure::new(format!("cannot write the result: {error}")))
         }
@@ -59,6 +75,12 @@ pub(crate) fn style(narrowest: usize) -> Style {
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     let width = columns().unwrap_or(WIDTH).clamp(narrowest, WIDEST);
     Style { color: terminal && !no_color && !dumb, width }
+}
+
+/// Sentences, a line each, within the lines of whoever reads stdout.
+pub(crate) fn sentences(text: &str) -> String {
+    let style = style(NARROW);
+    text.lines().map(|line| linerate_report::paragraph(line, 0, &style)).collect()
 }
 
 /// The columns asked for by `COLUMNS`, or those of the terminal on stdout.

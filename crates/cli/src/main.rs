@@ -45,9 +45,7 @@ fn main() -> ExitCode {
         Err(error) => return refused(&error),
     };
     match answer(&cli) {
-        Ok(Answer::Done) => ExitCode::SUCCESS,
-        Ok(Answer::No) => ExitCode::from(1),
-        Ok(Answer::Status(status)) => ExitCode::from(status),
+        Ok(answer) => status(answer),
         Err(failure) => {
             emit::say(&format!("linerate: {failure}\n"));
             ExitCode::from(cli.command.status_of_failure())
@@ -57,18 +55,29 @@ fn main() -> ExitCode {
 
 /// Prints help, or what is wrong with the command line.
 fn refused(error: &clap::Error) -> ExitCode {
-    // Nobody is left to be told when this fails.
-    let _ = error.print();
-    match error.use_stderr() {
-        false => ExitCode::SUCCESS,
-        true if std::env::args_os().nth(1).is_some_and(|word| word == "stat") => {
-            ExitCode::from(args::STATUS_AS_ENV)
+    let printed = error.print();
+    if !error.use_stderr() {
+        match emit::check_stdout().and_then(|()| emit::told(printed)) {
+            Ok(answer) => return status(answer),
+            Err(failure) => emit::say(&format!("linerate: {failure}\n")),
         }
-        true => ExitCode::from(args::STATUS_OF_FAILURE),
+    }
+    let is_stat = std::env::args_os().nth(1).is_some_and(|word| word == "stat");
+    ExitCode::from(if is_stat { args::STATUS_AS_ENV } else { args::STATUS_OF_FAILURE })
+}
+
+fn status(answer: Answer) -> ExitCode {
+    match answer {
+        Answer::Done => ExitCode::SUCCESS,
+        Answer::No => ExitCode::from(1),
+        Answer::Status(status) => ExitCode::from(status),
     }
 }
 
 fn answer(cli: &Cli) -> Result<Answer, Failure> {
+    if cli.command.prints() {
+        emit::check_stdout()?;
+    }
     match &cli.command {
         Command::Tune(args) => tune::tune(args),
         Command::Run(args) => run::run(args),

@@ -2,11 +2,12 @@
 //! `linerate stages`: what a path can be made of.
 
 use crate::args::StagesArgs;
+use crate::emit;
 use crate::failure::Failure;
 use crate::kinds::specs;
 use linerate_path::spec::{Default as Omitted, ParamKind, ParamSpec, StageSpec, State};
+use linerate_path::suggest;
 use serde_json::{Value, json};
-use std::fmt::Write;
 
 /// Prints the kinds of stage.
 pub(crate) fn stages(args: &StagesArgs) -> Result<String, Failure> {
@@ -14,9 +15,8 @@ pub(crate) fn stages(args: &StagesArgs) -> Result<String, Failure> {
     if let Some(kind) = &args.kind {
         chosen.retain(|spec| spec.kind == kind);
         if chosen.is_empty() {
-            let all: Vec<_> = specs().iter().map(|spec| spec.kind).collect();
-            let known = all.join(", ");
-            return Err(Failure::new(format!("no stage of kind '{kind}'; there are: {known}")));
+            let help = suggest::help(kind, specs().iter().map(|spec| spec.kind));
+            return Err(Failure::new(format!("no stage of kind '{kind}'; {help}")));
         }
     }
     if args.json {
@@ -47,22 +47,25 @@ fn state(spec: &StageSpec) -> &'static str {
 }
 
 fn text_of(spec: &StageSpec) -> String {
-    let mut text = format!("{}\n    {}\n", spec.kind, spec.help);
+    let style = emit::style(emit::NARROW);
+    let paragraph = |text: &str, indent| linerate_report::paragraph(text, indent, &style);
+    let mut text = format!("{}\n{}", spec.kind, paragraph(spec.help, 4));
     let forbids = forbids(spec);
     let forbids = if forbids.is_empty() { "nothing".to_owned() } else { forbids.join(", ") };
     let needs = if spec.needs_headers { "; stands behind parse" } else { "" };
-    // Writing to a String cannot fail.
-    let _ = writeln!(text, "    state: {}; forbids: {forbids}{needs}", state(spec));
+    text += &paragraph(&format!("state: {}; forbids: {forbids}{needs}", state(spec)), 4);
     for param in spec.params {
         let default = match default_of(param) {
             Value::Null => "required".to_owned(),
             value => format!("default {value}"),
         };
         let kind = kind_of(param);
-        let _ = writeln!(text, "    {} = {kind}, {default}\n        {}", param.name, param.help);
+        // In one line, to be copied.
+        text += &format!("    {} = {kind}, {default}\n", param.name);
+        text += &paragraph(param.help, 8);
     }
     if !spec.drop_causes.is_empty() {
-        let _ = writeln!(text, "    drops: {}", spec.drop_causes.join(", "));
+        text += &paragraph(&format!("drops: {}", spec.drop_causes.join(", ")), 4);
     }
     text
 }

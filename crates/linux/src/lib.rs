@@ -13,6 +13,7 @@ pub mod child;
 mod clock;
 mod error;
 mod memory;
+mod output;
 pub mod perf;
 mod scheduler;
 pub mod signal;
@@ -25,6 +26,7 @@ pub use memory::{
     Mapping, MemoryLimits, advise_huge_pages, advise_small_pages, file_in_memory, memory_limits,
     page_octets,
 };
+pub use output::{stdout_was_open, write_to_stdout};
 pub use scheduler::{involuntary_switches, run_delay_ns, thread_id, yield_now};
 pub use system::{kernel_release, load_average};
 

@@ -20,6 +20,6 @@ pub mod parse;
 pub mod problem;
 pub mod schema;
 pub mod spec;
-mod suggest;
+pub mod suggest;
 mod value;
 pub mod write;

@@ -30,7 +30,7 @@ pub(crate) fn nearest<'a>(
 }
 
 /// `did you mean 'x'?` where something is near, otherwise all there is.
-pub(crate) fn help<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+pub fn help<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     let candidates: Vec<_> = candidates.into_iter().collect();
     match nearest(written, candidates.iter().copied()) {
         Some(name) => format!("did you mean {}?", shown(name)),
