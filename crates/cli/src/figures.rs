@@ -3,8 +3,6 @@
 
 use linerate_machine::idle::other_load;
 use linerate_machine::topology::Topology;
-use linerate_path::model::{Path, Rate};
-use linerate_plan::diagnose::{diagnose, diagnose_unpaced};
 use linerate_plan::kernels::advise;
 use linerate_record::run::RunReport;
 use linerate_record::stats::Estimate;
@@ -35,17 +33,10 @@ pub(crate) fn estimate(figure: &Figure) -> Option<Estimate> {
     })
 }
 
-/// What limits a run of `path`.
-pub(crate) fn finding(run: &RunReport, path: &Path) -> Finding {
-    match path.run.rate {
-        Rate::Max => diagnose_unpaced(run),
-        _ => diagnose(run),
-    }
-}
-
 /// What one run shows, by name.
 pub(crate) fn of_run(run: &RunReport, finding: &Finding) -> BTreeMap<String, Figure> {
     let mut figures = BTreeMap::from([
+        ("offered_kpps".to_owned(), offered(run)),
         ("throughput_kpps".to_owned(), run.throughput_kpps.clone()),
         ("processed_kpps".to_owned(), run.processed_kpps.clone()),
         ("line_rate_kpps".to_owned(), line_rate(run)),
@@ -57,6 +48,12 @@ pub(crate) fn of_run(run: &RunReport, finding: &Finding) -> BTreeMap<String, Fig
     figures.extend(of_finding(finding));
     figures.extend(of_kernels(advise(run).as_ref()));
     figures
+}
+
+/// At which rate the source was to offer packets.
+fn offered(run: &RunReport) -> Figure {
+    let unknown = || Figure::absent("kpps", Tier::Model, "", "the record does not say");
+    run.offered_kpps.clone().unwrap_or_else(unknown)
 }
 
 /// Bottleneck and finding, by name.
@@ -261,6 +258,7 @@ pub(crate) fn warnings(run: &RunReport, provenance: &Provenance, frames: u64) ->
     if kept < WINDOWS_FEW {
         warnings.push(Warning::FewWindows { kept });
     }
+    warnings.extend(run.dead_end().map(Warning::NothingCameThrough));
     let rejected: u64 = run.rejected.values().sum();
     if rejected > 0 {
         warnings.push(Warning::RejectedPackets { rejected, of: rejected + frames });

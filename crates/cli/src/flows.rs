@@ -107,6 +107,7 @@ mod tests {
             counted: None,
             seconds: 1.0,
             ticks_per_second: 1e9,
+            offered_kpps: None,
             throughput_kpps: throughput,
             processed_kpps: Figure::exact("kpps", 1e6, Tier::Sw, "before drops"),
             line_rate_kpps: None,

@@ -14,7 +14,8 @@ use crate::progress::Progress;
 use linerate_dataplane::capture::PcapWriter;
 use linerate_dataplane::{Counting, Job, Kept, RunError, Watch};
 use linerate_path::mapping::describe;
-use linerate_path::model::{Path, Sink};
+use linerate_path::model::Sink;
+use linerate_plan::diagnose::diagnose;
 use linerate_plan::kernels::advise;
 use linerate_record::run::RunReport;
 use linerate_record::tune::Finding;
@@ -32,14 +33,14 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     let cpus = processors(common)?;
     let path = &loaded.path;
     let strands = assign(path, &path.mapping, &cpus, args.oversubscribe)?;
-    if args.check {
-        return emit::print(&checked(&loaded));
-    }
     let sink = match &path.sink {
         Sink::Capture { file, .. } => Some(PathBuf::from(file)),
         Sink::Null => None,
     };
     emit::check_writable(common.record.iter().chain(&sink))?;
+    if args.check {
+        return emit::print(&checked(&loaded));
+    }
     let provenance = figures::provenance();
     let stop = stop_on_interrupt()?;
     let progress = Progress::new(common.quiet);
@@ -71,10 +72,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     let frames = loaded.traffic.len();
     let outcome = match result {
         Ok(outcome) => outcome,
-        Err(error) => return Err(failed(common, path, error, provenance, warnings, frames)),
+        Err(error) => return Err(failed(common, error, provenance, warnings, frames)),
     };
     write_kept(&path.sink, &outcome.kept)?;
-    let finding = figures::finding(&outcome.report, path);
+    let finding = diagnose(&outcome.report);
     let mut record = record(outcome.report, &finding, provenance, warnings, frames);
     let home = footprint::of(&loaded, &path.mapping);
     record.figures.extend(footprint::figures(&home));
@@ -84,9 +85,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
         && let Some(flows) = flows::of(report, path.line, loaded.traffic.mean_octets())
     {
         record.figures.extend(flows.figures());
-        text += &flows.line();
+        text += &emit::sentences(&flows.line());
     }
-    text += &footprint::line(&home);
+    text += &emit::sentences(&footprint::line(&home));
     emit::emit(common, &record, &text)?;
     emit::reaches(loaded.goal_kpps, kpps)
 }
@@ -117,18 +118,14 @@ fn record(
 
 fn text_of(record: &Record, finding: &Finding) -> String {
     let Body::Run(report) = &record.body else { return String::new() };
-    let kernels = advise(report).map_or(String::new(), |advice| advice.sentence + "\n");
-    format!(
-        "{}\n{}\n{kernels}",
-        linerate_report::run(report, &emit::style(emit::WHOLE)),
-        finding.sentence
-    )
+    let kernels = advise(report).map(|advice| advice.sentence).unwrap_or_default();
+    let tables = linerate_report::run(report, &emit::style(emit::WHOLE));
+    format!("{tables}\n{}{}", emit::sentences(&finding.sentence), emit::sentences(&kernels))
 }
 
 /// Prints the profile that a broken stage left behind, and says what broke.
 fn failed(
     common: &Common,
-    path: &Path,
     error: RunError,
     provenance: linerate_record::Provenance,
     warnings: Vec<Warning>,
@@ -136,7 +133,7 @@ fn failed(
 ) -> Failure {
     let message = error.to_string();
     if let RunError::Panicked { report, .. } = error {
-        let finding = figures::finding(&report, path);
+        let finding = diagnose(&report);
         let record = record(*report, &finding, provenance, warnings, frames);
         if let Err(failure) = emit::emit(common, &record, &text_of(&record, &finding)) {
             return Failure::new(format!("{message}; and {failure}"));

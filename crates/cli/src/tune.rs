@@ -31,6 +31,7 @@ use linerate_path::model::{Mapping, Path, RunLength, Sink};
 use linerate_path::spec::StageSpec;
 use linerate_plan::candidates::{Proposal, candidates, nearest_feasible, order};
 use linerate_plan::costs::Costs;
+use linerate_plan::diagnose::diagnose;
 use linerate_plan::footprint::waits;
 use linerate_plan::kernels::{advise, shares};
 use linerate_plan::model::{Environment, predict};
@@ -97,10 +98,10 @@ pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
     figures.extend(footprint::figures(&home));
     let kpps = figures["tuned_kpps"].as_number();
     let mut text = linerate_report::tune(&report, &emit::style(emit::WHOLE));
-    text += &footprint::line(&home);
+    text += &emit::sentences(&footprint::line(&home));
     if let (Some(costs), Ok(home)) = (&costs, &home) {
         let waits = waits(costs, home, report.baseline.ticks_per_second);
-        text.extend(waits.into_iter().map(|sentence| sentence + "\n"));
+        text.extend(waits.iter().map(|sentence| emit::sentences(sentence)));
     }
     let body = Body::Tune(Box::new(report));
     let record = Record { provenance, figures, warnings, body };
@@ -200,7 +201,7 @@ impl<'a> Tuning<'a> {
         let baseline_mapping = nearest_feasible(&path.mapping, bench.cpus.len(), None);
         bench.progress.step("baseline");
         let baseline = bench.profile(&baseline_mapping, path.run.burst, long)?;
-        let finding = figures::finding(&baseline, bench.path);
+        let finding = diagnose(&baseline);
         let advice = advise(&baseline);
         Ok(Self { bench, long, specs, baseline_mapping, baseline, finding, advice })
     }

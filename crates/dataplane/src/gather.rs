@@ -7,6 +7,7 @@ mod kernels;
 use crate::ledger::StageLedger;
 use crate::meter::{Readings, Window};
 use crate::runner::{Ended, Job, find, overflow_cause};
+use crate::source::Timetable;
 use crate::strand::{Head, Strand, Tail};
 use hdrhistogram::Histogram;
 use linerate_path::mapping::describe;
@@ -53,6 +54,7 @@ pub(crate) fn end_name(strand: &Strand<'_, '_>, head: bool) -> &'static str {
 pub(crate) fn report(
     job: &Job<'_>,
     ended: &mut [Ended<'_, '_>],
+    timetable: Option<&Timetable>,
     ticks_per_second: f64,
     interrupted: bool,
 ) -> RunReport {
@@ -67,6 +69,7 @@ pub(crate) fn report(
         counted: events::counted(ended),
         seconds,
         ticks_per_second,
+        offered_kpps: Some(offered(timetable, ticks_per_second)),
         throughput_kpps: rates.figure(&rates.delivered, "packets at the sink"),
         processed_kpps: rates.figure(&rates.processed, "packets taken and not lost"),
         line_rate_kpps: job.path.line.map(|line| line.packets_per_second(mean_octets) / 1e3),
@@ -75,6 +78,22 @@ pub(crate) fn report(
         rings: ring_reports(ended),
         rejected: job.traffic.rejected().clone(),
         interrupted,
+    }
+}
+
+/// At which rate the source was to offer packets.
+fn offered(timetable: Option<&Timetable>, ticks_per_second: f64) -> Figure {
+    const METHOD: &str = "frames of the traffic over the time they are due in";
+    match timetable {
+        Some(timetable) => {
+            let kpps = timetable.packets_per_tick() * ticks_per_second / 1e3;
+            Figure::exact("kpps", kpps, Tier::Model, METHOD)
+        }
+        None => {
+            let reason =
+                "the source has no rate of its own: packets come as fast as they are taken";
+            Figure::absent("kpps", Tier::Model, METHOD, reason)
+        }
     }
 }
 

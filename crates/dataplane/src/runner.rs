@@ -263,7 +263,8 @@ fn run_metered<const ON: bool>(job: &Job<'_>, watch: &Watch<'_>) -> Result<Outco
     let mut ended = execute::<ON>(job, watch, &control, strands, start)?;
     let interrupted = watch.stop.load(Ordering::Relaxed);
     let panic = ended.iter().position(|e| e.panic.is_some());
-    let report = gather::report(job, &mut ended, rate, interrupted || panic.is_some());
+    let report =
+        gather::report(job, &mut ended, timetable.as_ref(), rate, interrupted || panic.is_some());
     if let Some(index) = panic {
         return Err(panicked(&ended[index], report));
     }

@@ -147,6 +147,11 @@ impl Timetable {
         (at > 0.0).then_some(Self { due, pass_ticks: at })
     }
 
+    /// How many frames are due per tick, over all queues.
+    pub(crate) fn packets_per_tick(&self) -> f64 {
+        self.due.len() as f64 / self.pass_ticks
+    }
+
     #[inline]
     fn due(&self, pass: u64, frame: u32) -> u64 {
         ((pass as f64 * self.pass_ticks) as u64).saturating_add(self.due[frame as usize])

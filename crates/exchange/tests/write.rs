@@ -128,6 +128,7 @@ fn run(strands: u32) -> Record {
         counted: None,
         seconds: 2.0,
         ticks_per_second: 2e9,
+        offered_kpps: None,
         throughput_kpps: figure(1.0),
         processed_kpps: figure(1.0),
         line_rate_kpps: None,

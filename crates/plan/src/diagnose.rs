@@ -8,8 +8,8 @@
 //! busy(strand)   = busy / (busy + starved + blocked)      time the system took away is no evidence
 //! leader         = of each segment, the replica with the largest busy(strand)
 //! saturated      = segments whose leader has busy >= SATURATED and whose ring drops nothing
-//! none saturated -> the source sets the rate, if the first segment waits for packets and nobody
-//!                   waits for room; otherwise cannot tell
+//! none saturated -> the source sets the rate, if the first segment waits for packets, nobody waits
+//!                   for room and the source has a rate; otherwise cannot tell
 //! one            -> that one, unless another clearly works more ticks per packet of the path: then
 //!                   it was never seen waiting only because its processor was taken away
 //! several        -> the one with the largest load, if its interval lies above the next one's;
@@ -50,8 +50,25 @@ const MIN_CLEAN_WINDOWS: u64 = 5;
 /// others say more about the system than about the path. A strand by itself waits for nobody.
 const MAX_LOST_WINDOWS: f64 = 0.5;
 
-/// Names what limits `run`, or says why that cannot be told.
+/// Names what limits `run`, or says why that cannot be told; and says where its packets ended if
+/// none came through.
+///
+/// A source without a rate of its own never sets the rate: where all strands wait for packets, its
+/// queues held each other back. A record that is silent about the source is taken to have a rate.
 pub fn diagnose(run: &RunReport) -> Finding {
+    let mut finding = by_waiting(run);
+    let is_unpaced = run.offered_kpps.as_ref().is_some_and(|kpps| kpps.as_number().is_none());
+    if finding.limit == Limit::Offered && is_unpaced {
+        finding = held_back(run);
+    }
+    if let Some(end) = run.dead_end() {
+        finding.sentence += &format!("; no packet came through: {end}");
+    }
+    finding
+}
+
+/// What the waiting of the strands says.
+fn by_waiting(run: &RunReport) -> Finding {
     let Some(profile) = Profile::new(run) else {
         return cannot_tell("no packet got through the path");
     };
@@ -77,14 +94,9 @@ pub fn diagnose(run: &RunReport) -> Finding {
     }
 }
 
-/// Like [`diagnose`], for a run whose source had no rate of its own (`rate = "max"`). Such a source
-/// never sets the rate: where all strands wait for packets, the queues of the source held each
-/// other back, since one line feeds them and none may run far ahead of the slowest.
-pub fn diagnose_unpaced(run: &RunReport) -> Finding {
-    let finding = diagnose(run);
-    if finding.limit != Limit::Offered {
-        return finding;
-    }
+/// Every strand waits and the source has packets at any rate: one line feeds all its queues, and
+/// none may run far ahead of the slowest.
+fn held_back(run: &RunReport) -> Finding {
     let lost = |strand: &&StrandReport| strand.time_or_zero().lost;
     let most = run.strands.iter().max_by(|a, b| lost(a).total_cmp(&lost(b)));
     let (name, lost) = most.map_or(("", 0.0), |strand| (strand.name.as_str(), lost(&strand)));

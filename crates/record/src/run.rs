@@ -5,6 +5,7 @@ use crate::figure::Figure;
 use crate::kernels::Kernel;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// Packets and octets that went the same way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -282,6 +283,9 @@ pub struct RunReport {
     /// Ticks of the timestamp counter per second.
     #[serde(serialize_with = "crate::finite")]
     pub ticks_per_second: f64,
+    /// Packets the source was to offer, thousand per second; without a value, and with the reason,
+    /// where it has no rate of its own (`rate = "max"`); `null` in records before version 1.3.
+    pub offered_kpps: Option<Figure>,
     /// Packets that left the path in the clean windows, thousand per second.
     pub throughput_kpps: Figure,
     /// Packets offered to the path that left it or were dropped by a stage on purpose, thousand per
@@ -308,7 +312,63 @@ impl StrandReport {
     }
 }
 
+/// Where all packets of a path ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DeadEnd {
+    /// The stage that passed on none.
+    pub stage: String,
+    /// Packets it was given, over all strands.
+    pub packets: u64,
+    /// Why it dropped them, most frequent first; empty where it used them up by design.
+    pub causes: Vec<String>,
+}
+
+impl fmt::Display for DeadEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { stage, packets, causes } = self;
+        match causes.as_slice() {
+            [] => write!(f, "`{stage}` used up all {packets} packets that came to it"),
+            _ => {
+                let causes = causes.join(", ");
+                write!(f, "`{stage}` dropped all {packets} packets that came to it ({causes})")
+            }
+        }
+    }
+}
+
 impl RunReport {
+    /// The stage that all packets came to and none left, by design or by mistake; `None` when one
+    /// came through, none was offered, or some were still on their way.
+    pub fn dead_end(&self) -> Option<DeadEnd> {
+        let mut strands: Vec<&StrandReport> = self.strands.iter().collect();
+        strands.sort_by_key(|strand| strand.segment);
+        let stages = || strands.iter().flat_map(|strand| &strand.stages);
+        let of = |name: &str| -> Vec<&Ledger> {
+            stages().filter(|stage| stage.name == name).map(|stage| &stage.ledger).collect()
+        };
+        let sum = |all: &[&Ledger], part: fn(&Ledger) -> u64| all.iter().copied().map(part).sum();
+        // Ends of strands pass on what they are given.
+        let name = stages().map(|stage| &stage.name).find(|name| {
+            let all = of(name);
+            let given: u64 = sum(&all, |ledger| ledger.input.packets);
+            let kept: u64 = sum(&all, |ledger| ledger.output.packets + ledger.held.packets);
+            name.as_str() != "sink" && given > 0 && kept == 0
+        })?;
+        let all = of(name);
+        let mut causes: BTreeMap<&str, u64> = BTreeMap::new();
+        for (cause, tally) in all.iter().flat_map(|ledger| &ledger.drops) {
+            *causes.entry(cause).or_default() += tally.packets;
+        }
+        let mut causes: Vec<(&str, u64)> = causes.into_iter().filter(|(_, n)| *n > 0).collect();
+        causes.sort_by_key(|(_, packets)| std::cmp::Reverse(*packets));
+        Some(DeadEnd {
+            stage: name.clone(),
+            packets: sum(&all, |ledger| ledger.input.packets),
+            causes: causes.into_iter().map(|(cause, _)| cause.to_owned()).collect(),
+        })
+    }
+
     /// Whether every stage of every strand conserved packets and octets.
     pub fn is_conserved(&self) -> bool {
         self.strands.iter().flat_map(|s| &s.stages).all(|s| s.ledger.is_conserved())

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a reader of a record must know before trusting its figures, each with what to do about it.
 
+use crate::run::DeadEnd;
 use crate::units::three_digits;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -61,6 +62,8 @@ pub enum Warning {
         /// Packets of the input, these included.
         of: u64,
     },
+    /// No packet came through the path.
+    NothingCameThrough(DeadEnd),
     /// Figures that may have got worse since the baseline, or not: nothing tells by how much they
     /// differ from one run to the next.
     NoVerdictWithoutInterval {
@@ -132,8 +135,7 @@ impl Warning {
         let percent = |share: f64| three_digits(share * 100.0);
         match self {
             Self::NotIdle { share } => {
-                let percent = percent(*share);
-                write!(f, "other programs took {percent} % of the processors just before")
+                write!(f, "other programs took {} % of the processors just before", percent(*share))
             }
             Self::UnsteadyCounter => {
                 f.write_str("the timestamp counter of this processor may change its rate")
@@ -157,6 +159,7 @@ impl Warning {
             Self::RejectedPackets { rejected, of } => {
                 write!(f, "{rejected} of {of} packets of the input were left out")
             }
+            Self::NothingCameThrough(end) => write!(f, "no packet came through: {end}"),
             Self::NoVerdictWithoutInterval { names } => {
                 let names = names.join(", ");
                 write!(f, "no verdict against the baseline without intervals ({names})")
@@ -225,6 +228,10 @@ impl Warning {
             Self::RejectedPackets { .. } => {
                 "the report lists the causes; replace the capture if they matter"
             }
+            Self::NothingCameThrough(_) => {
+                "`linerate stages` says what each kind takes and why it drops; name the kind that \
+                 fits the packets, or the source that fits the stage"
+            }
             Self::NoVerdictWithoutInterval { .. } => {
                 "measure both with --repeat 6 or more, or count in the simulator (--tier sim)"
             }
@@ -270,6 +277,26 @@ mod tests {
         );
         let text = Warning::SharedCore { cpus: vec![0, 4] }.to_string();
         assert!(text.contains("(processors 0, 4)"), "{text}");
+    }
+
+    #[test]
+    fn a_dead_end_has_its_stage_and_its_causes() {
+        let said = |causes: &[&str]| {
+            let causes = causes.iter().map(|cause| (*cause).to_owned()).collect();
+            let end = DeadEnd { stage: "guard".to_owned(), packets: 7, causes };
+            let warning = Warning::NothingCameThrough(end);
+            let json = serde_json::to_string(&warning).unwrap();
+            assert!(
+                json.starts_with(r#"{"code":"nothing_came_through","stage":"guard""#),
+                "{json}"
+            );
+            warning.to_string()
+        };
+        let dropped = said(&["denied", "martian"]);
+        let all = "`guard` dropped all 7 packets that came to it (denied, martian): ";
+        assert!(dropped.contains(all), "{dropped}");
+        let used = said(&[]);
+        assert!(used.contains("`guard` used up all 7 packets that came to it: "), "{used}");
     }
 
     #[test]

@@ -128,6 +128,7 @@ fn pipeline() -> RunReport {
         counted: None,
         seconds: 2.0,
         ticks_per_second: 2.4e9,
+        offered_kpps: None,
         throughput_kpps: kpps(1340.06),
         processed_kpps: kpps(1352.0),
         line_rate_kpps: Some(4300.0),

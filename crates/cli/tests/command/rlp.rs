@@ -2,7 +2,7 @@
 //! The example paths of the Radio Link Protocol, as a reader would start them.
 
 use crate::records::assert_conserved;
-use crate::rig::{Folder, answered, record, refused};
+use crate::rig::{Folder, answered, linerate, record, refused};
 use linerate_record::Body;
 use serde_json::Value;
 
@@ -65,4 +65,45 @@ fn what_no_session_can_be_made_of_is_refused_where_it_stands() {
     let ring = source("none.pcap") + "ring_octets = 1000\n";
     let said = refused(&["run", &folder.write("path.toml", ring)]);
     assert!(said.contains("path.toml:6:15") && said.contains("power of two"), "{said}");
+}
+
+/// A path whose stages do not fit its packets. `PDSN_TX` is for the way back.
+#[test]
+fn a_path_that_drops_everything_says_where_and_why_and_what_to_do() {
+    let folder = Folder::new();
+    let text = std::fs::read_to_string(format!("{EXAMPLES}/rlp-merged.toml")).expect("an example");
+    let text = text.replace("PDSN_RX", "PDSN_TX");
+    let text = text.replace("\"edge.pcapng\"", &format!("{:?}", format!("{EXAMPLES}/edge.pcapng")));
+    let file = folder.write("path.toml", text);
+    let kept = folder.file("run.json");
+    let done = linerate(&["run", "--time", "100ms", "--record", &kept, &file]);
+    assert_eq!(done.status, Some(0), "{done:?}");
+    let warned = done.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(warned.contains("no packet came through: `PDSN_TX` dropped all "), "{warned}");
+    assert!(warned.contains("(not_framed): `linerate stages` says"), "{warned}");
+    assert!(done.stdout.contains("; no packet came through: `PDSN_TX` dropped"), "{done:?}");
+    let asked = linerate(&["explain", &kept, "--ask", "bottleneck"]);
+    let answer = asked.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(answer.contains("no packet came through: `PDSN_TX` dropped all "), "{answer}");
+}
+
+/// Of a source without a rate, nothing says that it sets the rate, whoever reads the record.
+#[test]
+fn the_record_of_a_run_has_the_rate_of_its_source() {
+    let file = format!("{EXAMPLES}/rlp-merged.toml");
+    let offered = |rate: &str| {
+        let arguments = ["run", "--time", "100ms", "--json", "--rate", rate, &file];
+        let json: Value = serde_json::from_str(&answered(0, &arguments)).expect("JSON");
+        assert_eq!(json["offered_kpps"]["value"], json["summary"]["offered_kpps"]);
+        (json["offered_kpps"]["value"].as_f64(), json["offered_kpps"]["reason"].clone())
+    };
+    let (none, reason) = offered("max");
+    assert!(
+        none.is_none() && reason.as_str().is_some_and(|why| why.contains("no rate of its own"))
+    );
+    let (paced, _) = offered("20kpps");
+    assert!(paced.is_some_and(|kpps| (kpps / 20.0 - 1.0).abs() < 1e-6), "{paced:?}");
+    // Four lines of 1 Gb/s, frames of 338 octets and 24 more on the wire.
+    let (line, _) = offered("line");
+    assert!(line.is_some_and(|kpps| (kpps / (4e6 / (8.0 * 362.0)) - 1.0).abs() < 1e-6), "{line:?}");
 }

@@ -69,8 +69,10 @@ fn a_file_that_cannot_be_written_is_a_failure() {
     assert!(said.contains("cannot write") && said.contains(&nowhere), "{said}");
     let sink = format!("[sink]\nkind = \"capture\"\nfile = {nowhere:?}\n[run]");
     let file = folder.write("sink.toml", edge(&[("[run]", sink.as_str())]));
-    let said = refused(&["run", &file, "--time", "100ms"]);
-    assert!(said.contains("cannot write") && said.contains(&nowhere), "{said}");
+    for more in [&["--time", "100ms"][..], &["--check"]] {
+        let said = refused(&[&["run", &file], more].concat());
+        assert!(said.contains("cannot write") && said.contains(&nowhere), "{said}");
+    }
 }
 
 #[test]
@@ -104,6 +106,51 @@ fn a_full_disk_is_a_failure_and_a_reader_gone_is_none() {
             assert_eq!(output.status.code(), Some(2), "{arguments:?}");
             assert!(said.contains("cannot write the result"), "{said}");
         }
+    }
+}
+
+/// The program, started by a shell that does `redirect` to its standard output.
+fn redirected(redirect: &str, arguments: &[&str]) -> (Option<i32>, String) {
+    let output = std::process::Command::new("sh")
+        .args(["-c", &format!("exec \"$0\" \"$@\" {redirect}"), env!("CARGO_BIN_EXE_linerate")])
+        .args(arguments)
+        .output()
+        .expect("a shell starts");
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn a_result_that_nobody_can_get_is_a_failure() {
+    let folder = Folder::new();
+    let file = folder.write("path.toml", edge(&[]));
+    let (kept, other) = (folder.file("record.json"), folder.file("stat.txt"));
+    let table: [(i32, &[&str]); 6] = [
+        (2, &["run", &file, "--time", "100ms", "--record", &kept]),
+        (2, &["run", &file, "--check"]),
+        (2, &["stages"]),
+        (2, &["--help"]),
+        (125, &["stat", "--help"]),
+        (125, &["stat", "--", "true"]),
+    ];
+    for (status, arguments) in table {
+        let (found, said) = redirected(">&-", arguments);
+        assert_eq!(found, Some(status), "{arguments:?}: {said}");
+        assert!(
+            said.contains("standard output is closed") && said.contains("> /dev/null"),
+            "{said}"
+        );
+    }
+    assert!(!std::path::Path::new(&kept).exists(), "it is said before anything is measured");
+    // Open, but not for writing.
+    let (found, said) = redirected("1</dev/null", &["stages"]);
+    assert_eq!(found, Some(2), "{said}");
+    assert!(said.contains("cannot write the result"), "{said}");
+    // What goes elsewhere does not need it, and what nobody wants to see is not lost.
+    let elsewhere = ["stat", "--output", &other, "--", "true"];
+    assert_eq!(redirected(">&-", &elsewhere).0, Some(0));
+    assert!(std::fs::read_to_string(&other).is_ok_and(|text| text.contains("task_clock")));
+    for redirect in [">/dev/null", "1<>/dev/null"] {
+        assert_eq!(redirected(redirect, &["stages"]), (Some(0), String::new()), "{redirect}");
     }
 }
 

@@ -3,9 +3,10 @@
 
 use crate::sim::{Dice, World, mapping, name, random_mapping, run};
 use linerate_path::model::Mapping;
-use linerate_plan::diagnose::{diagnose, diagnose_unpaced};
+use linerate_plan::diagnose::diagnose;
 use linerate_record::run::{RunReport, TimeShares};
 use linerate_record::tune::Limit;
+use linerate_record::{Figure, Tier};
 
 /// The truth of a mapping: load of each segment's most loaded strand, and of that strand's parts.
 struct Truth {
@@ -106,8 +107,11 @@ fn a_slow_source_is_told_from_a_slow_path() {
 #[test]
 fn a_source_without_a_rate_of_its_own_is_never_named() {
     let world = World::random(&mut Dice(8), 2);
-    let replicated = run(&world, &mapping(&[(2, 2)]), 0.0, 0);
-    assert_eq!(diagnose_unpaced(&replicated), diagnose(&replicated), "nothing else changes");
+    let unpaced = Figure::absent("kpps", Tier::Sim, "simulated", "no rate of its own");
+    let mut replicated = run(&world, &mapping(&[(2, 2)]), 0.0, 0);
+    let silent = diagnose(&replicated);
+    replicated.offered_kpps = Some(unpaced.clone());
+    assert_eq!(diagnose(&replicated), silent, "nothing else changes");
 
     // Each replica waits for the other while that has lost its processor.
     let mut report = replicated;
@@ -115,8 +119,12 @@ fn a_source_without_a_rate_of_its_own_is_never_named() {
         let time = TimeShares { busy: 0.6 - lost, starved: 0.4, lost, ..TimeShares::default() };
         strand.time = Some(time);
     }
-    assert_eq!(diagnose(&report).limit, Limit::Offered);
-    let finding = diagnose_unpaced(&report);
+    for paced in [None, Some(Figure::exact("kpps", 1e3, Tier::Sim, "simulated"))] {
+        report.offered_kpps = paced;
+        assert_eq!(diagnose(&report).limit, Limit::Offered);
+    }
+    report.offered_kpps = Some(unpaced);
+    let finding = diagnose(&report);
     assert_eq!(finding.limit, Limit::CannotTell, "{}", finding.sentence);
     assert!(finding.sentence.contains("strand 0.0 lost its processor 40.0 %"), "{finding:?}");
 }

@@ -410,6 +410,7 @@ pub(crate) fn run(world: &World, mapping: &Mapping, noise: f64, seed: u64) -> Ru
         counted: None,
         seconds,
         ticks_per_second: TICKS_PER_SECOND,
+        offered_kpps: None,
         throughput_kpps: Figure::exact("kpps", kpps, Tier::Sim, "simulated"),
         processed_kpps: Figure::exact("kpps", kpps, Tier::Sim, "simulated"),
         line_rate_kpps: None,

@@ -77,6 +77,7 @@ pub(crate) fn run_report() -> RunReport {
         }),
         seconds: 2.0,
         ticks_per_second: 2.4e9,
+        offered_kpps: Some(figure("kpps", 1300.0)),
         throughput_kpps: figure("kpps", 1234.5),
         processed_kpps: figure("kpps", 1250.25),
         line_rate_kpps: None,

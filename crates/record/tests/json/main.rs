@@ -2,6 +2,7 @@
 //! The record's JSON.
 
 mod counting;
+mod ends;
 mod envelope;
 mod example;
 mod foreign;
