@@ -9,6 +9,8 @@
 //! The paths take turns, so that what others do to the machine meets all of them. Takes some
 //! minutes: it is not part of CI.
 
+mod one_strand;
+
 use crate::command::root;
 use crate::evidence::{build, kept, machine};
 use linerate_record::run::{RunReport, StageReport};
@@ -24,8 +26,11 @@ const FOLDER: &str = "docs/results/rlp";
 /// Runs of each path, in turns.
 const ROUNDS: usize = 5;
 
+/// Length of a run: with all others that this tool starts, it is done within six minutes.
+const SECONDS: &str = "1s";
+
 /// Tunings of a path at most, until one can tell what to keep.
-const TUNE_TRIES: usize = 3;
+const TUNE_TRIES: usize = 2;
 
 /// A path, and what the document has of it: kpps of a flow, and the share of the line it prints.
 struct Row {
@@ -57,11 +62,15 @@ const ROWS: [Row; 5] = [
 /// Tuned paths: those of the forward direction.
 const TUNED: usize = 4;
 
+/// The path whose tuning is put beside one strand.
+const FIRST: &str = "rlp-config1";
+
 /// What was found of a row.
 #[derive(Default)]
 struct Found {
     runs: Vec<Record>,
     tuned: Option<Record>,
+    over_one_strand: Option<one_strand::Compared>,
     model_kpps: Option<f64>,
 }
 
@@ -73,13 +82,20 @@ pub(crate) fn write() -> Result<(), String> {
         for (row, found) in ROWS.iter().zip(&mut found) {
             eprintln!("run {round} of {ROUNDS}: {}", row.name);
             let path = example(row.name);
-            found.runs.push(record(&binary, &["run", "--oversubscribe", &path])?);
+            found
+                .runs
+                .push(record(&binary, &["run", "--oversubscribe", "--time", SECONDS, &path])?);
         }
     }
     for (row, found) in ROWS.iter().zip(&mut found).take(TUNED) {
         eprintln!("tune {}", row.name);
-        found.tuned = tuned(&binary, row.name);
+        found.tuned = tuned(&binary, row.name, &one_strand::place());
+        if row.name == FIRST && found.tuned.is_some() {
+            found.over_one_strand = Some(one_strand::compare(&binary, &one_strand::place())?);
+        }
     }
+    // Not there when no tuning could tell.
+    let _ = fs::remove_file(one_strand::place());
     for (row, found) in ROWS.iter().zip(&mut found) {
         if let Some(model) = row.model {
             let plan = record(&binary, &["plan", "--machine", "t1", &example(model)])?;
@@ -117,10 +133,11 @@ fn record(binary: &Path, words: &[&str]) -> Result<Record, String> {
     Record::from_json(&json).map_err(|error| format!("linerate {}: {error}", words.join(" ")))
 }
 
-/// A tuning that could tell; `None` when none of several could, as on a machine that others keep
-/// busy.
-fn tuned(binary: &Path, name: &str) -> Option<Record> {
-    let tries = (0..TUNE_TRIES).map(|_| record(binary, &["tune", &example(name)]));
+/// A tuning that could tell, and its path in the file `out`; `None` when none of several could, as
+/// on a machine that others keep busy.
+fn tuned(binary: &Path, name: &str, out: &Path) -> Option<Record> {
+    let out = out.display().to_string();
+    let tries = (0..TUNE_TRIES).map(|_| record(binary, &["tune", "--out", &out, &example(name)]));
     tries.filter_map(|tried| tried.map_err(|error| eprintln!("{error}")).ok()).next()
 }
 
@@ -224,23 +241,18 @@ fn spread(found: &Found) -> String {
 /// What `tune` makes of each, on the processors there are.
 fn tunings(found: &[Found], text: &mut String) {
     *text += "## `linerate tune` from each\n\nThousand packets per second over all flows. The \
-              baseline is the path's mapping as far as there are processors for it; the last \
-              column compares with the one-strand baseline.\n\n\
-              | from | baseline | tuned | speed-up | kept | over one strand |\n\
-              |---|---:|---:|---:|---|---:|\n";
+              baseline is the path's mapping as far as there are processors for it.\n\n\
+              | from | baseline | tuned | speed-up | kept |\n|---|---:|---:|---:|---|\n";
     let figure = |found: &Found, name: &str| found.tuned.as_ref()?.figures.get(name)?.as_number();
-    let one_strand = found.get(2).and_then(|found| figure(found, "baseline_kpps"));
     for (row, found) in ROWS.iter().zip(found).take(TUNED) {
-        let tuned = figure(found, "tuned_kpps");
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} |",
             row.name,
             number(figure(found, "baseline_kpps"), 0),
-            number(tuned, 0),
+            number(figure(found, "tuned_kpps"), 0),
             number(figure(found, "speedup"), 2),
             found.tuned.as_ref().map_or("-".to_owned(), kept).replace('|', "\\|"),
-            number(tuned.zip(one_strand).map(|(tuned, one)| tuned / one), 2),
         );
     }
     text.push('\n');
@@ -257,6 +269,8 @@ fn tunings(found: &[Found], text: &mut String) {
         );
     }
     text.push('\n');
+    let compared = found.iter().find_map(|found| found.over_one_strand.as_ref());
+    *text += &compared.map_or_else(one_strand::none, one_strand::Compared::section);
 }
 
 /// What the strands of each path did: ours by stage over its replicas, and the document's cycles
