@@ -17,37 +17,16 @@
  *
  * For one thread, in user or system emulation. Leaves out what the words of the disassembly mean:
  * the caller knows the architecture. Counts repeat exactly; time means nothing under a translator.
- *
- * Distributions ship QEMU without its header for plugins; the declarations below are what version 1
- * of that interface has of what is used here (QEMU documentation, "QEMU TCG Plugins").
  */
 #include <ctype.h>
 #include <errno.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define EXPORT __attribute__((visibility("default")))
+#include "interface.h"
 
-struct qemu_plugin_tb;
-struct qemu_plugin_insn;
-typedef void on_exec(unsigned vcpu, void *data);
-
-size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
-struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t index);
-uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
-const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn);
-char *qemu_plugin_insn_disas(const struct qemu_plugin_insn *insn);
-void qemu_plugin_register_vcpu_tb_trans_cb(uint64_t id,
-					   void (*callback)(uint64_t,
-							    struct qemu_plugin_tb *));
-void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn, on_exec *callback,
-					    int flags, void *data);
-
-EXPORT int qemu_plugin_version = 1;
-EXPORT int qemu_plugin_install(uint64_t id, const void *info, int argc, char **argv);
+int qemu_plugin_version = 1;
 
 /* What an instruction is, as the data of its callback. */
 enum { OTHER, IN_RANGE, VECTOR, KINDS };
@@ -173,7 +152,7 @@ static int take(const char *argument)
 	return 0;
 }
 
-EXPORT int qemu_plugin_install(uint64_t id, const void *info, int argc, char **argv)
+int qemu_plugin_install(uint64_t id, const void *info, int argc, char **argv)
 {
 	(void)info;
 	for (int i = 0; i < argc; i++) {

@@ -89,6 +89,7 @@ const STEPS: &[Step] = &[
         oldest_compiler(env!("CARGO_PKG_RUST_VERSION"), &["--workspace"])
     }),
     slow("probe", probe),
+    slow("schemes for vector registers", lab::check_vector_context),
     // Fetches the compiler that the step after it uses.
     slow("guests", lab::check_all),
     slow("counters without perf", lab::check_pmu),

@@ -11,6 +11,7 @@ mod linux_7455;
 mod module;
 mod packages;
 mod pmu;
+mod vector_context;
 
 use crate::ci::Outcome;
 use crate::command::{root, say};
@@ -188,7 +189,7 @@ impl Ready {
 fn called(name: &str) -> Result<&'static Guest, String> {
     GUESTS.iter().find(|guest| guest.name == name).ok_or_else(|| {
         let names = GUESTS.map(|guest| guest.name);
-        let others = [linux_7455::NAME, pmu::NAME].join(", ");
+        let others = [linux_7455::NAME, pmu::NAME, vector_context::NAME].join(", ");
         format!("there is no `{name}`; the lab has {}, {others}", names.join(", "))
     })
 }
@@ -211,6 +212,13 @@ pub(crate) fn run(name: &str, command: Option<&str>) -> Result<(), String> {
         return match command {
             None => linux_7455::check().map_err(why),
             Some(_) => Err(format!("{name} has no shell; leave the command out")),
+        };
+    }
+    if name == vector_context::NAME {
+        return match command {
+            None => vector_context::write().map_err(why),
+            Some("--brief") => vector_context::check().map_err(why),
+            Some(_) => Err(format!("{name} takes --brief or nothing")),
         };
     }
     let guest = called(name)?;
@@ -251,6 +259,15 @@ pub(crate) fn check_all() -> Outcome {
         }
     }
     Outcome::Passed(skips)
+}
+
+/// The schemes for vector registers, briefly.
+pub(crate) fn check_vector_context() -> Outcome {
+    match vector_context::check() {
+        Ok(()) => Outcome::Passed(Vec::new()),
+        Err(Obstacle::Missing(why)) => Outcome::Skipped(why),
+        Err(Obstacle::Failed(why)) => Outcome::Failed(why),
+    }
 }
 
 /// Readies the guests one by one, since they share apt and the compiler; checks them side by side,

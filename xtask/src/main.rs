@@ -79,6 +79,9 @@ usage: cargo xtask COMMAND
   lab pmu [--brief]
                 read counters by their registers on boards without an operating system, five times
                 each or, with --brief, twice
+  lab vector-context [--brief]
+                compare schemes for vector registers on a bare MPC7455, and write
+                docs/results/vector-context.md; --brief checks and writes nothing
   tutorials     run the commands of docs/tutorials and write what they print
   fetch lwip    bring the source of lwIP, whose checksum `linerate kernels` then measures too, into
                 which native/ports puts ours, and which `linerate tcp` then runs

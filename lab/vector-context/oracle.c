@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * Who was given back other vector registers than it had, and how often registers had to be saved: a
+ * judgement from outside of the schemes. No scheme calls it and no instruction of it is counted.
+ *
+ * Whoever is interrupted has its registers copied, and compared when it goes on: under schemes of a
+ * system, whenever it may use vectors; under the others, within a section, for outside nobody wants
+ * them. If vectors are off when it goes on, the comparison waits until the trap has brought them.
+ *
+ * A save is needed where somebody uses vectors while another is within a section and has not been
+ * saved yet; whichever scheme it is, somebody must have saved it then, or refused.
+ */
+#include "scheme.h"
+
+/* Values to fill all registers with, so that no two sections in a row have the same. */
+enum { FILLS = 32 };
+static struct lr_vec_area fills[FILLS];
+static uint32_t filled;
+
+/* Whose values the registers hold, as far as sections are concerned. */
+static struct context *holder;
+
+void oracle_prepare(void)
+{
+	for (uint32_t i = 0; i < FILLS; i++) {
+		uint32_t *const words = (uint32_t *)(void *)fills[i].octets;
+		for (uint32_t word = 0; word < LR_VEC_AREA_OCTETS / 4; word++)
+			words[word] = random_below(~0u);
+		/* Of VSCR, the last word of its vector, only two bits can be set. */
+		words[128] = words[129] = words[130] = 0;
+		words[131] &= 1u << 16 | 1;
+	}
+}
+
+HARNESS void oracle_leave(struct context *context, const struct frame *frame)
+{
+	const int has = IS_OF_SYSTEM ? (frame->srr1 & MSR_VEC) != 0 : context->is_inside != 0;
+
+	if (!SETTINGS->check || !has)
+		return;
+	const uintptr_t state = lr_vec_on();
+	lr_vec_save(&context->shadow);
+	lr_vec_off(state);
+	context->is_kept = 1;
+}
+
+HARNESS void oracle_return(struct context *context, const struct frame *frame)
+{
+	section_goes_on(context);
+	if (!context->is_kept || !(frame->srr1 & MSR_VEC))
+		return;
+	const uintptr_t state = lr_vec_on();
+	counts.corrupt += !vectors_same(&context->shadow);
+	counts.compared++;
+	lr_vec_off(state);
+	context->is_kept = 0;
+}
+
+HARNESS void section_open(struct context *context)
+{
+	if (holder && holder != context && holder->is_inside)
+		counts.needed++;
+	holder = context;
+	if (SETTINGS->check)
+		lr_vec_restore(&fills[filled++ % FILLS]);
+	context->is_inside = 1;
+}
+
+HARNESS void section_close(struct context *context)
+{
+	context->is_inside = 0;
+}
+
+HARNESS void section_goes_on(struct context *context)
+{
+	if (!context->is_inside || holder == context)
+		return;
+	if (holder->is_inside)
+		counts.needed++;
+	holder = context;
+}

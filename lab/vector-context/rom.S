@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* The board's ROM: the processor begins at its reset vector here, and goes to the image. */
+	.section .reset,"ax"
+	li	3,0x100
+	mtctr	3
+	bctr

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * What one run is about, put into memory by the emulator before it starts, each a 32-bit word in
+ * network order; and printed again with the result. xtask/src/lab/vector_context/run.rs writes it.
+ */
+#ifndef SETTINGS_H
+#define SETTINGS_H
+
+#include <stdint.h>
+
+#define SETTINGS_AT 0x2000000u
+
+/* How contexts displace each other. */
+enum {
+	/* Interrupts wake tasks that go before the background; tasks of one priority take turns. */
+	MODE_LOAD,
+	/* Interrupts nest, and use vectors themselves. */
+	MODE_NESTED,
+	/* Every task has a priority of its own; interrupts wake one at random. */
+	MODE_PRIORITY,
+	/* All are ready always, and take turns whenever an interrupt says so. */
+	MODE_SLICED,
+	/* The three at once. */
+	MODE_ALL,
+};
+
+/* A fixed length, and the patterns of "Enhanced TCP/IP Performance with AltiVec". */
+enum { PATTERN_FIXED, PATTERN_BULK, PATTERN_INTERACTIVE, PATTERN_JUMBO, PATTERN_MIXED,
+       PATTERN_RESPONSE };
+
+struct settings {
+	uint32_t mode;
+	/* Whether registers are compared; else instructions are to be counted. */
+	uint32_t check;
+	/* Ticks of the scheduler and interrupts of the device in a second of 10^9 instructions. */
+	uint32_t ticks_per_s;
+	uint32_t interrupts_per_s;
+	/* Tasks that handle packets, and how many of them always have one. */
+	uint32_t tasks;
+	uint32_t busy;
+	uint32_t pattern;
+	/* With PATTERN_FIXED. */
+	uint32_t octets;
+	/* Turns of two instructions for each packet besides sum and copy. */
+	uint32_t path;
+	/* Packets until a task ends and another begins in its place; 0: never. */
+	uint32_t life;
+	/* Tasks, the last ones, that use vectors and have not said so. */
+	uint32_t unflagged;
+	/* The run ends after so many 1/1000 s, or if check is set, after so many switches. */
+	uint32_t duration_ms;
+	uint32_t switches;
+	uint32_t seed;
+};
+
+#define SETTINGS ((const struct settings *)SETTINGS_AT)
+
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * What tasks and interrupts do: a packet is some scalar work, the path of a protocol stack, and one
+ * call that copies it and sums it, by the kernels of native/. Its sum is compared with one that was
+ * known before. Leaves out protocols and memory that is not cached: an emulator has neither.
+ */
+#include <linerate/checksum.h>
+
+#include "scheme.h"
+
+/* Longest packet; what may be added to its address; and the fewest octets that vectors are for. */
+enum { MOST_OCTETS = 65536, MOST_OFFSET = 64, FEWEST = 96 };
+
+/* By their names, for which of them runs is the scheme's to say. */
+uint32_t lr_copy_csum_partial_ppc(void *dst, const void *src, size_t octets, uint32_t sum);
+uint32_t lr_copy_csum_partial_altivec(void *dst, const void *src, size_t octets, uint32_t sum);
+
+static uint8_t source[MOST_OCTETS + MOST_OFFSET] __attribute__((aligned(64)));
+/* The sum of all words before one. */
+static uint32_t sums[(MOST_OCTETS + MOST_OFFSET) / 2 + 1];
+static uint8_t destinations[MOST_TASKS][MOST_OCTETS + MOST_OFFSET] __attribute__((aligned(64)));
+/* One for all, since nobody reads it. */
+static uint8_t interrupt_destination[2048] __attribute__((aligned(64)));
+static uint32_t octets_done, sequence;
+uint32_t last_packet_at;
+
+void work_prepare(void)
+{
+	for (uint32_t i = 0; i < sizeof source; i++)
+		source[i] = (uint8_t)random_below(256);
+	for (uint32_t i = 0; i < sizeof source; i += 2)
+		sums[i / 2 + 1] = sums[i / 2] + (uint32_t)(source[i] << 8 | source[i + 1]);
+}
+
+/* Octets of the next packet: "Enhanced TCP/IP Performance with AltiVec", benchmark results. */
+static uint32_t next_octets(void)
+{
+	switch (SETTINGS->pattern) {
+	case PATTERN_BULK:
+		return 1460;
+	case PATTERN_INTERACTIVE:
+		return 1 + sequence % 2;
+	case PATTERN_JUMBO:
+		return 8000;
+	case PATTERN_MIXED: {
+		/* Simple IMIX: packets of 40, 576 and 1500 octets at 7:4:1, here in one round. */
+		static const uint16_t round[12] = { 40,	 576, 40, 40, 1500, 40,
+						    576, 40,  40, 576, 40,  576 };
+		return round[sequence % 12];
+	}
+	case PATTERN_RESPONSE:
+		/* Connections without data: headers. */
+		return 40;
+	default:
+		return SETTINGS->octets;
+	}
+}
+
+static HARNESS void judge(uint32_t offset, uint32_t octets, uint32_t sum)
+{
+	uint32_t known = sums[(offset + octets) / 2] - sums[offset / 2];
+
+	if (octets % 2)
+		known += (uint32_t)source[offset + octets - 1] << 8;
+	/* Below 65536 words of 16 bits: no carry is lost. */
+	counts.wrong += lr_csum_fold(known) != lr_csum_fold(sum);
+	octets_done += octets;
+	counts.kilooctets += octets_done >> 10;
+	octets_done &= 1023;
+	counts.packets++;
+}
+
+static void follow_path(void)
+{
+	for (uint32_t turn = SETTINGS->path; turn; turn--)
+		__asm__ volatile("");
+}
+
+static void packet(struct task *task)
+{
+	const uint32_t octets = next_octets(), offset = sequence * 2 % MOST_OFFSET;
+	uint8_t *const to = destinations[task->number] + sequence % 16;
+	uint32_t sum;
+
+	sequence++;
+	follow_path();
+	if (octets >= FEWEST && scheme_enter(task)) {
+		section_open(&task->context);
+		sum = lr_copy_csum_partial_altivec(to, source + offset, octets, 0);
+		section_close(&task->context);
+		scheme_leave(task);
+	} else {
+		counts.refused += octets >= FEWEST;
+		sum = lr_copy_csum_partial_ppc(to, source + offset, octets, 0);
+	}
+	judge(offset, octets, sum);
+	last_packet_at = timebase();
+}
+
+/* Below all other priorities, and without vectors. */
+static __attribute__((noreturn, noinline, section(".text.background"))) void background(void)
+{
+	for (;;)
+		__asm__ volatile("");
+}
+
+void task_main(struct task *task)
+{
+	if (!task->number)
+		background();
+	for (uint32_t packets = 0; !SETTINGS->life || packets < SETTINGS->life; packets++) {
+		packet(task);
+		if (task->is_busy)
+			continue;
+		/* It is one packet less for the kernel, which knows whether there are more. */
+		if (packets + 1 != SETTINGS->life)
+			call_kernel(CALL_WAIT);
+	}
+	call_kernel(CALL_END);
+	__builtin_unreachable();
+}
+
+/* The work of an interrupt that uses vectors itself, interrupts let in. */
+void interrupt_work(struct context *context)
+{
+	const uint32_t octets = 256 + random_below(1024), offset = octets * 2 % MOST_OFFSET;
+	uint8_t *const to = interrupt_destination + octets % 16;
+	uint32_t sum;
+
+	if (scheme_interrupt_enter(context)) {
+		section_open(context);
+		sum = lr_copy_csum_partial_altivec(to, source + offset, octets, 0);
+		section_close(context);
+		scheme_interrupt_leave(context);
+	} else {
+		sum = lr_copy_csum_partial_ppc(to, source + offset, octets, 0);
+	}
+	judge(offset, octets, sum);
+}
+
+void image_main(void);
+void image_main(void)
+{
+	machine_start();
+	work_prepare();
+	kernel_start();
+}

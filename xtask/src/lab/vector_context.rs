@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who may touch the vector registers, and who saves them: schemes compared on an emulated MPC7455.
+//!
+//! `lab/vector-context` has a small kernel, built once for each scheme, and a plugin that counts
+//! what it executes from outside. Here the images are built and run, and what they say is judged.
+//! The emulator's clock is its count of instructions, one of which takes 1 ns: a run repeats to the
+//! last octet on any host, and says nothing about caches and pipelines.
+
+mod document;
+mod plan;
+mod run;
+
+use super::{Obstacle, check_tools, note};
+use crate::command::{output, program, root};
+use plan::{BUSY, RIGHT, Row, SCHEMES, TRAFFIC};
+use run::{Ran, Run, Symbols};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::Instant;
+
+/// As in `cargo xtask lab NAME`.
+pub(super) const NAME: &str = "vector-context";
+
+const RESULT: &str = "docs/results/vector-context.md";
+
+const TOOLS: [(&str, &str); 3] = [
+    ("make", "make"),
+    ("powerpc-linux-gnu-gcc", "gcc-powerpc-linux-gnu"),
+    ("qemu-system-ppc", "qemu-system-ppc"),
+];
+
+/// Switches after which those that must be right have shown that they are, and those that are wrong
+/// that they are not; the second number of each.
+const MANY: (u32, u32) = (1_000_000, 200_000);
+const FEW: (u32, u32) = (10_000, 20_000);
+/// How often a run of each scheme is repeated, and for how long it lasts then.
+const REPEATS: usize = 10;
+const SHORT_MS: u32 = 10;
+
+type Results = BTreeMap<Run, Ran>;
+
+/// The images, and where they were built.
+struct Images {
+    folder: PathBuf,
+    symbols: BTreeMap<&'static str, Symbols>,
+}
+
+impl Images {
+    fn build() -> Result<Self, Obstacle> {
+        check_tools(&TOOLS)?;
+        let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+        let folder = root().join(target).join("vector-context");
+        fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let mut make = program("make", &["--no-print-directory", "-s", "-j2"]);
+        make.args(["-C", "lab/vector-context"]).arg(format!("BUILD={}", folder.display()));
+        output(make)?;
+        let mut symbols = BTreeMap::new();
+        for scheme in SCHEMES {
+            let image = folder.join(scheme).with_extension("elf");
+            symbols.insert(scheme, run::symbols(&image)?);
+        }
+        Ok(Self { folder, symbols })
+    }
+
+    /// Makes the runs, two at a time; the results in their order.
+    fn all(&self, runs: &[Run]) -> Result<Vec<Ran>, Obstacle> {
+        let next = Mutex::new(runs.iter().enumerate());
+        let worker = |number: usize| {
+            let mut done = Vec::new();
+            loop {
+                let taken = next.lock().expect("nobody panics while it is locked").next();
+                let Some((at, run)) = taken else { return Ok(done) };
+                let files = self.folder.join(format!("run-{number}"));
+                let symbols = &self.symbols[run.scheme];
+                done.push((at, run::run(&self.folder, symbols, run, &files)?));
+            }
+        };
+        let done: Vec<Result<Vec<(usize, Ran)>, Obstacle>> = std::thread::scope(|scope| {
+            let workers = [0, 1].map(|number| scope.spawn(move || worker(number)));
+            workers.map(|worker| worker.join().expect("a worker does not panic")).into()
+        });
+        let mut results = Vec::new();
+        for part in done {
+            results.extend(part?);
+        }
+        results.sort_by_key(|(at, _)| *at);
+        Ok(results.into_iter().map(|(_, ran)| ran).collect())
+    }
+
+    fn results(&self, runs: &[Run]) -> Result<Results, Obstacle> {
+        Ok(runs.iter().copied().zip(self.all(runs)?).collect())
+    }
+}
+
+/// Runs everything and writes it down; then, what is not as it must be.
+pub(super) fn write() -> Result<(), Obstacle> {
+    let images = Images::build()?;
+    let start = Instant::now();
+    let checks = images.results(&plan::checks(MANY.0, MANY.1))?;
+    let sweeps = [("traffic", plan::sweep(TRAFFIC)), ("busy", plan::sweep(BUSY))];
+    let rows: Vec<Row> = sweeps.iter().flat_map(|(_, rows)| rows.clone()).collect();
+    let costs = images.results(&plan::costs(&rows))?;
+    let suspended = images.results(&[plan::unflagged()])?;
+    let repeats = repeat(&images, REPEATS)?;
+    let seconds = start.elapsed().as_secs_f64();
+    let text = document::document(&checks, &sweeps, &costs, &suspended);
+    let text = format!("{text}\n## Repeats\n\n{repeats}\n");
+    fs::write(root().join(RESULT), text).map_err(|error| format!("{RESULT}: {error}"))?;
+    note(&format!("{RESULT}: {} runs in {seconds:.0} s", checks.len() + costs.len()));
+    judge(&checks)?;
+    document::goals_missed(&rows, &costs).map_or(Ok(()), |why| Err(Obstacle::Failed(why)))
+}
+
+/// The least that shows the images run and those that must be right are: seconds.
+pub(super) fn check() -> Result<(), Obstacle> {
+    let images = Images::build()?;
+    let checks = images.results(&plan::checks(FEW.0, FEW.1))?;
+    judge(&checks)?;
+    note(&repeat(&images, 2)?);
+    let switches: u64 = checks.values().map(switched).sum();
+    note(&format!("{NAME}: {} runs with registers compared, {switches} switches", checks.len()));
+    Ok(())
+}
+
+/// Task switches and interrupts: whenever registers may get into other hands.
+fn switched(ran: &Ran) -> u64 {
+    ran.number("switches") + ran.number("interrupts")
+}
+
+/// Whether those that must be right were, and the others were caught.
+fn judge(checks: &Results) -> Result<(), Obstacle> {
+    let mut faults = Vec::new();
+    for (run, ran) in checks {
+        let [corrupt, wrong, stalled] = ["corrupt", "wrong", "stalled"].map(|n| ran.number(n));
+        let mode = run.settings.mode.name();
+        let harm = format!("{corrupt} corruptions, {wrong} wrong sums, stalled {stalled}");
+        let is_harmed = corrupt + wrong + stalled > 0;
+        if RIGHT.contains(&run.scheme) {
+            if is_harmed {
+                faults.push(format!("{} under {mode}: {harm}", run.scheme));
+            } else if run.scheme != "scalar" && ran.number("compared") == 0 {
+                faults.push(format!("{} under {mode}: nothing was compared", run.scheme));
+            }
+        } else if !is_harmed {
+            faults
+                .push(format!("{} under {mode}: no harm was seen, and the models see", run.scheme));
+        }
+    }
+    if faults.is_empty() { Ok(()) } else { Err(Obstacle::Failed(faults.join("; "))) }
+}
+
+/// A short run of every scheme again and again: what was printed and counted must be the same.
+fn repeat(images: &Images, times: usize) -> Result<String, Obstacle> {
+    let settings = run::Settings { duration_ms: SHORT_MS, ..BUSY };
+    for scheme in SCHEMES {
+        let ran = images.all(&vec![Run { scheme, settings }; times])?;
+        if let Some(other) = ran.iter().find(|other| **other != ran[0]) {
+            let why = format!("{scheme}: two runs differ: {:?} and {other:?}", ran[0]);
+            return Err(Obstacle::Failed(why));
+        }
+    }
+    Ok(format!(
+        "{} schemes, {times} runs each of {SHORT_MS} ms: every line and every count is the same.",
+        SCHEMES.len()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{judge, plan};
+    use crate::lab::vector_context::run::{Mode, Ran, Run};
+
+    fn checked(scheme: &'static str, line: &str) -> Result<(), super::Obstacle> {
+        let run = Run { scheme, settings: plan::checked(Mode::Sliced, 1) };
+        judge(&[(run, Ran::of(line))].into())
+    }
+
+    #[test]
+    fn harm_is_a_fault_where_there_must_be_none_and_missed_where_there_must_be() {
+        assert!(checked("exclusive", "RESULT compared=9 corrupt=0").is_ok());
+        assert!(checked("exclusive", "RESULT compared=9 corrupt=1").is_err());
+        assert!(checked("lazy", "RESULT compared=9 wrong=1").is_err());
+        assert!(checked("lazy", "RESULT compared=0").is_err());
+        assert!(checked("note", "RESULT compared=9 corrupt=0").is_err());
+        assert!(checked("note-spin", "RESULT compared=9 stalled=1").is_ok());
+    }
+}

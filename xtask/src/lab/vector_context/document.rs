@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The comparison as a document, and which of its goals were missed.
+
+use super::plan::{COMPARED, RIGHT, Row, SCHEMES, TRAFFIC, checked, unflagged};
+use super::run::{Mode, Ran, Run, Settings, percent};
+use super::{MANY, Results};
+use std::fmt::Write;
+
+/// Context instructions of `per-task` over those of `exclusive` under the traffic load, at least.
+const LEAST_RATIO: f64 = 5.0;
+/// Share of `exclusive` and `hooked`, at most, where tasks do anything besides guarded calls.
+const MOST_PERCENT: f64 = 1.0;
+const OURS: [&str; 2] = ["exclusive", "hooked"];
+
+const HEAD: &str = "\
+# Schemes for vector registers, compared on an emulated MPC7455
+
+Written by `cargo xtask lab vector-context`: a small preemptive kernel (`lab/vector-context`) on \
+QEMU's `g3beige` with `-cpu 7455 -icount shift=0`, where an instruction takes 1 ns. Instructions \
+are counted by a plugin, outside of the machine; those of the comparison itself (judging sums, \
+comparing registers) are left out. Counts are exact and repeat; they are no times: a G4 has \
+caches, and a load that misses costs what a hundred additions do.
+
+The kernels are those of `native/`: a packet is copied and summed in one call, by AltiVec from 96 \
+octets on if the scheme lets it, else by the scalar routine. Schemes: `scalar` uses no vectors; \
+`lazy` has them off until a task uses them, which traps, and saves a task that has used them when \
+it is switched from (as Linux 6.1 of 32 bits); `per-task` saves and restores every flagged task at \
+every switch (as VxWorks 5.5); `note` is the counter and stack of AN2581, \"AltiVec Performance \
+Enhancement in a Multiprocessing Environment\", section 2.3; `exclusive` is `lr_vec_enter`, with \
+`lr_vec_nest` in interrupts; `hooked` is `lr_vec_task_enter` with `lr_vec_switch` in the scheduler.
+
+";
+
+pub(super) fn document(
+    checks: &Results,
+    sweeps: &[(&str, Vec<Row>)],
+    costs: &Results,
+    suspended: &Results,
+) -> String {
+    let mut text = HEAD.to_owned();
+    text += &right(checks);
+    for (name, rows) in sweeps {
+        text += &load(name, rows, costs);
+    }
+    text += &goals(sweeps, costs);
+    text += &unflagged_task(suspended);
+    text
+}
+
+fn settings(s: &Settings) -> String {
+    format!(
+        "{} ticks/s, {} interrupts/s, {} vector tasks of which {} always have a packet, {}, {} \
+         instructions of path per packet, life {}, {} ms",
+        s.ticks_per_s,
+        s.interrupts_per_s,
+        s.tasks,
+        s.busy,
+        s.pattern_name(),
+        2 * s.path,
+        if s.life == 0 { "unlimited".to_owned() } else { format!("{} packet", s.life) },
+        s.duration_ms,
+    )
+}
+
+/// Whose registers came back as others.
+fn right(checks: &Results) -> String {
+    let mut text = format!(
+        "## Who gets another's registers\n\nEvery register of whoever is interrupted, v0 to v31 \
+         and VSCR, is copied, and compared when it goes on; sums are compared with known ones. An \
+         interrupt comes every 480 to 2,400 instructions, at random by a fixed seed. `switches` \
+         are of tasks. `stalled`: no task finished a packet for 20,000,000 instructions. After {} \
+         switches and interrupts a run ends; after {} where harm is expected.\n",
+        grouped(MANY.0.into()),
+        grouped(MANY.1.into())
+    );
+    for mode in Mode::CHECKED {
+        let s = checked(mode, MANY.0);
+        let _ = writeln!(
+            text,
+            "\n### {}\n\n{} vector tasks, {} always with packets of 1,460 octets.\n\n\
+             | scheme | switches | interrupts | deepest | compared | corrupt | wrong sums | scalar \
+             instead | stalled |\n|---|---:|---:|---:|---:|---:|---:|---:|---|",
+            mode.name(),
+            s.tasks,
+            s.busy
+        );
+        let runs = SCHEMES.iter().filter_map(|scheme| {
+            checks.iter().find(|(run, _)| run.scheme == *scheme && run.settings.mode == mode)
+        });
+        for (run, ran) in runs {
+            let n = |name| grouped(ran.number(name));
+            let _ = writeln!(
+                text,
+                "| {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+                run.scheme,
+                n("switches"),
+                n("interrupts"),
+                n("deepest"),
+                n("compared"),
+                n("corrupt"),
+                n("wrong"),
+                n("refused"),
+                if ran.number("stalled") > 0 { "yes" } else { "no" }
+            );
+        }
+    }
+    text + "\n"
+}
+
+fn find<'a>(costs: &'a Results, scheme: &'static str, settings: Settings) -> &'a Ran {
+    &costs[&Run { scheme, settings }]
+}
+
+fn load(name: &str, rows: &[Row], costs: &Results) -> String {
+    let base = rows[0].settings;
+    let mut text = format!(
+        "## Costs under the {name} load\n\n{}.\n\n{}. What a row does not name is as here.\n\n",
+        if base.busy == 0 {
+            "Packets come with interrupts; whoever waits for one handles it, the rest is background"
+        } else {
+            "All tasks but one always have packets and take turns; interrupts wake that one"
+        },
+        settings(&base)
+    );
+    text += "| scheme | context | kernel | background | saves made | needed | restores | traps | \
+             scalar instead | packets | worst latency |\n\
+             |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n";
+    for scheme in COMPARED {
+        let ran = find(costs, scheme, base);
+        let n = |name| grouped(ran.number(name));
+        let counted = ran.counted();
+        let share = |part| percent(part, ran.executed());
+        let _ = writeln!(
+            text,
+            "| {scheme} | {:.4} % | {:.3} % | {:.1} % | {} | {} | {} | {} | {} | {} | {} |",
+            ran.share(),
+            share(counted.kernel),
+            share(counted.background),
+            n("saves"),
+            n("needed"),
+            n("restores"),
+            n("traps"),
+            n("refused"),
+            n("packets"),
+            ran.latency()
+        );
+    }
+    text += "\nShare of context management in all instructions, and the worst latency of an \
+             interrupt in instructions: the longest stretch with interrupts shut out, and what \
+             stands before the service.\n\n";
+    text += &table(rows, costs, |ran| format!("{:.3} % · {}", ran.share(), ran.latency()));
+    if base.busy > 0 {
+        text += "\nPackets handled, and saves made / needed:\n\n";
+        text += &table(rows, costs, |ran| {
+            let [packets, saves, needed] = ["packets", "saves", "needed"].map(|n| ran.number(n));
+            format!("{} · {saves} / {needed}", grouped(packets))
+        });
+    }
+    text + "\n"
+}
+
+fn table(rows: &[Row], costs: &Results, cell: impl Fn(&Ran) -> String) -> String {
+    let mut text = format!("| | {} |\n|---|{}\n", COMPARED.join(" | "), "---:|".repeat(6));
+    for Row { name, settings } in rows {
+        let cells = COMPARED.map(|scheme| cell(find(costs, scheme, *settings)));
+        let _ = writeln!(text, "| {name} | {} |", cells.join(" | "));
+    }
+    text
+}
+
+/// How many times the context instructions of `exclusive` those of `per-task` are.
+fn ratio(costs: &Results, settings: Settings) -> f64 {
+    let context = |scheme| find(costs, scheme, settings).counted().context;
+    percent(context("per-task"), context("exclusive").max(1)) / 100.0
+}
+
+/// Ours above its goal: where, and why if that is a reason.
+fn above<'a>(rows: &'a [Row], costs: &Results) -> Vec<(String, Option<&'a str>)> {
+    let mut found = Vec::new();
+    for Row { name, settings } in rows {
+        for scheme in OURS {
+            let share = find(costs, scheme, *settings).share();
+            if share <= MOST_PERCENT {
+                continue;
+            }
+            let why = (settings.path == 0).then_some("tasks do nothing but guarded calls");
+            let load = if settings.busy > 0 { "busy" } else { "traffic" };
+            found.push((format!("{scheme}, {load} load, {name}: {share:.2} %"), why));
+        }
+    }
+    found
+}
+
+fn goals(sweeps: &[(&str, Vec<Row>)], costs: &Results) -> String {
+    let mut text = "## What was asked\n\n".to_owned();
+    for (name, rows) in sweeps {
+        let _ = writeln!(
+            text,
+            "- {name} load, 5,000 interrupts/s, 60 ticks/s, all tasks flagged: `per-task` executes \
+             {:.1} times the context instructions of `exclusive` (asked: {LEAST_RATIO} under the \
+             traffic load).",
+            ratio(costs, rows[0].settings)
+        );
+    }
+    let all: Vec<Row> = sweeps.iter().flat_map(|(_, rows)| rows.clone()).collect();
+    let above = above(&all, costs);
+    let _ = writeln!(
+        text,
+        "- `exclusive` and `hooked` at most {MOST_PERCENT} % of instructions in {} of {} runs{}",
+        2 * all.len() - above.len(),
+        2 * all.len(),
+        if above.is_empty() { "." } else { "; not in:" }
+    );
+    for (what, why) in above {
+        let _ = writeln!(text, "  - {what} ({})", why.unwrap_or("missed"));
+    }
+    let corrupt = RIGHT.map(|scheme| format!("`{scheme}`"));
+    let _ = writeln!(text, "- no corruption under {}: see above.\n", corrupt.join(", "));
+    text
+}
+
+/// The first goal that was missed.
+pub(super) fn goals_missed(rows: &[Row], costs: &Results) -> Option<String> {
+    let ratio = ratio(costs, TRAFFIC);
+    if ratio < LEAST_RATIO {
+        return Some(format!("per-task is {ratio:.1} times exclusive, not {LEAST_RATIO}"));
+    }
+    let missed = above(rows, costs).into_iter().find(|(_, why)| why.is_none());
+    missed.map(|(what, _)| format!("above {MOST_PERCENT} %: {what}"))
+}
+
+fn unflagged_task(suspended: &Results) -> String {
+    let ran = &suspended[&unflagged()];
+    format!(
+        "## A task that has not said that it uses vectors\n\nUnder `per-task` and the traffic \
+         load, one task of four not flagged: {} trap, {} task suspended; {} packets handled and {} \
+         dropped, for it handles none any more.\n",
+        ran.number("traps"),
+        ran.number("suspended"),
+        ran.number("packets"),
+        ran.number("dropped")
+    )
+}
+
+/// With a comma between thousands.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::grouped;
+
+    #[test]
+    fn thousands_are_grouped() {
+        assert_eq!(grouped(7), "7");
+        assert_eq!(grouped(1_000), "1,000");
+        assert_eq!(grouped(1_234_567), "1,234,567");
+    }
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which runs there are: registers compared under every preemption, and costs, one setting varied
+//! at a time around two loads.
+
+use super::run::{MIXED, Mode, Run, Settings};
+
+/// Every image of `lab/vector-context/Makefile`.
+pub(super) const SCHEMES: [&str; 8] =
+    ["scalar", "lazy", "per-task", "note", "note-semaphore", "note-spin", "exclusive", "hooked"];
+/// Those under which nobody may ever see another's registers.
+pub(super) const RIGHT: [&str; 5] = ["scalar", "lazy", "per-task", "exclusive", "hooked"];
+/// Those whose costs are compared.
+pub(super) const COMPARED: [&str; 6] =
+    ["scalar", "lazy", "per-task", "note", "exclusive", "hooked"];
+
+/// Packets come with interrupts, and whoever waits for one handles it; the rest is background.
+pub(super) const TRAFFIC: Settings = Settings {
+    mode: Mode::Load,
+    check: false,
+    ticks_per_s: 60,
+    interrupts_per_s: 5_000,
+    tasks: 4,
+    busy: 0,
+    pattern: MIXED,
+    octets: 0,
+    path: 1_500,
+    life: 0,
+    unflagged: 0,
+    duration_ms: 100,
+    switches: 0,
+};
+
+/// All tasks but one always have packets, and share what the interrupts leave; those wake the one.
+pub(super) const BUSY: Settings = Settings { busy: 3, ..TRAFFIC };
+
+/// A row of a table: what is varied, and the settings.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    pub(super) name: String,
+    pub(super) settings: Settings,
+}
+
+fn row(name: impl Into<String>, settings: Settings) -> Row {
+    Row { name: name.into(), settings }
+}
+
+/// What is varied around a load, with the words of the table's first column.
+pub(super) fn sweep(load: Settings) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let ticks = [60, 100, 1_000].map(|ticks_per_s| Settings { ticks_per_s, ..load });
+    rows.extend(ticks.map(|s| row(format!("{} ticks/s", s.ticks_per_s), s)));
+    let none = (load.busy > 0).then_some(0);
+    for interrupts_per_s in none.into_iter().chain([1_000, 5_000, 20_000]) {
+        let settings = Settings { interrupts_per_s, ..load };
+        rows.push(row(format!("{interrupts_per_s} interrupts/s"), settings));
+    }
+    for tasks in [1, 2, 4, 8, 16] {
+        // Under the busy load one of them waits for interrupts, unless it is the only one.
+        let busy = if load.busy > 0 { (tasks - 1).max(1) } else { 0 };
+        rows.push(row(format!("{tasks} vector tasks"), Settings { tasks, busy, ..load }));
+    }
+    for octets in [64, 256, 1_024, 4_096, 16_384, 65_536] {
+        let settings = Settings { pattern: 0, octets, ..load };
+        rows.push(row(settings.pattern_name(), settings));
+    }
+    for pattern in 1..6 {
+        let settings = Settings { pattern, ..load };
+        rows.push(row(settings.pattern_name(), settings));
+    }
+    rows.push(row("a new task for each packet", Settings { life: 1, ..load }));
+    rows.push(row("packets without a path", Settings { path: 0, ..load }));
+    rows
+}
+
+/// Tasks, and how many of them are always busy, where registers are compared. Interrupts come every
+/// 480 to 2,400 instructions.
+pub(super) fn checked(mode: Mode, switches: u32) -> Settings {
+    let (tasks, busy) = match mode {
+        Mode::Nested => (1, 1),
+        Mode::Sliced => (6, 6),
+        Mode::Load | Mode::Priority => (4, 0),
+        Mode::All => (6, 4),
+    };
+    let (pattern, path) = (1, 100);
+    Settings { mode, check: true, tasks, busy, pattern, path, switches, ..TRAFFIC }
+}
+
+/// Every scheme in every mode: those that must be right for `switches`, the others for `enough`.
+pub(super) fn checks(switches: u32, enough: u32) -> Vec<Run> {
+    let runs = |mode| {
+        SCHEMES.map(|scheme| {
+            let switches = if RIGHT.contains(&scheme) { switches } else { enough };
+            Run { scheme, settings: checked(mode, switches) }
+        })
+    };
+    Mode::CHECKED.into_iter().flat_map(runs).collect()
+}
+
+/// The settings under every scheme whose costs are compared, each once.
+pub(super) fn costs(rows: &[Row]) -> Vec<Run> {
+    let run = |settings| COMPARED.map(|scheme| Run { scheme, settings });
+    let mut runs: Vec<Run> = rows.iter().flat_map(|row| run(row.settings)).collect();
+    runs.sort();
+    runs.dedup();
+    runs
+}
+
+/// One task of four, not flagged, uses vectors all the same.
+pub(super) const fn unflagged() -> Run {
+    Run { scheme: "per-task", settings: Settings { unflagged: 1, ..TRAFFIC } }
+}

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One run: an image of one scheme with its settings, started and read.
+
+use super::super::Obstacle;
+use crate::command::program;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+/// How contexts displace each other; `lab/vector-context/settings.h` numbers them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Mode {
+    Load,
+    Nested,
+    Priority,
+    Sliced,
+    All,
+}
+
+impl Mode {
+    pub(super) const CHECKED: [Self; 4] = [Self::Nested, Self::Priority, Self::Sliced, Self::All];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Load => "load",
+            Self::Nested => "nested interrupts",
+            Self::Priority => "priorities",
+            Self::Sliced => "time slices",
+            Self::All => "slices and nested interrupts",
+        }
+    }
+}
+
+/// The patterns of traffic, as `settings.h` numbers them, 0 being a fixed length.
+pub(super) const PATTERNS: [&str; 6] =
+    ["fixed", "bulk", "interactive", "jumbo", "mixed", "response"];
+pub(super) const MIXED: u32 = 4;
+
+/// What `settings.h` says of each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Settings {
+    pub(super) mode: Mode,
+    pub(super) check: bool,
+    pub(super) ticks_per_s: u32,
+    pub(super) interrupts_per_s: u32,
+    pub(super) tasks: u32,
+    pub(super) busy: u32,
+    pub(super) pattern: u32,
+    pub(super) octets: u32,
+    pub(super) path: u32,
+    pub(super) life: u32,
+    pub(super) unflagged: u32,
+    pub(super) duration_ms: u32,
+    pub(super) switches: u32,
+}
+
+/// Anything but 0.
+const SEED: u32 = 2_463_534_242;
+
+impl Settings {
+    /// As the image reads them.
+    fn words(&self) -> [u32; 14] {
+        [
+            self.mode as u32,
+            u32::from(self.check),
+            self.ticks_per_s,
+            self.interrupts_per_s,
+            self.tasks,
+            self.busy,
+            self.pattern,
+            self.octets,
+            self.path,
+            self.life,
+            self.unflagged,
+            self.duration_ms,
+            self.switches,
+            SEED,
+        ]
+    }
+
+    pub(super) fn pattern_name(&self) -> String {
+        match self.pattern {
+            0 => format!("{} octets", self.octets),
+            pattern => PATTERNS[pattern as usize].to_owned(),
+        }
+    }
+}
+
+/// Which image, and what it is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Run {
+    pub(super) scheme: &'static str,
+    pub(super) settings: Settings,
+}
+
+/// Instructions, as the plugin counted them; none where registers are compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counted {
+    pub(super) all: u64,
+    pub(super) context: u64,
+    pub(super) harness: u64,
+    pub(super) kernel: u64,
+    pub(super) background: u64,
+    /// The most in one stretch with interrupts shut out, and from an interrupt to its service.
+    pub(super) closed: u64,
+    pub(super) entry: u64,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Ran {
+    /// The image's own line.
+    line: String,
+    numbers: BTreeMap<String, u64>,
+    counted: Counted,
+}
+
+impl Ran {
+    /// A number of the image's line; 0 where it has none of that name.
+    pub(super) fn number(&self, name: &str) -> u64 {
+        self.numbers.get(name).copied().unwrap_or(0)
+    }
+
+    /// As if an image had printed this line, with nothing counted.
+    #[cfg(test)]
+    pub(super) fn of(line: &str) -> Self {
+        Self { line: line.to_owned(), numbers: numbers(line), counted: Counted::default() }
+    }
+
+    pub(super) fn counted(&self) -> Counted {
+        self.counted
+    }
+
+    /// Instructions that are the scheme's affair: without what only the comparison executes.
+    pub(super) fn executed(&self) -> u64 {
+        self.counted.all - self.counted.harness
+    }
+
+    /// The share of context management, in percent of all instructions.
+    pub(super) fn share(&self) -> f64 {
+        percent(self.counted.context, self.executed())
+    }
+
+    /// Instructions that an interrupt may have to wait for its service.
+    pub(super) fn latency(&self) -> u64 {
+        self.counted.closed + self.counted.entry
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of a run are far below 2^53")]
+pub(super) fn percent(part: u64, whole: u64) -> f64 {
+    100.0 * part as f64 / whole as f64
+}
+
+/// Where the settings lie in the memory of the machine: `SETTINGS_AT`.
+const SETTINGS_AT: &str = "0x2000000";
+/// A run takes a second or ten; one that does not end has gone wrong.
+const LIMIT_S: &str = "120";
+
+/// The emulator with an image, all but what tells one run from another.
+fn emulator(images: &Path, scheme: &str, settings: &Path) -> std::process::Command {
+    let mut command = program("timeout", &["--kill-after=5", LIMIT_S, "qemu-system-ppc"]);
+    command.args(["-M", "g3beige", "-cpu", "7455", "-m", "64", "-nographic", "-vga", "none"]);
+    command.args(["-monitor", "none", "-serial", "stdio", "-nic", "none", "-no-reboot"]);
+    command.args(["-icount", "shift=0,sleep=off", "-device", "pvpanic-pci"]);
+    command.args(["-action", "panic=shutdown", "-bios"]).arg(images.join("rom.elf"));
+    let image = images.join(scheme).with_extension("elf");
+    command.arg("-device").arg(format!("loader,file={}", image.display()));
+    let loader = format!("loader,file={},addr={SETTINGS_AT},force-raw=on", settings.display());
+    command.arg("-device").arg(loader);
+    command
+}
+
+/// Addresses of an image, by symbol.
+pub(super) type Symbols = BTreeMap<String, u64>;
+
+pub(super) fn symbols(image: &Path) -> Result<Symbols, String> {
+    let mut command = program("powerpc-linux-gnu-nm", &[]);
+    command.arg(image);
+    let text = String::from_utf8_lossy(&crate::command::output(command)?).into_owned();
+    let symbol = |line: &str| {
+        let mut words = line.split_whitespace();
+        let address = u64::from_str_radix(words.next()?, 16).ok()?;
+        Some((words.nth(1)?.to_owned(), address))
+    };
+    Ok(text.lines().filter_map(symbol).collect())
+}
+
+/// Ranges that are counted, in the order of [`Counted`].
+const RANGES: [&str; 4] = ["context", "harness", "kernel", "background"];
+/// Where interrupts are shut out, let in, begin and are served; where counting begins and ends.
+const MARKS: [(&str, &str); 10] = [
+    ("close", "at_decrementer"),
+    ("close", "at_call"),
+    ("close", "at_unavailable"),
+    ("close", "shut_out_done"),
+    ("open", "exception_return"),
+    ("open", "let_in_done"),
+    ("vector", "at_decrementer"),
+    ("serve", "serve"),
+    ("begin", "counting_begins"),
+    ("end", "counting_ends"),
+];
+
+/// The plugin with its arguments.
+fn plugin(images: &Path, symbols: &Symbols, out: &Path) -> Result<String, String> {
+    let address = |name: &str| {
+        let found = symbols.get(name).map(|address| format!("{address:#x}"));
+        found.ok_or_else(|| format!("the image has no symbol {name}"))
+    };
+    let mut words = vec![images.join("counter.so").display().to_string()];
+    words.push(format!("out={}", out.display()));
+    for range in RANGES {
+        let [begin, end] = ["begin", "end"].map(|edge| address(&format!("{range}_{edge}")));
+        words.push(format!("range={}-{}", begin?, end?));
+    }
+    for (mark, symbol) in MARKS {
+        words.push(format!("{mark}={}", address(symbol)?));
+    }
+    Ok(words.join(","))
+}
+
+/// Starts it, in files of its own, and reads what it printed and what was counted.
+pub(super) fn run(
+    images: &Path,
+    symbols: &Symbols,
+    run: &Run,
+    folder: &Path,
+) -> Result<Ran, Obstacle> {
+    let settings = folder.with_extension("settings");
+    let octets: Vec<u8> = run.settings.words().iter().flat_map(|word| word.to_be_bytes()).collect();
+    fs::write(&settings, octets).map_err(|error| format!("{}: {error}", settings.display()))?;
+    let mut command = emulator(images, run.scheme, &settings);
+    let counts = folder.with_extension("counts");
+    if !run.settings.check {
+        command.arg("-plugin").arg(plugin(images, symbols, &counts)?);
+    }
+    // The emulator warns when nothing is due any more, as where all wait for the end.
+    let said = command.stderr(Stdio::piped()).output();
+    let said = said.map_err(|error| format!("cannot start qemu-system-ppc: {error}"))?;
+    let console = String::from_utf8_lossy(&said.stdout).replace('\r', "");
+    let wrong = |why: &str| Obstacle::Failed(format!("{} {:?}: {why}", run.scheme, run.settings));
+    let Some(line) = console.lines().find(|line| line.starts_with("RESULT ")) else {
+        let errors = String::from_utf8_lossy(&said.stderr);
+        let why = format!("no RESULT line ({}): {} {}", said.status, console.trim(), errors.trim());
+        return Err(wrong(&why));
+    };
+    let counted = if run.settings.check {
+        Counted::default()
+    } else {
+        read_counts(&counts).ok_or_else(|| wrong("the plugin counted nothing"))?
+    };
+    let numbers = numbers(line);
+    if numbers.get("packets").copied().unwrap_or(0) == 0 {
+        return Err(wrong("no packet was handled"));
+    }
+    Ok(Ran { line: line.to_owned(), numbers, counted })
+}
+
+/// The numbers of a line of `name=number`.
+fn numbers(line: &str) -> BTreeMap<String, u64> {
+    let pairs = line.split_whitespace().filter_map(|word| word.split_once('='));
+    pairs.filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?))).collect()
+}
+
+fn read_counts(file: &PathBuf) -> Option<Counted> {
+    counts(&fs::read_to_string(file).ok()?)
+}
+
+/// What `counter.c` writes for [`RANGES`] and [`MARKS`].
+fn counts(text: &str) -> Option<Counted> {
+    let all: Option<Vec<u64>> = text.split_whitespace().map(|word| word.parse().ok()).collect();
+    let [all, context, harness, kernel, background, closed, entry] = all?.try_into().ok()?;
+    Some(Counted { all, context, harness, kernel, background, closed, entry })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Counted, counts, numbers};
+
+    #[test]
+    fn numbers_of_a_line_are_found_by_name() {
+        let found = numbers("RESULT scheme=lazy mode=3 corrupt=17 noise");
+        assert_eq!(found.get("corrupt"), Some(&17));
+        assert_eq!(found.get("mode"), Some(&3));
+        assert_eq!(found.len(), 2);
+    }
+
+    #[test]
+    fn counts_are_seven_numbers() {
+        let expected = Counted {
+            all: 9,
+            context: 1,
+            harness: 2,
+            kernel: 3,
+            background: 4,
+            closed: 5,
+            entry: 6,
+        };
+        assert_eq!(counts("9 1 2 3 4 5 6\n"), Some(expected));
+        assert_eq!(counts("9 1 2 3 4 5\n"), None);
+        assert_eq!(counts("9 1 2 3 4 5 x\n"), None);
+    }
+}
