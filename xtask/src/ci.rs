@@ -73,7 +73,7 @@ const STEPS: &[Step] = &[
     slow("benches run", || {
         expect_success(cargo(&["bench", "--workspace", "--benches", "--locked", "--", "--test"]))
     }),
-    slow("tests of time, optimised", tests_of_time),
+    slow("tests of time and seeds, optimised", tests_of_time),
     slow("kernels in C", || native::make(&["check", "check-huge", "check-levels"])),
     slow("kernels in C under sanitizers", || native::make(&["check-asan"])),
     slow("kernels in C under Valgrind", native::valgrind),
@@ -212,9 +212,17 @@ fn tests() -> Outcome {
 }
 
 /// What compares the time of a loop with that of its parts says nothing where loops are not
-/// optimised. In the profile that has just been built for the benches.
+/// optimised; and the segments of a seed must be those of the other profile. In the profile that
+/// has just been built for the benches.
 fn tests_of_time() -> Outcome {
-    tests_of(&["--profile=bench", "-p=linerate-dataplane", "--test=kernels", "--test=time"])
+    tests_of(&[
+        "--profile=bench",
+        "-p=linerate-dataplane",
+        "--test=kernels",
+        "--test=time",
+        "-p=linerate-tcpbench",
+        "--test=deterministic",
+    ])
 }
 
 fn tests_of(selection: &[&str]) -> Outcome {

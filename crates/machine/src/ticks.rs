@@ -5,8 +5,9 @@
 //! timer on aarch64, a nanosecond of the monotonic clock elsewhere. Ticks are not core cycles (see
 //! [`core_clock`](crate::core_clock)). Counters of different CPUs agree where [`is_invariant`].
 //!
-//! Left out: serialised reads. [`ticks`] may be carried out some tens of cycles before or after its
-//! neighbours in the program; time spans of thousands of cycles, or sums of many.
+//! [`ticks`] may be carried out some tens of cycles before or after its neighbours in the program:
+//! it is for time spans of thousands of cycles. [`ticks_in_order`] keeps its place, and holds up
+//! what would have overlapped.
 
 use linerate_linux::monotonic_ns;
 use linerate_record::stats::{Estimate, median_interval};
@@ -94,10 +95,10 @@ pub fn ticks() -> u64 {
     counter::read()
 }
 
-/// As [`ticks`], but after everything before it in the program and before everything after it.
-/// Costs two to three times as much.
+/// As [`ticks`], but after everything before it in the program and before everything after it;
+/// stores may still be on their way to the cache. Costs two to three times as much.
 #[inline(always)]
-pub(crate) fn ticks_in_order() -> u64 {
+pub fn ticks_in_order() -> u64 {
     counter::read_in_order()
 }
 

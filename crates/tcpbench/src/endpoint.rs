@@ -5,7 +5,7 @@
 //! "Enhanced TCP/IP Performance with AltiVec", figure 8: client and server are two of them, of one
 //! stack or of two. Left out: more than one connection at a time, listening backlogs, IPv6.
 
-use crate::routines::{Routines, Tallies};
+use crate::routines::{Reading, Routines, Tallies};
 use crate::wire::Port;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -160,8 +160,9 @@ pub trait Endpoint {
     /// What has been counted.
     fn counters(&self) -> Counters;
 
-    /// Begins or ends watching the calls of routines; what had been seen is forgotten.
-    fn watch(&mut self, watch: bool);
+    /// Begins or ends watching the calls of routines, the counter read so around each; what had
+    /// been seen is forgotten.
+    fn watch(&mut self, reading: Option<Reading>);
 
     /// Begins or ends telling a sampler which routine runs, by the numbers of
     /// [`Activity`](crate::routines::Activity); ends watching.

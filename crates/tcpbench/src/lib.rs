@@ -33,6 +33,7 @@ pub mod routines;
 pub mod run;
 mod sampling;
 pub mod session;
+mod shares;
 pub mod smol;
 pub mod stream;
 pub mod wire;

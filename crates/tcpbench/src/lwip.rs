@@ -30,7 +30,7 @@ use crate::endpoint::{
     Stack, State, WireMode,
 };
 use crate::packet;
-use crate::routines::{Routines, Seam, Tallies};
+use crate::routines::{Reading, Routines, Seam, Tallies};
 use crate::wire::{Frame, Port};
 use linerate_kernels::{Sum, checksum};
 use plugin::{Plugin, Settings, Sums};
@@ -317,14 +317,14 @@ impl Endpoint for LwipEndpoint {
         counters
     }
 
-    fn watch(&mut self, watch: bool) {
-        self.seam.watch(watch);
-        self.plugin.watch(watch, None);
+    fn watch(&mut self, reading: Option<Reading>) {
+        self.seam.watch(reading);
+        self.plugin.watch(reading, None);
     }
 
     fn mark(&mut self, activity: Option<&Arc<AtomicU8>>) {
         self.seam.mark(activity);
-        self.plugin.watch(false, activity);
+        self.plugin.watch(None, activity);
     }
 
     fn tallies(&self) -> Tallies {

@@ -5,7 +5,7 @@
 //! for each set: check its routines; some work over a rough wire; connect; find how much work
 //!     fills a slice
 //! until the time is up, in rounds: a slice of each set, in a new random order
-//! for each set: slices with a watch on the calls of routines
+//! for each set: which share of the time its routines take
 //! throw away slices in which something else had the processor
 //! compare what is left, round by round
 //! ```
@@ -16,14 +16,14 @@ use crate::endpoint::{Stack, WireMode};
 use crate::error::Error;
 use crate::pattern::Pattern;
 use crate::proof::{ROUGH, little, prove};
-use crate::routines::{Activity, DOCUMENT, OFF, Set, Tallies, Tally};
-use crate::sampling::{Counts, Sampler};
+use crate::routines::{DOCUMENT, OFF, Set};
+use crate::sampling::Sampler;
 use crate::session::{Session, Setup, Slice};
+use crate::shares::{Shares, shares};
 use crate::stream::Stream;
 use linerate_linux::monotonic_ns;
-use linerate_machine::ticks::{read_cost_ticks, ticks_per_second};
-use linerate_record::stats::{Estimate, median_interval, paired_ratio};
-use linerate_record::tcp::{TcpPattern, TcpProof, TcpSeam, TcpSet, TcpWire};
+use linerate_record::stats::{median_interval, paired_ratio};
+use linerate_record::tcp::{TcpPattern, TcpProof, TcpSet, TcpWire};
 use linerate_record::{Figure, Tier};
 use std::rc::Rc;
 
@@ -34,26 +34,14 @@ pub const CONFIDENCE: f64 = 0.9;
 const SLICE_NS: u64 = 1_500_000;
 
 /// Slices below this share of the processor do not count.
-const BUSY_PERMILLE: u16 = 960;
+pub(crate) const BUSY_PERMILLE: u16 = 960;
 
 /// Rounds that an interval needs.
 const ROUNDS_MIN: usize = 8;
 
-/// Slices of each set with a watch on its calls.
-const WATCHED: usize = 5;
-
 const METHOD: &str = "client and server in one thread, processor time of the thread, median over \
                       rounds of slices of 1.5 ms, sets in random order";
 const METHOD_RATIO: &str = "median over rounds of the ratio within the round";
-const METHOD_SHARE: &str = "timestamp counter around each call at the seam, its own cost off, over \
-                            the processor time of the same slices";
-
-/// Slices of each set in which a sampler looks: some ten thousand looks.
-const SAMPLED: usize = 50;
-
-const METHOD_SAMPLED: &str = "looks at random moments from another processor at what runs, in \
-                              slices that had the processor; normal interval of a share";
-
 /// What the caller may do meanwhile.
 pub struct Watch<'a> {
     /// Asked between slices: whether to stop.
@@ -94,11 +82,11 @@ pub fn measure(
     };
     let mut contestants: Vec<Contestant> = sets.iter().map(contestant).collect::<Result<_, _>>()?;
     race(&mut contestants, setup.seed, seconds, watch)?;
-    let seams = contestants.iter_mut().map(watched).collect::<Result<Vec<_>, _>>()?;
-    let looks = looks(&mut contestants, sampler_cpu, setup.seed)?;
-    let numbered = seams.iter().zip(&looks).enumerate();
-    let rows =
-        numbered.map(|(index, (seen, look))| row(setup.pattern, &contestants, index, seen, look));
+    let sampler = sampler_cpu.map(|cpu| Sampler::new(cpu, setup.seed));
+    let of_each = |c: &mut Contestant| shares(&mut c.session, c.amount, sampler.as_ref());
+    let all = contestants.iter_mut().map(of_each).collect::<Result<Vec<_>, _>>()?;
+    let numbered = all.into_iter().enumerate();
+    let rows = numbered.map(|(index, shares)| row(setup.pattern, &contestants, index, shares));
     let sets: Vec<TcpSet> = rows.collect();
     let slices = contestants.iter().map(|c| c.rounds.len() as u64).sum();
     let kept: usize = contestants.iter().map(|c| c.rounds.iter().flatten().count()).sum();
@@ -139,7 +127,7 @@ fn prove_all(setup: &Setup, stack: &dyn Stack, sets: &[Set]) -> Result<TcpProof,
 }
 
 /// How much work fills a slice; warms everything up on the way.
-fn filling(session: &mut Session) -> Result<u64, Error> {
+pub(crate) fn filling(session: &mut Session) -> Result<u64, Error> {
     let mut amount = 1;
     loop {
         let cpu_ns = session.run(amount)?.cpu_ns;
@@ -180,67 +168,6 @@ fn race(
     Ok(())
 }
 
-/// What was seen of calls in a slice, with the time that slice took in ticks.
-struct Seen {
-    tallies: Tallies,
-    ticks: f64,
-    octets: u64,
-}
-
-/// Slices with a watch, those in which something else had the processor left out if any is left.
-fn watched(contestant: &mut Contestant) -> Result<Vec<Seen>, Error> {
-    let per_ns = ticks_per_second() / 1e9;
-    let mut seen = Vec::new();
-    for _ in 0..WATCHED {
-        contestant.session.watch(true);
-        let slice = contestant.session.run(contestant.amount)?;
-        let tallies = contestant.session.tallies();
-        let ticks = slice.cpu_ns as f64 * per_ns;
-        let busy = slice.busy_permille >= BUSY_PERMILLE;
-        seen.push((busy, Seen { tallies, ticks, octets: slice.octets }));
-    }
-    contestant.session.watch(false);
-    let any = seen.iter().any(|(busy, _)| *busy);
-    Ok(seen.into_iter().filter(|(busy, _)| *busy || !any).map(|(_, seen)| seen).collect())
-}
-
-/// How often a sampler saw what; nothing where there is no processor for it.
-fn looks(all: &mut [Contestant], cpu: Option<u32>, seed: u64) -> Result<Vec<Counts>, Error> {
-    let Some(cpu) = cpu else { return Ok(vec![Counts::default(); all.len()]) };
-    let sampler = Sampler::new(cpu, seed);
-    let mut looks = Vec::new();
-    for contestant in all {
-        let mut sum = Counts::default();
-        contestant.session.mark(Some(sampler.activity()));
-        for _ in 0..SAMPLED {
-            let before = sampler.counts();
-            let slice = contestant.session.run(contestant.amount)?;
-            if slice.busy_permille >= BUSY_PERMILLE {
-                let seen = sampler.counts().into_iter().zip(before).map(|(now, then)| now - then);
-                sum.iter_mut().zip(seen).for_each(|(sum, seen)| *sum += seen);
-            }
-        }
-        contestant.session.mark(None);
-        looks.push(sum);
-    }
-    Ok(looks)
-}
-
-/// The share of an activity among what was seen of the run.
-fn looked(counts: &Counts, what: Activity) -> Figure {
-    let run: u64 = counts[..Activity::Comparing as usize].iter().sum();
-    if run == 0 {
-        let reason = "no other processor to look from, or no slice had the processor";
-        return Figure::absent("1", Tier::Sw, METHOD_SAMPLED, reason);
-    }
-    let (share, n) = (counts[what as usize] as f64 / run as f64, run as f64);
-    // 1.645: nine tenths of a normal distribution.
-    let half = 1.645 * (share * (1.0 - share) / n).sqrt();
-    let (low, high) = ((share - half).max(0.0), (share + half).min(1.0));
-    let estimate = Estimate { value: share, low, high, confidence: CONFIDENCE, n: run };
-    Figure::number("1", estimate, Tier::Sw, METHOD_SAMPLED)
-}
-
 /// The set with the most work per time, the bound left out.
 fn best(sets: &[TcpSet]) -> Option<String> {
     let rate = |set: &TcpSet| set.segments_per_cpu_s.as_number();
@@ -249,7 +176,7 @@ fn best(sets: &[TcpSet]) -> Option<String> {
 }
 
 /// Everything about one set.
-fn row(pattern: Pattern, all: &[Contestant], index: usize, seen: &[Seen], look: &Counts) -> TcpSet {
+fn row(pattern: Pattern, all: &[Contestant], index: usize, shares: Shares) -> TcpSet {
     let contestant = &all[index];
     let per = |unit: &str, scale: f64, of: &dyn Fn(&Slice) -> u64| {
         rate(contestant, unit, scale, |slice| of(slice) as f64 / slice.cpu_ns as f64)
@@ -262,7 +189,8 @@ fn row(pattern: Pattern, all: &[Contestant], index: usize, seen: &[Seen], look: 
         false => no_exchange(unit),
     };
     let over = |name: &str| ratio(pattern, all, index, name);
-    let share = |of: fn(&Tallies) -> &Tally| share(seen, of);
+    let [share_checksum, share_copy, share_copy_checksum] = shares.timed;
+    let [sampled_checksum, sampled_copy, sampled_copy_checksum] = shares.sampled;
     TcpSet {
         name: contestant.set.name().to_owned(),
         gbps_per_cpu_s: match pattern {
@@ -280,14 +208,14 @@ fn row(pattern: Pattern, all: &[Contestant], index: usize, seen: &[Seen], look: 
         of_bound: over(OFF),
         over_c: over(DOCUMENT),
         over_scalar: over(Set::scalar()),
-        share_checksum: share(|tallies| &tallies.checksum),
-        share_copy: share(|tallies| &tallies.copy),
-        share_copy_checksum: share(|tallies| &tallies.copy_checksum),
-        sampled_checksum: looked(look, Activity::Checksum),
-        sampled_copy: looked(look, Activity::Copy),
-        sampled_copy_checksum: looked(look, Activity::CopyChecksum),
-        checksum_per_payload: alone(seen),
-        seam: seams(seen),
+        share_checksum,
+        share_copy,
+        share_copy_checksum,
+        sampled_checksum,
+        sampled_copy,
+        sampled_copy_checksum,
+        checksum_per_payload: shares.alone,
+        seam: shares.seam,
     }
 }
 
@@ -321,45 +249,4 @@ fn ratio(pattern: Pattern, all: &[Contestant], index: usize, other: &str) -> Fig
         return none("in no round were both undisturbed");
     }
     Figure::number("1", paired_ratio(&own, &its, CONFIDENCE), Tier::Sw, METHOD_RATIO)
-}
-
-/// The share of the time of slices that calls of a routine took.
-///
-/// A call's ticks hold about one reading of the counter, the slice's two per call.
-fn share(seen: &[Seen], of: fn(&Tallies) -> &Tally) -> Figure {
-    let cost = read_cost_ticks().value;
-    let shares = seen.iter().map(|Seen { tallies, ticks, .. }| {
-        let tally = of(tallies);
-        let calls = tallies.checksum.calls + tallies.copy.calls + tallies.copy_checksum.calls;
-        let inside = (tally.ticks as f64 - cost * tally.calls as f64).max(0.0);
-        inside / (ticks - 2.0 * cost * calls as f64)
-    });
-    let estimate: Estimate = median_interval(&shares.collect::<Vec<_>>(), CONFIDENCE);
-    Figure::number("1", estimate, Tier::Sw, METHOD_SHARE)
-}
-
-/// Octets summed alone over octets of payload.
-fn alone(seen: &[Seen]) -> Figure {
-    const METHOD: &str = "octets of the calls at the seam over the payload of the same slices";
-    let octets: u64 = seen.iter().map(|seen| seen.octets).sum();
-    let summed: u64 = seen.iter().map(|seen| seen.tallies.checksum.octets).sum();
-    match octets {
-        0 => Figure::absent("1", Tier::Sw, METHOD, "no payload is sent"),
-        _ => Figure::exact("1", summed as f64 / octets as f64, Tier::Sw, METHOD),
-    }
-}
-
-fn seams(seen: &[Seen]) -> Vec<TcpSeam> {
-    let all = seen.iter().fold(Tallies::default(), |sum, seen| sum + &seen.tallies);
-    let Tallies { checksum, copy, copy_checksum } = all;
-    let routines = [("checksum", checksum), ("copy", copy), ("copy_checksum", copy_checksum)];
-    let called = routines.into_iter().filter(|(_, tally)| tally.calls > 0);
-    let seam = |(routine, tally): (&str, Tally)| TcpSeam {
-        routine: routine.to_owned(),
-        calls: tally.calls,
-        octets: tally.octets,
-        lengths: tally.lengths.to_vec(),
-        alignments: tally.alignments.to_vec(),
-    };
-    called.map(seam).collect()
 }

@@ -6,6 +6,7 @@ use crate::error::Error;
 use linerate_kernels::bench::{self, Role, Routine};
 use linerate_kernels::{Kernel, Sum, Variant, checksum, variants};
 use linerate_machine::ticks;
+use std::hint::black_box;
 use std::ops::Add;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -276,7 +277,7 @@ pub struct Seam {
 enum Eye {
     Nobody,
     /// What counts and times them.
-    Tallies(Box<Tallies>),
+    Tallies(Box<Tallies>, Reading),
     /// Another thread, which samples.
     Sampler(Arc<AtomicU8>),
 }
@@ -297,16 +298,58 @@ pub enum Activity {
     Comparing,
 }
 
+/// How the counter is read around a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// Once all that was begun before is done: what would have gone on beside the call is held up,
+    /// and the call seems to take more than it does.
+    Waiting,
+    /// When it comes: the call may go on behind it, and seems to take less.
+    Passing,
+}
+
+impl Reading {
+    /// What reads: a function behind a pointer, as the plug-in wants it, and so at the same cost
+    /// everywhere.
+    pub(crate) fn function(self) -> extern "C" fn() -> u64 {
+        extern "C" fn waiting() -> u64 {
+            ticks::ticks_in_order()
+        }
+        extern "C" fn passing() -> u64 {
+            ticks::ticks()
+        }
+        match self {
+            Self::Waiting => waiting,
+            Self::Passing => passing,
+        }
+    }
+}
+
+/// Ticks that are seen of a call that does nothing: what reading costs, and what filling and
+/// draining the processor costs. The median, for a few calls are interrupted.
+pub(crate) fn empty_call_ticks(reading: Reading) -> f64 {
+    let (copy, read) = (Routines::document().copy, black_box(reading.function()));
+    let one = |_| {
+        let before = read();
+        copy.copy(&mut [], &[]);
+        read() - before
+    };
+    let mut all: Vec<u64> = (0..1001).map(one).collect();
+    all.sort_unstable();
+    all[all.len() / 2] as f64
+}
+
 impl Eye {
     /// Calls a routine under the eye of whoever looks.
     #[inline]
     fn see<R>(&mut self, what: Activity, octets: &[u8], call: impl FnOnce() -> R) -> R {
         match self {
             Self::Nobody => call(),
-            Self::Tallies(tallies) => {
-                let before = ticks::ticks();
+            Self::Tallies(tallies, reading) => {
+                let read = reading.function();
+                let before = read();
                 let result = call();
-                let ticks = ticks::ticks() - before;
+                let ticks = read() - before;
                 match what {
                     Activity::Checksum => tallies.checksum.count(octets, ticks),
                     Activity::Copy => tallies.copy.count(octets, ticks),
@@ -331,8 +374,8 @@ impl Seam {
     }
 
     /// Begins or ends watching.
-    pub fn watch(&mut self, watch: bool) {
-        self.eye = if watch { Eye::Tallies(Box::default()) } else { Eye::Nobody };
+    pub fn watch(&mut self, reading: Option<Reading>) {
+        self.eye = reading.map_or(Eye::Nobody, |reading| Eye::Tallies(Box::default(), reading));
     }
 
     /// Begins or ends telling a sampler which routine runs.
@@ -343,7 +386,7 @@ impl Seam {
     /// What was seen.
     pub fn tallies(&self) -> Tallies {
         match &self.eye {
-            Eye::Tallies(tallies) => tallies.as_ref().clone(),
+            Eye::Tallies(tallies, _) => tallies.as_ref().clone(),
             Eye::Nobody | Eye::Sampler(_) => Tallies::default(),
         }
     }
@@ -396,6 +439,11 @@ impl Seam {
     }
 }
 
+// Functions as C calls them, made for a test.
+#[cfg(test)]
+#[allow(unsafe_code)]
+pub(crate) mod slowed;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -436,7 +484,7 @@ mod tests {
         let mut to = vec![0; 300];
         seam.checksum(&from, 0);
         assert_eq!(seam.tallies(), Tallies::default(), "not watched yet");
-        seam.watch(true);
+        seam.watch(Some(Reading::Waiting));
         let at = (8 - from.as_ptr().addr() % 8) % 8;
         seam.checksum(&from[at..][..100], 0);
         seam.copy(&mut to[..3], &from[..3]);

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which share of the time routines take, by looking: a thread on another processor reads, at
-//! random moments, which one runs.
-//!
-//! Timing each call at the seam adds two readings of a counter to every call; looking adds two
-//! stores. That is why the two are compared: what they disagree on is the fault of either.
+//! A thread on another processor that reads, at random moments, which routine runs.
 //!
 //! ```text
 //! until told to end: wait 2 to 12 us, drawn at random; count what runs

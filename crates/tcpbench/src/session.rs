@@ -21,7 +21,7 @@ use crate::endpoint::{
 };
 use crate::error::{Error, Stuck};
 use crate::pattern::{Mix, Pattern};
-use crate::routines::{Activity, Set, Tallies};
+use crate::routines::{Activity, Reading, Set, Tallies};
 use crate::stream::{Sink, Stream};
 use crate::wire::{Carried, Impairments, Wire};
 use linerate_linux::{monotonic_ns, thread_cpu_time_ns};
@@ -263,9 +263,9 @@ impl Session {
     }
 
     /// Begins or ends watching the calls of routines.
-    pub fn watch(&mut self, watch: bool) {
-        self.client.watch(watch);
-        self.server.watch(watch);
+    pub fn watch(&mut self, reading: Option<Reading>) {
+        self.client.watch(reading);
+        self.server.watch(reading);
     }
 
     /// What was seen of them, at both ends.

@@ -19,7 +19,7 @@ use crate::endpoint::{
     Stack, State, WireMode,
 };
 use crate::packet::{IP_HEADER, is_sound, pseudo};
-use crate::routines::{Seam, Tallies};
+use crate::routines::{Reading, Seam, Tallies};
 use crate::wire::{Frame, Pool, Port};
 use linerate_kernels::{Sum, checksum};
 use smoltcp::iface::{Config as InterfaceConfig, Interface, PollResult, SocketHandle, SocketSet};
@@ -395,8 +395,8 @@ impl Endpoint for Smol {
         self.layer.counters.clone()
     }
 
-    fn watch(&mut self, watch: bool) {
-        self.layer.seam.watch(watch);
+    fn watch(&mut self, reading: Option<Reading>) {
+        self.layer.seam.watch(reading);
     }
 
     fn mark(&mut self, activity: Option<&Arc<AtomicU8>>) {

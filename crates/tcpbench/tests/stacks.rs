@@ -6,7 +6,7 @@ use linerate_tcpbench::endpoint::{
     Checksums, Config, Congestion, Endpoint, HEADER_OCTETS, Side, Stack, State, WireMode,
 };
 use linerate_tcpbench::lwip::Lwip;
-use linerate_tcpbench::routines::Routines;
+use linerate_tcpbench::routines::{Reading, Routines};
 use linerate_tcpbench::smol::Smoltcp;
 use linerate_tcpbench::wire::{Frame, Pool, Port};
 use std::collections::VecDeque;
@@ -209,8 +209,8 @@ fn what_is_watched_is_what_was_sent() {
     for stack in stacks().iter().filter(|stack| stack.copies_by_routines()) {
         let mut pair = Pair::new(stack.as_ref(), stack.as_ref(), &like);
         pair.open();
-        pair.client.watch(true);
-        pair.server.watch(true);
+        pair.client.watch(Some(Reading::Waiting));
+        pair.server.watch(Some(Reading::Waiting));
         assert!(pair.transfer(&stream, |_| {}) == stream);
         let (sender, receiver) = (pair.client.tallies(), pair.server.tallies());
         // From the application, into the receiver's driver, to the application.
@@ -226,7 +226,7 @@ fn what_is_watched_is_what_was_sent() {
             assert_eq!(tally.lengths.iter().sum::<u64>(), tally.calls);
             assert_eq!(tally.alignments.iter().sum::<u64>(), tally.calls);
         }
-        pair.client.watch(false);
+        pair.client.watch(None);
         assert_eq!(pair.transfer(&stream, |_| {}).len(), stream.len());
     }
 }

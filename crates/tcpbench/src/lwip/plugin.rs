@@ -10,7 +10,7 @@
 //! seal is compared first: the FNV-1a sum of 64 bits that `cargo xtask fetch lwip` wrote beside it.
 
 use crate::endpoint::State;
-use crate::routines::{ALIGNMENT_CLASSES, LENGTH_CLASSES, Tally};
+use crate::routines::{ALIGNMENT_CLASSES, LENGTH_CLASSES, Reading, Tally};
 use linerate_kernels::bench::{ChecksumFn, CopyChecksumFn, CopyFn};
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -270,12 +270,9 @@ impl Plugin {
     }
 
     /// Begins or ends counting and timing the calls of routines, or telling which one runs.
-    pub(super) fn watch(&self, times: bool, activity: Option<&Arc<AtomicU8>>) {
-        extern "C" fn ticks() -> u64 {
-            linerate_machine::ticks::ticks()
-        }
+    pub(super) fn watch(&self, reading: Option<Reading>, activity: Option<&Arc<AtomicU8>>) {
         let watch = Watch {
-            ticks: times.then_some(ticks as extern "C" fn() -> u64),
+            ticks: reading.map(Reading::function),
             activity: activity.map_or(ptr::null(), Arc::as_ptr),
         };
         // SAFETY: read before the call returns; the octet that the object writes to from here on

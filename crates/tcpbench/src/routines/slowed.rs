@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Routines whose cost is known, to check what tells costs: each does its work and then waits for
+//! the rest of its time, which is summed up. For tests.
+
+use super::Routines;
+use linerate_kernels::bench::{Role, Routine};
+use linerate_machine::ticks::ticks_in_order;
+use std::cell::Cell;
+use std::hint::black_box;
+use std::slice;
+
+/// Ticks that a sum, a copy, and a copy that sums take: far more than their work.
+const TIMES: [u64; 3] = [1500, 4000, 3000];
+
+/// Multiplications, each waiting for the one before: some hundred cycles.
+const CHAIN: u32 = 60;
+
+thread_local! {
+    static TAKEN: [Cell<u64>; 3] = const { [Cell::new(0), Cell::new(0), Cell::new(0)] };
+}
+
+/// The routines.
+pub(crate) fn routines() -> Routines {
+    // SAFETY: they read and write the octets that they are told, and cannot unwind.
+    unsafe {
+        Routines {
+            name: "slowed",
+            checksum: Routine::checksum_from("slowed", Role::Peer, slow_checksum),
+            copy: Routine::copy_from("slowed", Role::Peer, slow_copy),
+            copy_checksum: Some(Routine::copy_checksum_from("slowed", Role::Peer, slow_both)),
+        }
+    }
+}
+
+/// Routines whose sum is known late: a processor goes on behind the call before it is done.
+pub(crate) fn late() -> Routines {
+    // SAFETY: it reads nothing and cannot unwind.
+    let checksum = unsafe { Routine::checksum_from("late", Role::Peer, late_checksum) };
+    Routines { name: "late", checksum, ..routines() }
+}
+
+unsafe extern "C" fn late_checksum(_: *const u8, _: usize, sum: u32) -> u32 {
+    (0..CHAIN).fold(sum, |sum, _| black_box(sum).wrapping_mul(0x9e37_79b1) | 1)
+}
+
+/// Ticks that sums, copies, and copies that sum have taken on this thread.
+pub(crate) fn taken() -> [u64; 3] {
+    TAKEN.with(|taken| taken.each_ref().map(Cell::get))
+}
+
+fn take<R>(which: usize, work: impl FnOnce() -> R) -> R {
+    let start = ticks_in_order();
+    let result = work();
+    let mut now = ticks_in_order();
+    while now - start < TIMES[which] {
+        now = ticks_in_order();
+    }
+    TAKEN.with(|taken| taken[which].set(taken[which].get() + (now - start)));
+    result
+}
+
+unsafe extern "C" fn slow_checksum(src: *const u8, octets: usize, sum: u32) -> u32 {
+    // SAFETY: so many octets can be read, ensured by the caller.
+    let from = unsafe { slice::from_raw_parts(src, octets) };
+    take(0, || Routines::selected().checksum.checksum(from, sum))
+}
+
+unsafe extern "C" fn slow_copy(dst: *mut u8, src: *const u8, octets: usize) -> *mut u8 {
+    // SAFETY: so many octets can be read and written and do not overlap, ensured by the caller.
+    take(1, || unsafe { dst.copy_from_nonoverlapping(src, octets) });
+    dst
+}
+
+unsafe extern "C" fn slow_both(dst: *mut u8, src: *const u8, octets: usize, sum: u32) -> u32 {
+    // SAFETY: as in `slow_copy`.
+    let (from, to) =
+        unsafe { (slice::from_raw_parts(src, octets), slice::from_raw_parts_mut(dst, octets)) };
+    let sum = || Routines::selected().copy_checksum.map(|both| both.copy_checksum(to, from, sum));
+    take(2, sum).expect("it is selected")
+}

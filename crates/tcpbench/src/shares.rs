@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which share of the time sums and copies take, by two methods that have nothing in common but the
+//! seam: what they disagree on is the fault of either.
+//!
+//! ```text
+//! timed:   in turns, a slice as it always is, and two with the counter read around each call: by
+//!          readings that wait until all is done that was begun, and by such that do not
+//!          share = time of the calls per frame, less that of calls that do nothing
+//!                / time of the first slice per frame; from the lower of both to the higher one
+//! sampled: slices in which the seam says which routine runs; another processor looks now and then
+//!          share = looks that found the routine / looks that found the run
+//! ```
+//!
+//! Timing a call slows down what is around it, hence the whole is taken from slices without it. And
+//! a processor has much under way at once. Readings that wait hold up what would have gone on
+//! beside the call, which then seems too long; past readings that do not wait, the call itself goes
+//! on, and most of a copy is missed. What a call takes lies between both; the figure is the middle,
+//! its interval reaches from one to the other.
+//!
+//! A look sees a mark once all stores before it are done, so that sampling has waiting for memory
+//! where the stores are.
+
+use crate::error::Error;
+use crate::measure::{BUSY_PERMILLE, CONFIDENCE};
+use crate::routines::{Activity, Reading, Tallies, Tally, empty_call_ticks};
+use crate::sampling::{Counts, Sampler};
+use crate::session::{Session, Slice};
+use linerate_machine::ticks::ticks_per_second;
+use linerate_record::stats::{Estimate, median_interval};
+use linerate_record::tcp::TcpSeam;
+use linerate_record::{Figure, Tier};
+
+/// Of what fills a slice of the rounds, so much work is done in a slice here: the shorter it is,
+/// the rarer it is that something else had the processor meanwhile.
+const PART: u64 = 6;
+
+/// How often both ways of reading are tried.
+const TURNS: usize = 24;
+
+const READINGS: [Reading; 2] = [Reading::Waiting, Reading::Passing];
+
+/// Looks that an interval of at most 3 points either way needs, and those that are enough.
+const LOOKS_MIN: u64 = 750;
+const LOOKS: u64 = 2500;
+
+/// Slices in which to get them, at most.
+const SAMPLED: usize = 200;
+
+const METHOD_TIMED: &str = "timestamp counter around each call at the seam, less an empty call, \
+                            over the time of slices without it, per frame; the middle between \
+                            readings that wait for all that was begun and readings that do not, \
+                            medians over turns";
+const METHOD_SAMPLED: &str = "looks at random moments from another processor at what runs, in \
+                              slices that had the processor; normal interval of a share";
+const METHOD_ALONE: &str = "octets of the calls at the seam over the payload of the same slices";
+
+/// What routines take of a set, and what is asked of them. Figures are of sums, of copies, and of
+/// copies that sum.
+pub(crate) struct Shares {
+    pub(crate) timed: [Figure; 3],
+    pub(crate) sampled: [Figure; 3],
+    /// Octets summed alone over octets of payload.
+    pub(crate) alone: Figure,
+    pub(crate) seam: Vec<TcpSeam>,
+}
+
+/// Finds the shares in slices of a session, parts of so much work; by looking, if there is somebody
+/// to look.
+///
+/// # Errors
+/// The session fails.
+pub(crate) fn shares(
+    session: &mut Session,
+    amount: u64,
+    sampler: Option<&Sampler>,
+) -> Result<Shares, Error> {
+    let amount = (amount / PART).max(1);
+    let turns = turns(session, amount)?;
+    let looks = match sampler {
+        Some(sampler) => looks(session, amount, sampler)?,
+        None => Counts::default(),
+    };
+    let watched = turns.iter().map(|turn| &turn.watched[0]);
+    let tallies = watched.clone().fold(Tallies::default(), |sum, w| sum + &w.tallies);
+    let octets = watched.map(|watched| watched.slice.octets).sum();
+    let costs = READINGS.map(empty_call_ticks);
+    let routines: [fn(&Tallies) -> &Tally; 3] =
+        [|t| &t.checksum, |t| &t.copy, |t| &t.copy_checksum];
+    Ok(Shares {
+        timed: routines.map(|of| timed(&turns, of, costs)),
+        sampled: [Activity::Checksum, Activity::Copy, Activity::CopyChecksum]
+            .map(|what| looked(&looks, what)),
+        alone: alone(&tallies, octets),
+        seam: seams(tallies),
+    })
+}
+
+/// A slice as it always is, and one for each way of reading, with a watch on the calls.
+struct Turn {
+    plain: Slice,
+    watched: [Watched; 2],
+}
+
+struct Watched {
+    slice: Slice,
+    tallies: Tallies,
+}
+
+impl Turn {
+    fn busy_permille(&self) -> u16 {
+        let watched = self.watched.iter().map(|watched| watched.slice.busy_permille);
+        watched.fold(self.plain.busy_permille, u16::min)
+    }
+}
+
+/// Turns in which nothing else had the processor, if there are any.
+fn turns(session: &mut Session, amount: u64) -> Result<Vec<Turn>, Error> {
+    let mut turns = Vec::new();
+    for _ in 0..TURNS {
+        let plain = session.run(amount)?;
+        let mut watched = |reading| {
+            session.watch(Some(reading));
+            let slice = session.run(amount)?;
+            Ok(Watched { slice, tallies: session.tallies() })
+        };
+        turns.push(Turn { plain, watched: [watched(READINGS[0])?, watched(READINGS[1])?] });
+        session.watch(None);
+    }
+    let any = turns.iter().any(|turn| turn.busy_permille() >= BUSY_PERMILLE);
+    turns.retain(|turn| !any || turn.busy_permille() >= BUSY_PERMILLE);
+    Ok(turns)
+}
+
+fn timed(turns: &[Turn], of: fn(&Tallies) -> &Tally, costs: [f64; 2]) -> Figure {
+    let per_ns = ticks_per_second() / 1e9;
+    let by = |which: usize| {
+        let shares = turns.iter().map(|Turn { plain, watched }| {
+            let Watched { slice, tallies } = &watched[which];
+            let tally = of(tallies);
+            let inside = (tally.ticks as f64 - costs[which] * tally.calls as f64).max(0.0);
+            let whole = plain.cpu_ns as f64 * per_ns / plain.frames as f64;
+            inside / slice.frames as f64 / whole
+        });
+        median_interval(&shares.collect::<Vec<_>>(), CONFIDENCE)
+    };
+    let (one, other) = (by(0), by(1));
+    let estimate = Estimate {
+        value: f64::midpoint(one.value, other.value),
+        low: one.low.min(other.low),
+        high: one.high.max(other.high),
+        ..one
+    };
+    Figure::number("1", estimate, Tier::Sw, METHOD_TIMED)
+}
+
+/// How often a sampler saw what.
+fn looks(session: &mut Session, amount: u64, sampler: &Sampler) -> Result<Counts, Error> {
+    let mut sum = Counts::default();
+    session.mark(Some(sampler.activity()));
+    for _ in 0..SAMPLED {
+        let before = sampler.counts();
+        let slice = session.run(amount)?;
+        if slice.busy_permille >= BUSY_PERMILLE {
+            let seen = sampler.counts().into_iter().zip(before).map(|(now, then)| now - then);
+            sum.iter_mut().zip(seen).for_each(|(sum, seen)| *sum += seen);
+        }
+        if of_the_run(&sum) >= LOOKS {
+            break;
+        }
+    }
+    session.mark(None);
+    Ok(sum)
+}
+
+fn of_the_run(counts: &Counts) -> u64 {
+    counts[..Activity::Comparing as usize].iter().sum()
+}
+
+/// The share of an activity among what was seen of the run.
+fn looked(counts: &Counts, what: Activity) -> Figure {
+    let run = of_the_run(counts);
+    if run < LOOKS_MIN {
+        let reason = format!(
+            "{run} looks at slices that had the processor, {LOOKS_MIN} are needed: leave a second \
+             processor free"
+        );
+        return Figure::absent("1", Tier::Sw, METHOD_SAMPLED, &reason);
+    }
+    let (share, n) = (counts[what as usize] as f64 / run as f64, run as f64);
+    // 1.645: nine tenths of a normal distribution.
+    let half = 1.645 * (share * (1.0 - share) / n).sqrt();
+    let (low, high) = ((share - half).max(0.0), (share + half).min(1.0));
+    let estimate = Estimate { value: share, low, high, confidence: CONFIDENCE, n: run };
+    Figure::number("1", estimate, Tier::Sw, METHOD_SAMPLED)
+}
+
+fn alone(tallies: &Tallies, octets: u64) -> Figure {
+    match octets {
+        0 => Figure::absent("1", Tier::Sw, METHOD_ALONE, "no payload is sent"),
+        _ => {
+            let share = tallies.checksum.octets as f64 / octets as f64;
+            Figure::exact("1", share, Tier::Sw, METHOD_ALONE)
+        }
+    }
+}
+
+fn seams(tallies: Tallies) -> Vec<TcpSeam> {
+    let Tallies { checksum, copy, copy_checksum } = tallies;
+    let routines = [("checksum", checksum), ("copy", copy), ("copy_checksum", copy_checksum)];
+    let called = routines.into_iter().filter(|(_, tally)| tally.calls > 0);
+    let seam = |(routine, tally): (&str, Tally)| TcpSeam {
+        routine: routine.to_owned(),
+        calls: tally.calls,
+        octets: tally.octets,
+        lengths: tally.lengths.to_vec(),
+        alignments: tally.alignments.to_vec(),
+    };
+    called.map(seam).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::endpoint::Stack;
+    use crate::lwip::Lwip;
+    use crate::measure::filling;
+    use crate::pattern::Pattern;
+    use crate::routines::{Seam, Set, slowed};
+    use crate::session::Setup;
+    use crate::smol::Smoltcp;
+    use crate::stream::Stream;
+    use linerate_machine::ticks::ticks_in_order;
+    use std::rc::Rc;
+
+    /// What a share may be off by.
+    const POINTS: f64 = 0.05;
+
+    const TRIES: usize = 5;
+
+    /// The shares that routines of known cost truly have, in undisturbed slices.
+    fn truth(session: &mut Session, amount: u64) -> Option<[f64; 3]> {
+        let per_ns = ticks_per_second() / 1e9;
+        let mut shares: [Vec<f64>; 3] = Default::default();
+        for _ in 0..TURNS {
+            let before = slowed::taken();
+            let slice = session.run((amount / PART).max(1)).expect("it gets through");
+            let after = slowed::taken();
+            if slice.busy_permille >= BUSY_PERMILLE {
+                let whole = slice.cpu_ns as f64 * per_ns;
+                let all = shares.iter_mut().zip(before.into_iter().zip(after));
+                all.for_each(|(all, (then, now))| all.push((now - then) as f64 / whole));
+            }
+        }
+        let median = |all: &Vec<f64>| median_interval(all, CONFIDENCE).value;
+        (shares[0].len() >= TURNS / 4).then(|| shares.each_ref().map(median))
+    }
+
+    /// Whether shares are those that are true, by both methods; `None` if too much was disturbed.
+    fn are_true(what: &str, shares: &Shares, truth: [f64; 3]) -> Option<bool> {
+        let mut all = Some(true);
+        for (name, figures) in [("timed", &shares.timed), ("sampled", &shares.sampled)] {
+            for (figure, truth) in figures.iter().zip(truth) {
+                let Some(share) = figure.as_number() else {
+                    println!("{what}, {name}: {}", figure.reason.as_deref().unwrap_or("-"));
+                    all = all.filter(|is_true| !is_true);
+                    break;
+                };
+                println!("{what}, {name}: {share:.3}, in truth {truth:.3}");
+                if (share - truth).abs() > POINTS {
+                    all = Some(false);
+                }
+            }
+        }
+        all
+    }
+
+    /// Both methods against routines that take a known time. What others do to the machine is not
+    /// the same every time: one good try in a few will do.
+    fn judge(stack: &dyn Stack, pattern: Pattern, sampler: Option<&Sampler>) {
+        let what = format!("{}, {pattern}", stack.name());
+        let setup = Setup::of(pattern);
+        let set = Set::of(slowed::routines());
+        let stream = Rc::new(Stream::new(1));
+        let made = Session::new(&setup, [stack, stack], &set, &stream);
+        let mut session = made.expect("it connects");
+        let amount = filling(&mut session).expect("it gets through");
+        let mut tries = Vec::new();
+        for _ in 0..TRIES {
+            let shares = shares(&mut session, amount, sampler).expect("it gets through");
+            let truth = truth(&mut session, amount);
+            assert!(truth.is_none_or(|truth| truth.iter().sum::<f64>() > 0.5), "{what}: {truth:?}");
+            tries.push(truth.and_then(|truth| are_true(&what, &shares, truth)));
+            if tries.last() == Some(&Some(true)) {
+                return;
+            }
+        }
+        assert!(tries.contains(&None), "{what}: shares are not those that are true");
+        println!("SKIP: {what}: other programs had the processors");
+    }
+
+    /// By readings that wait; the others find almost nothing of such a routine.
+    #[test]
+    fn what_a_call_has_begun_is_timed_to_its_end() {
+        const CALLS: u32 = 200;
+        let octets = [0; 16];
+        let mut seam = Seam::new(slowed::late());
+        let mut ratios = Vec::new();
+        for _ in 0..41 {
+            // One after the other, each sum the next one's beginning.
+            let start = ticks_in_order();
+            let sum = (0..CALLS).fold(1, |sum, _| seam.checksum(&octets, sum));
+            let alone = (ticks_in_order() - start) as f64;
+            seam.watch(Some(Reading::Waiting));
+            (0..CALLS).for_each(|_| assert_ne!(seam.checksum(&octets, sum), 0));
+            let tally = seam.tallies().checksum;
+            seam.watch(None);
+            ratios.push(
+                (tally.ticks as f64 - empty_call_ticks(Reading::Waiting) * f64::from(CALLS))
+                    / alone,
+            );
+        }
+        let ratio = median_interval(&ratios, CONFIDENCE).value;
+        assert!((0.7..1.6).contains(&ratio), "{ratio}");
+    }
+
+    #[test]
+    fn both_methods_tell_what_is_known() {
+        let cpus = linerate_linux::allowed_cpus().expect("there are processors");
+        let sampler = cpus.get(1).map(|&other| {
+            linerate_linux::pin_current_thread(cpus[0]).expect("it is allowed");
+            Sampler::new(other, 1)
+        });
+        let lwip = Lwip::new();
+        for pattern in [Pattern::Bulk, Pattern::Mixed] {
+            judge(&Smoltcp, pattern, sampler.as_ref());
+            match lwip.check(pattern.segment()) {
+                Ok(()) => judge(&lwip, pattern, sampler.as_ref()),
+                Err(error) => println!("SKIP: lwIP: {error}"),
+            }
+        }
+    }
+}
