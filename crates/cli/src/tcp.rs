@@ -64,6 +64,9 @@ pub(crate) struct TcpArgs {
     /// Only list stacks, patterns, sets and mixes; measures nothing
     #[arg(long, conflicts_with_all = ["record", "svg"])]
     list: bool,
+    /// Print, too, on which lengths and at which alignments the stacks call the routines
+    #[arg(long, conflicts_with_all = ["law", "list"])]
+    histograms: bool,
     /// Write plots of shares, of work over that of plain C, and of throughput to this folder
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
@@ -100,7 +103,12 @@ pub(crate) fn tcp(args: &TcpArgs) -> Result<Answer, Failure> {
     let outcome = run(request, &watch);
     progress.clear();
     let report = outcome.map_err(Failure::new)?;
-    let text = linerate_report::tcp(&report, &emit::style(emit::WHOLE));
+    let style = emit::style(emit::WHOLE);
+    let mut text = linerate_report::tcp(&report, &style);
+    if args.histograms {
+        text += "\n";
+        text += &linerate_report::tcp_histograms(&report, &style);
+    }
     if let Some(folder) = &args.svg {
         let plots = kernels::plot(&linerate_report::svg::tcp(&report), folder)?;
         if plots == 0 && !args.output.quiet {

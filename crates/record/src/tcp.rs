@@ -231,7 +231,31 @@ impl TcpReport {
     }
 }
 
+/// Where two methods disagree most on the shares of a set.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TcpApart {
+    /// The routine: `sum`, `copy` or `copy+sum`.
+    pub routine: &'static str,
+    /// By how much, as a share of the time.
+    pub share: f64,
+}
+
 impl TcpSet {
+    /// Where the shares that were timed and those that were sampled differ most; `None` where
+    /// either is absent.
+    pub fn shares_apart(&self) -> Option<TcpApart> {
+        let all = [
+            ("sum", &self.share_checksum, &self.sampled_checksum),
+            ("copy", &self.share_copy, &self.sampled_copy),
+            ("copy+sum", &self.share_copy_checksum, &self.sampled_copy_checksum),
+        ];
+        let apart = all.into_iter().filter_map(|(routine, timed, sampled)| {
+            let share = (timed.as_number()? - sampled.as_number()?).abs();
+            Some(TcpApart { routine, share })
+        });
+        apart.max_by(|a, b| a.share.total_cmp(&b.share))
+    }
+
     fn summary(&self) -> Value {
         let figures = [
             ("gbps_per_cpu_s", &self.gbps_per_cpu_s),
@@ -244,6 +268,8 @@ impl TcpSet {
             ("round_trip_cpu_ns", &self.round_trip_cpu_ns),
         ];
         let entries = figures.map(|(name, figure)| (name.to_owned(), bare(figure)));
-        Value::Object(Map::from_iter(entries))
+        let apart = self.shares_apart().map_or(Value::Null, |apart| Value::from(apart.share));
+        let apart = ("shares_apart".to_owned(), apart);
+        Value::Object(Map::from_iter(entries.into_iter().chain([apart])))
     }
 }

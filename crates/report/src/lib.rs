@@ -39,7 +39,7 @@ pub use regions::regions;
 pub use run::run;
 pub use stat::{interval_line, rpistat, stat};
 pub use strands::strands;
-pub use tcp::tcp;
+pub use tcp::{histograms as tcp_histograms, tcp};
 pub use tune::tune;
 
 /// How to render.

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The report of TCP stacks: per stack and pattern a table of sets, the bound at its end, and what
-//! it comes to in a sentence.
-//!
-//! Left out: histograms of lengths and alignments, which the record has.
+//! it comes to in a sentence; the white paper's charts.
+
+mod charts;
+mod histograms;
+
+pub use histograms::histograms;
 
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled, stacked};
@@ -11,6 +14,13 @@ use linerate_record::tcp::{TcpLaw, TcpPattern, TcpReport, TcpSet, TcpStack, TcpW
 use linerate_record::units::three_digits;
 use linerate_record::{Figure, Scalar};
 
+/// The set of the white paper's routines in C, and the one without checksums.
+const DOCUMENT: &str = "document";
+const OFF: &str = "off";
+
+/// Points of a hundred that two methods may tell different shares by.
+const POINTS: f64 = 5.0;
+
 /// The report of `linerate tcp`.
 pub fn tcp(report: &TcpReport, style: &Style) -> String {
     let mut parts = vec![head(report, style)];
@@ -18,8 +28,10 @@ pub fn tcp(report: &TcpReport, style: &Style) -> String {
         for pattern in &stack.patterns {
             parts.push(table(stack, pattern, style));
         }
+        parts.push(charts::charts(report, stack, style));
         parts.push(findings(report, stack, style));
     }
+    parts.push(agreement(report, style));
     parts.extend(report.laws.iter().map(|law| of_law(law, style)));
     let skipped = report.skipped.iter();
     let skipped = skipped.map(|s| line("left out", &format!("{}: {}", s.what, s.reason), style));
@@ -57,9 +69,9 @@ fn table(stack: &TcpStack, pattern: &TcpPattern, style: &Style) -> String {
         ">of\nbound",
         ">over\nC",
         ">over\nscalar",
-        ">sum\n%",
-        ">copy\n%",
-        ">copy+\nsum %",
+        ">sum %\ntimed,\nsampled",
+        ">copy %\ntimed,\nsampled",
+        ">copy+sum\n% timed,\nsampled",
         ">summed\nalone",
     ];
     let mut grid = Grid::new(&heads);
@@ -79,7 +91,10 @@ fn row(pattern: &TcpPattern, set: &TcpSet) -> Vec<String> {
         figure.as_number().map_or_else(|| ABSENT.to_owned(), show)
     };
     let ratio = |figure| number(figure, &|x| format!("{x:.2}"));
-    let share = |figure| number(figure, &percent);
+    let share = |timed, sampled| {
+        let [timed, sampled] = [timed, sampled].map(|figure| number(figure, &percent));
+        format!("{timed} {sampled:>4}")
+    };
     let rate = match pattern.name.as_str() {
         "response" => number(&set.exchanges_per_cpu_s, &|x| three_digits(x / 1e3)),
         _ => number(&set.gbps_per_cpu_s, &significant),
@@ -92,9 +107,9 @@ fn row(pattern: &TcpPattern, set: &TcpSet) -> Vec<String> {
         ratio(&set.of_bound),
         ratio(&set.over_c),
         ratio(&set.over_scalar),
-        share(&set.share_checksum),
-        share(&set.share_copy),
-        share(&set.share_copy_checksum),
+        share(&set.share_checksum, &set.sampled_checksum),
+        share(&set.share_copy, &set.sampled_copy),
+        share(&set.share_copy_checksum, &set.sampled_copy_checksum),
         number(&set.checksum_per_payload, &|x| format!("{x:.2}")),
     ]
 }
@@ -160,6 +175,32 @@ fn negative(figure: &Figure) -> Figure {
     let value = figure.as_number().map_or(Scalar::Absent, |x| Scalar::Number(-x));
     let (low, high) = (figure.high.map(|x| -x), figure.low.map(|x| -x));
     Figure { value, low, high, ..figure.clone() }
+}
+
+/// Whether the two methods that tell shares agree, and where they least do.
+fn agreement(report: &TcpReport, style: &Style) -> String {
+    let stacks = report.stacks.iter();
+    let patterns = stacks.flat_map(|stack| stack.patterns.iter().map(move |p| (stack, p)));
+    let sets = patterns.flat_map(|(stack, p)| p.sets.iter().map(move |set| (stack, p, set)));
+    let apart = sets.filter_map(|(stack, p, set)| Some((stack, p, set, set.shares_apart()?)));
+    let mut all: Vec<_> = apart.collect();
+    all.sort_by(|a, b| b.3.share.total_cmp(&a.3.share));
+    let Some((stack, pattern, set, most)) = all.first() else { return String::new() };
+    let over = all.iter().filter(|(.., apart)| 100.0 * apart.share > POINTS).count();
+    let verdict = match over {
+        0 => format!("agree within {POINTS} points in all {} rows", all.len()),
+        _ => format!("differ by more than {POINTS} points in {over} of {} rows", all.len()),
+    };
+    let text = format!(
+        "timing each call and sampling from another processor {verdict}; most, {} points, for {} \
+         of `{}`, {}, {}",
+        significant(100.0 * most.share),
+        most.routine,
+        set.name,
+        stack.name,
+        pattern.name,
+    );
+    line("shares", &text, style)
 }
 
 /// What the tables come to, a sentence per pattern.

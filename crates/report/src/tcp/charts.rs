@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The figures 9 to 11 of the white paper "Enhanced TCP/IP Performance with AltiVec" in a terminal:
+//! shares of the time, work over that of plain C, throughput. Of the sets, those that tell most;
+//! the tables have the others.
+
+use super::{DOCUMENT, OFF, line};
+use crate::Style;
+use crate::layout::stacked;
+use crate::value::clean;
+use linerate_record::Figure;
+use linerate_record::tcp::{TcpPattern, TcpReport, TcpSet, TcpStack};
+use linerate_record::units::three_digits;
+
+/// What a bar of a routine, and one of the bound, is drawn with; and the shares of sums, of copies
+/// and of copies that sum.
+const BAR: char = '█';
+const BOUND: char = '░';
+const SHARES: [char; 3] = ['█', '▓', '▒'];
+
+const INDENT: usize = 2;
+const NAME_COLUMNS: usize = 13;
+const VALUE_COLUMNS: usize = 7;
+
+/// The least that a bar is worth drawing in.
+const BAR_COLUMNS_MIN: usize = 10;
+
+/// The charts of a stack.
+pub(super) fn charts(report: &TcpReport, stack: &TcpStack, style: &Style) -> String {
+    let chart = Chart { report, stack, style };
+    stacked(&[
+        chart.shares(),
+        chart.of("over C", "work over that of the white paper's C", &|set| &set.over_c),
+        chart.of("throughput", "Gb/s of payload per second of processor time", &|set| {
+            &set.gbps_per_cpu_s
+        }),
+    ])
+}
+
+struct Chart<'a> {
+    report: &'a TcpReport,
+    stack: &'a TcpStack,
+    style: &'a Style,
+}
+
+impl Chart<'_> {
+    /// Plain C, the best without vectors, what is selected, and the bound; all where none of them
+    /// but the bound took part.
+    fn sets<'p>(&self, pattern: &'p TcpPattern) -> Vec<&'p TcpSet> {
+        let telling = [DOCUMENT, &self.report.scalar, &self.report.selected, OFF];
+        let is_telling = |set: &&TcpSet| telling.contains(&set.name.as_str());
+        let some: Vec<&TcpSet> = pattern.sets.iter().filter(is_telling).collect();
+        match some.iter().any(|set| set.name != OFF) {
+            true => some,
+            false => pattern.sets.iter().collect(),
+        }
+    }
+
+    /// Figure 9: how much of the time each routine takes, as timed.
+    fn shares(&self) -> String {
+        let mut rows = Vec::new();
+        for pattern in &self.stack.patterns {
+            for set in self.sets(pattern).into_iter().filter(|set| set.name != OFF) {
+                let shares = [&set.share_checksum, &set.share_copy, &set.share_copy_checksum];
+                let shares = shares.map(|share| share.as_number().unwrap_or(0.0).clamp(0.0, 1.0));
+                let total: f64 = shares.iter().sum();
+                let parts = shares.into_iter().zip(SHARES).collect();
+                let value = format!("{} %", three_digits(100.0 * total));
+                rows.push(Row { pattern, set: &set.name, value, parts });
+            }
+        }
+        let [sum, copy, both] = SHARES;
+        let what = format!(
+            "{}: share of processor time in sums {sum}, copies {copy} and copies that sum {both}, \
+             as timed; a full line is all of it",
+            self.stack.name
+        );
+        self.drawn("shares", &what, &rows)
+    }
+
+    /// A figure of each set, to one scale: the longest bar is the largest value.
+    fn of(&self, label: &str, what: &str, figure: &dyn Fn(&TcpSet) -> &Figure) -> String {
+        let patterns = self.stack.patterns.iter();
+        let sets = patterns.flat_map(|p| self.sets(p).into_iter().map(move |set| (p, set)));
+        let valued: Vec<_> =
+            sets.filter_map(|(p, set)| Some((p, set, figure(set).as_number()?))).collect();
+        let most = valued.iter().map(|(.., value)| *value).fold(0.0, f64::max);
+        let mut rows = Vec::new();
+        for (pattern, set, value) in valued {
+            let glyph = if set.name == OFF { BOUND } else { BAR };
+            let share = if most > 0.0 { value / most } else { 0.0 };
+            let parts = vec![(share, glyph)];
+            rows.push(Row { pattern, set: &set.name, value: three_digits(value), parts });
+        }
+        let what = format!("{}: {what}; {OFF} {BOUND} is the bound", self.stack.name);
+        self.drawn(label, &what, &rows)
+    }
+
+    /// A line for each row, patterns named once. Nothing without rows.
+    fn drawn(&self, label: &str, what: &str, rows: &[Row<'_>]) -> String {
+        if rows.is_empty() {
+            return String::new();
+        }
+        let taken = INDENT + 2 * NAME_COLUMNS + VALUE_COLUMNS + 1;
+        let room = self.style.width.saturating_sub(taken).max(BAR_COLUMNS_MIN);
+        let mut text = line(label, what, self.style);
+        let mut last = None;
+        for row in rows {
+            let pattern = row.pattern.name.as_str();
+            let named = if last == Some(pattern) { "" } else { pattern };
+            last = Some(pattern);
+            let drawn = format!(
+                "{:INDENT$}{:NAME_COLUMNS$}{:NAME_COLUMNS$}{:>VALUE_COLUMNS$} {}",
+                "",
+                clean(named),
+                clean(row.set),
+                row.value,
+                bar(&row.parts, room)
+            );
+            text += drawn.trim_end();
+            text.push('\n');
+        }
+        text
+    }
+}
+
+struct Row<'a> {
+    pattern: &'a TcpPattern,
+    set: &'a str,
+    value: String,
+    /// Shares of the whole length, one behind the other.
+    parts: Vec<(f64, char)>,
+}
+
+/// Each part ends at the column nearest to where it should, so that errors do not add up.
+fn bar(parts: &[(f64, char)], room: usize) -> String {
+    let (mut text, mut end, mut drawn) = (String::new(), 0.0, 0);
+    for (share, glyph) in parts {
+        end += share;
+        let to = ((end * room as f64).round() as usize).min(room);
+        text.extend(std::iter::repeat_n(*glyph, to.saturating_sub(drawn)));
+        drawn = to.max(drawn);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bar;
+
+    #[test]
+    fn parts_of_a_bar_end_where_their_sum_does() {
+        assert_eq!(bar(&[(0.5, 'a'), (0.25, 'b')], 8), "aaaabb");
+        // Each alone would be rounded up.
+        assert_eq!(bar(&[(0.06, 'a'), (0.06, 'b'), (0.06, 'c')], 10), "ac");
+        assert_eq!(bar(&[(1.0, 'a'), (1.0, 'b')], 3), "aaa");
+        assert_eq!(bar(&[(0.0, 'a')], 3), "");
+    }
+}
