@@ -73,4 +73,8 @@ fn outputs_that_take_nothing_end_in_a_status() {
     let written = probe("doctor").stdout(full()).output().unwrap();
     assert_eq!(written.status.code(), Some(2));
     assert!(text(&written.stderr).starts_with("linerate-probe: cannot write to standard output"));
+    let exec = ["-c", "exec \"$0\" stat -- true >&-", env!("CARGO_BIN_EXE_linerate-probe")];
+    let closed = Command::new("sh").args(exec).output().unwrap();
+    assert_eq!(closed.status.code(), Some(125));
+    assert!(text(&closed.stderr).starts_with("linerate-probe: cannot write to standard output"));
 }
