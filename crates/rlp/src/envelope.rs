@@ -242,3 +242,65 @@ pub fn write_gre(header: &mut [u8; GRE_OCTETS], key: u32, sequence: u32) {
     header[4..8].copy_from_slice(&key.to_be_bytes());
     header[8..].copy_from_slice(&sequence.to_be_bytes());
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAYLOAD_OCTETS: usize = 8;
+    const CHECKSUM: Range<usize> = 24..26;
+
+    /// A packet with two octets of padding.
+    fn sound() -> Vec<u8> {
+        let mut packet = vec![7; HEADER_OCTETS + PAYLOAD_OCTETS + 2];
+        let ends = Ends { ethernet: [2; 12], ipv4: [192, 0, 2, 1, 192, 0, 2, 2] };
+        let header = packet.first_chunk_mut().expect("longer than a header");
+        assert!(write_header(header, &ends, 0x0102_0304, 0xfffe_fdfc, PAYLOAD_OCTETS));
+        packet
+    }
+
+    /// What both ways say; whether it was judged the short way.
+    fn same(packet: &[u8]) -> bool {
+        let plain = parse_plain(packet);
+        if let Some(envelope) = &plain {
+            assert_eq!(parse_any(packet).as_ref(), Ok(envelope), "{packet:02x?}");
+        }
+        plain.is_some()
+    }
+
+    #[test]
+    fn the_short_way_takes_what_the_long_one_takes() {
+        assert!(same(&sound()));
+        let (mut short, mut long) = (0, 0);
+        for at in 0..HEADER_OCTETS {
+            for value in 0..=255 {
+                let mut packet = sound();
+                packet[at] = value;
+                short += u32::from(same(&packet));
+                if CHECKSUM.contains(&at) {
+                    continue;
+                }
+                // The same with a checksum that holds, so that only the field itself is judged.
+                packet[CHECKSUM].fill(0);
+                let sum = checksum::header(&packet[14..34], Sum::ZERO).finish();
+                packet[CHECKSUM].copy_from_slice(&sum.to_be_bytes());
+                let is_short = same(&packet);
+                long += u32::from(!is_short && parse_any(&packet).is_ok());
+                short += u32::from(is_short);
+            }
+        }
+        // All values of addresses, identification and so on; and nothing is sound that is refused
+        // the short way, but options, for which these packets are made too short.
+        assert!(short > 46 * 256, "{short} were judged the short way");
+        assert_eq!(long, 0, "{long} sound packets without options took the long way");
+    }
+
+    #[test]
+    fn no_length_is_read_beyond() {
+        for octets in 0..=sound().len() {
+            let packet = &sound()[..octets];
+            let is_whole = octets >= HEADER_OCTETS + PAYLOAD_OCTETS;
+            assert_eq!((same(packet), parse(packet).is_ok()), (is_whole, is_whole), "{octets}");
+        }
+    }
+}
