@@ -47,7 +47,7 @@ for symbol in $needed; do
 	echo "$exported" | grep -qx "$symbol" || fail "needs $symbol from outside"
 done
 
-objects=$(echo "$build"/kernels/*.o "$build"/fault/*.o)
+objects=$(echo "$build"/kernels/*.o "$build"/fault/*.o "$build"/vector_context/guarded.o)
 # Without -msoft-float gcc for z/Architecture keeps general registers in floating-point ones, in
 # whatever function it likes; what callers are compiled with is theirs.
 case ${MACHINE-} in

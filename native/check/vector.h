@@ -10,7 +10,8 @@
 
 #include <linerate/vector_context.h>
 
-#if LR_VEC && !defined(__powerpc64__)
+/* Not where functions are called by descriptors: assembly here has none. */
+#if LR_VEC && (!defined(__powerpc64__) || _CALL_ELF == 2)
 #define CHECKED 1
 #else
 #define CHECKED 0

@@ -13,7 +13,7 @@
  */
 #include "../kernels/no_vectors.h"
 
-static void vector_step(void);
+void vector_step(void);
 #define LR_VEC_STEP(name) vector_step()
 /* Small, so that four levels fill it. */
 #define NOTE_DEPTH 1
@@ -118,7 +118,7 @@ static void section(void)
 	leave();
 }
 
-static void vector_step(void)
+void vector_step(void)
 {
 	if (++all_steps > SPINNING)
 		longjmp(given_up, 1);

@@ -17,8 +17,7 @@
 	.text
 
 #if defined(__powerpc__)
-/* Functions of both ABIs for 64 bits are found by descriptors or need none: 32 bits is what is checked. */
-#ifndef __powerpc64__
+#if !defined(__powerpc64__) || _CALL_ELF == 2
 	.machine "altivec"
 
 .macro EVERY what

@@ -84,12 +84,12 @@ ALWAYS_INLINE uint32_t fold64(uint64_t sum)
 #define NAME(variant) NAME_(variant)
 
 /*
- * What lr_csum_partial and its siblings call now, and the best of each without vectors, for who must
- * keep to one of them through several steps. Members are to be loaded by atomic loads: threads that
- * select at once write the same.
+ * What lr_csum_partial and its siblings call now, for who must keep to it through several steps; and
+ * into, with the best of each filled in, those with vectors among them or not. Members are to be
+ * loaded by atomic loads: threads that select at once write the same.
  */
 const struct lr_variant *lr_variant_called(void);
-const struct lr_variant *lr_variant_scalar(void);
+const struct lr_variant *lr_variant_select(struct lr_variant *into, int with_vectors);
 
 /* The answer of a variant that this build does not hold to supported(). */
 static inline int nowhere(void)

@@ -72,8 +72,8 @@ static const struct lr_variant first = {
 	.fill = first_fill,
 };
 
-/* The best of each, and of those without vectors, once select_into() has filled it in. */
-static struct lr_variant best, best_scalar;
+/* The best of each, once selected() has filled it in. */
+static struct lr_variant best;
 
 /*
  * ARM before ARMv6 has one processor, and no instruction that orders what several see: compilers
@@ -108,7 +108,7 @@ static void publish(const struct lr_variant **where, const struct lr_variant *v)
  * Fills in the best of each: every variant that the processor runs well replaces what it is
  * preferred for. Threads that do so at once write the same, member by member.
  */
-static const struct lr_variant *select_into(struct lr_variant *into, const int with_vectors)
+const struct lr_variant *lr_variant_select(struct lr_variant *into, int with_vectors)
 {
 	struct lr_variant b = { .vector = 0 };
 
@@ -143,7 +143,7 @@ static const struct lr_variant *select_into(struct lr_variant *into, const int w
 
 static const struct lr_variant *selected(void)
 {
-	return select_into(&best, 1);
+	return lr_variant_select(&best, 1);
 }
 
 /*
@@ -152,9 +152,10 @@ static const struct lr_variant *selected(void)
  * If another thread forces a variant meanwhile, that stands. It stores to forced and then to
  * current, this to current and then loads forced, all in one order: either the load sees what was
  * forced, and what it sees is stored until it is still there afterwards, or the other thread's store
- * to current comes after this one. Not by an exchange, which not every processor has.
+ * to current comes after this one. Not by an exchange, which not every processor has. Not inlined: five
+ * that call it do so once.
  */
-static const struct lr_variant *settled(void)
+__attribute__((noinline)) const struct lr_variant *lr_variant_called(void)
 {
 	const struct lr_variant *v = __atomic_load_n(&current, ORDERED(__ATOMIC_ACQUIRE));
 	if (v != &first)
@@ -165,22 +166,6 @@ static const struct lr_variant *settled(void)
 		publish(&current, v);
 		wanted = __atomic_load_n(&forced, ORDERED(__ATOMIC_SEQ_CST));
 	} while (wanted && wanted != v);
-	return v;
-}
-
-const struct lr_variant *lr_variant_called(void)
-{
-	return settled();
-}
-
-const struct lr_variant *lr_variant_scalar(void)
-{
-	static const struct lr_variant *scalar;
-	const struct lr_variant *v = __atomic_load_n(&scalar, ORDERED(__ATOMIC_ACQUIRE));
-	if (!v) {
-		v = select_into(&best_scalar, 0);
-		__atomic_store_n(&scalar, v, ORDERED(__ATOMIC_RELEASE));
-	}
 	return v;
 }
 
@@ -202,7 +187,7 @@ int lr_variant_force(const char *name)
 
 struct lr_variant lr_variant_current(void)
 {
-	const struct lr_variant *const v = settled();
+	const struct lr_variant *const v = lr_variant_called();
 	return (struct lr_variant){
 		.name = GET(v, name),
 		.isa = GET(v, isa),
@@ -219,22 +204,22 @@ struct lr_variant lr_variant_current(void)
 
 static uint32_t first_csum_partial(const void *src, size_t octets, uint32_t sum)
 {
-	return GET(settled(), csum_partial)(src, octets, sum);
+	return GET(lr_variant_called(), csum_partial)(src, octets, sum);
 }
 
 static uint32_t first_copy_csum_partial(void *dst, const void *src, size_t octets, uint32_t sum)
 {
-	return GET(settled(), copy_csum_partial)(dst, src, octets, sum);
+	return GET(lr_variant_called(), copy_csum_partial)(dst, src, octets, sum);
 }
 
 static void *first_copy(void *dst, const void *src, size_t octets)
 {
-	return GET(settled(), copy)(dst, src, octets);
+	return GET(lr_variant_called(), copy)(dst, src, octets);
 }
 
 static void *first_fill(void *dst, uint8_t value, size_t octets)
 {
-	return GET(settled(), fill)(dst, value, octets);
+	return GET(lr_variant_called(), fill)(dst, value, octets);
 }
 
 #define CALLED(member) GET(__atomic_load_n(&current, ORDERED(__ATOMIC_ACQUIRE)), member)

@@ -16,6 +16,19 @@
 
 #define GET(v, member) __atomic_load_n(&(v)->member, __ATOMIC_RELAXED)
 
+/* The best of each without vectors, selected at the first call; by several at once, the same. */
+static const struct lr_variant *scalar(void)
+{
+	static struct lr_variant best;
+	static const struct lr_variant *selected;
+	const struct lr_variant *v = __atomic_load_n(&selected, __ATOMIC_ACQUIRE);
+	if (!v) {
+		v = lr_variant_select(&best, 0);
+		__atomic_store_n(&selected, v, __ATOMIC_RELEASE);
+	}
+	return v;
+}
+
 /* Which variant does it, and whether the registers were taken for that. */
 struct guarded {
 	const struct lr_variant *variant;
@@ -30,7 +43,7 @@ ALWAYS_INLINE struct guarded begin(struct lr_vec_unit *unit, struct lr_vec_nest 
 		return (struct guarded){ called, 0 };
 	if (octets >= FEW && (nest ? lr_vec_nest(unit, nest) : lr_vec_enter(unit)))
 		return (struct guarded){ called, 1 };
-	return (struct guarded){ lr_variant_scalar(), 0 };
+	return (struct guarded){ scalar(), 0 };
 }
 
 ALWAYS_INLINE void end(struct guarded g, struct lr_vec_unit *unit, const struct lr_vec_nest *nest)

@@ -83,6 +83,7 @@ const STEPS: &[Step] = &[
     slow("copies that survive faults", || {
         native::make(&["check-fault", "examples", "check-fault-qemu"])
     }),
+    slow("sharing of vector registers", || native::make(&["check-vector", "check-vector-qemu"])),
     slow("ports into lwIP and DPDK", ports::check),
     slow("parsers fuzzed for a minute", || protocol::fuzz_briefly().into()),
     slow("oldest compiler, workspace", || {

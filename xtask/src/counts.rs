@@ -6,6 +6,7 @@
 //! environments, and must be the same. They are no times: what an instruction costs is the
 //! processor's affair.
 
+pub(crate) mod context;
 mod document;
 mod goals;
 mod sizes;
@@ -108,7 +109,7 @@ pub(crate) fn write() -> Result<(), String> {
 /// Counts everywhere and judges.
 pub(crate) fn check() -> Outcome {
     match measure() {
-        Ok((all, skips)) => match goals::judge(&all) {
+        Ok((all, skips)) => match goals::judge(&all).and_then(|()| context::check()) {
             Ok(()) => Outcome::Passed(skips.iter().map(|skip| format!("SKIP {skip}")).collect()),
             Err(why) => Outcome::Failed(why),
         },

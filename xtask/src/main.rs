@@ -69,6 +69,9 @@ usage: cargo xtask COMMAND
   evidence vector-models
                 explore the schemes that share vector registers, and write
                 docs/results/vector-models.md
+  evidence vector-costs
+                count what taking the vector registers costs on emulated processors, and write
+                docs/results/vector-context-costs.md
   isa [--full] [NAME...]
                 check the kernels on emulated processors of every architecture, or on those named;
                 --full with every case
@@ -109,6 +112,7 @@ fn main() -> ExitCode {
         ["evidence", "rlp-loss"] => report(protocol::loss()),
         ["evidence", "rlp-stages"] => report(protocol::stages()),
         ["evidence", "fuzz"] => report(protocol::fuzz()),
+        ["evidence", "vector-costs"] => report(counts::context::write()),
         ["evidence", "vector-models"] => report(vector_models::write()),
         ["evidence", "rlp"] => report(rlp::write()),
         ["isa", "--full", names @ ..] => report(isa::run(names, true)),

@@ -144,7 +144,7 @@ fn sizes(all: &[Counts]) -> String {
     let mut text = "## Sizes\n\n\
         In octets: the code of each variant's object; and the text of the whole archive as `size` \
         prints it, with constants and tables for unwinding, each with and without `fault/`, the \
-        copies that survive a fault.\n\n\
+        copies that survive a fault; without `vector_context/`.\n\n\
         | where | variants, code | `-O2` | without `fault/` | `-Os` | without `fault/` |\n\
         |---|---|---:|---:|---:|---:|\n"
         .to_owned();

@@ -6,6 +6,12 @@ use std::collections::BTreeMap;
 /// The copies that survive a fault, which a stack may leave out: the objects of `native/fault`.
 const FAULT: [&str; 2] = ["copy.o", "lookup.o"];
 
+/// Who may touch the vector registers, the objects of `native/vector_context`: not of the kernels,
+/// which a stack may have without, and in no size here.
+fn is_of_vector_context(object: &str) -> bool {
+    object == "guarded.o" || object.starts_with("save_")
+}
+
 /// Of an object, or of several, in octets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Size {
@@ -50,6 +56,9 @@ pub(super) fn read(sizes: &str) -> BTreeMap<String, Size> {
         let (first, second) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
         if second == "(ex" {
             first.clone_into(&mut object);
+            continue;
+        }
+        if is_of_vector_context(&object) {
             continue;
         }
         let Ok(octets) = second.parse::<u64>() else { continue };

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Instructions that taking and giving back the vector registers costs, where they are emulated.
+//!
+//! `lab/icount/context.c` does each way once between two marks; the plugin counts there.
+
+use super::targets::{A57, G4, TARGETS, Target};
+use super::{BUILD, DRIVER, address_of, archive, run};
+use crate::command::{output, program, root};
+use std::fmt::Write as _;
+use std::fs;
+
+const RESULT: &str = "docs/results/vector-context-costs.md";
+
+/// Where it is counted: each architecture once.
+const COUNTED: &[&str] = &[G4, A57, "ARMv7 (Cortex-A7)", "x86-64 (no AVX-512)"];
+
+/// Bounds on the G4.
+const BOUNDS: &[(&str, u64)] =
+    &[("enter and leave", 20), ("nest and unnest, a user interrupted", 160)];
+
+/// What was done, and the instructions it took.
+type Costs = Vec<(String, u64)>;
+
+/// Of every target whose tools are here.
+fn measure() -> Result<Vec<(&'static Target, Costs)>, String> {
+    let here =
+        |target: &&Target| COUNTED.contains(&target.name) && target.machine.missing().is_none();
+    let costs = |target: &'static Target| {
+        let costs = costs(target).map_err(|why| format!("{}: {why}", target.name))?;
+        Ok((target, costs))
+    };
+    TARGETS.iter().filter(here).map(costs).collect()
+}
+
+fn costs(target: &Target) -> Result<Costs, String> {
+    let build = format!("{BUILD}/{}-context", target.folder());
+    let folder = format!("native/{build}");
+    archive(target, &build, "-O2")?;
+    let no_vectors = if target.name == G4 { "-mno-altivec" } else { "-fno-tree-vectorize" };
+    let flags = format!(
+        "{DRIVER} {} {no_vectors} -fno-pie -no-pie -static -Inative/include -o {folder}/context \
+         lab/icount/context.c {folder}/liblr.a",
+        target.flags
+    );
+    run(&target.tool("gcc"), &flags.split_whitespace().collect::<Vec<_>>())?;
+    let plugin = format!("-O2 -shared -fPIC -fvisibility=hidden -o {folder}/icount.so");
+    let plugin = format!("{plugin} lab/icount/plugin.c");
+    run("cc", &plugin.split_whitespace().collect::<Vec<_>>())?;
+
+    let symbols = run(&target.tool("nm"), &[&format!("{folder}/context")])?;
+    let path = |name: &str| root().join(&folder).join(name).display().to_string();
+    let mark = address_of(&symbols, "lr_marked")?;
+    let (library, counts) = (path("icount.so"), path("counts"));
+    let plugin = format!("{library},low=0,high=1,mark={mark},out={counts}");
+    let context = path("context");
+    let args = ["-cpu", target.cpu, "-plugin", &plugin, &context];
+    let mut command = program(target.machine.emulator, &args);
+    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    let names = String::from_utf8(output(command)?).map_err(|error| error.to_string())?;
+    let marks = fs::read_to_string(&counts).map_err(|error| format!("{counts}: {error}"))?;
+    read(&names, &marks).ok_or_else(|| format!("cannot read `{names}` and `{marks}`"))
+}
+
+/// Of each four marks the last ends what was done the second time; the first name is of nothing.
+fn read(names: &str, marks: &str) -> Option<Costs> {
+    let all = |line: &str| line.split(' ').next()?.parse::<u64>().ok();
+    let counts: Option<Vec<u64>> = marks.lines().skip(3).step_by(4).map(all).collect();
+    let (names, counts): (Vec<&str>, _) = (names.lines().collect(), counts?);
+    let nothing = *counts.first()?;
+    if names.len() != counts.len() || names[0] != "nothing" {
+        return None;
+    }
+    let cost =
+        |(name, count): (&&str, &u64)| Some(((*name).to_owned(), count.checked_sub(nothing)?));
+    names.iter().zip(&counts).skip(1).map(cost).collect()
+}
+
+fn judge(all: &[(&'static Target, Costs)]) -> Result<(), String> {
+    let Some((_, costs)) = all.iter().find(|(target, _)| target.name == G4) else {
+        return Ok(());
+    };
+    for (what, bound) in BOUNDS {
+        let (_, cost) = costs.iter().find(|cost| cost.0 == *what).ok_or(format!("no {what}"))?;
+        if cost > bound {
+            return Err(format!("{G4}: {what}: {cost} instructions, above {bound}"));
+        }
+    }
+    Ok(())
+}
+
+/// Counts and judges.
+pub(super) fn check() -> Result<(), String> {
+    judge(&measure()?)
+}
+
+/// Counts, judges, and writes.
+pub(crate) fn write() -> Result<(), String> {
+    let all = measure()?;
+    let mut text = String::from(
+        "\
+# What taking and giving back the vector registers costs
+
+Written by `cargo xtask evidence vector-costs`. Instructions executed on emulated processors, compiled
+with `-O2` into the caller, with all that is called and the instructions that make addresses. Counts
+are no times: x86-64 saves all registers by one instruction. What each way is for: [docs/vector-context.md](../vector-context.md).
+
+",
+    );
+    let names: Vec<&str> = all.iter().map(|(target, _)| target.name).collect();
+    let _ = writeln!(text, "| | {} |", names.join(" | "));
+    let _ = writeln!(text, "|---|{}", "--:|".repeat(names.len()));
+    let rows = all.first().map_or(0, |(_, costs)| costs.len());
+    for row in 0..rows {
+        let counts: Vec<String> = all.iter().map(|(_, costs)| costs[row].1.to_string()).collect();
+        let _ = writeln!(text, "| {} | {} |", all[0].1[row].0, counts.join(" | "));
+    }
+    let bounds: Vec<String> = BOUNDS.iter().map(|(what, n)| format!("{what}, {n}")).collect();
+    let _ = writeln!(text, "\nBounds that CI holds on the G4: {}.", bounds.join("; "));
+    fs::write(root().join(RESULT), text).map_err(|error| format!("{RESULT}: {error}"))?;
+    println!("{RESULT}");
+    judge(&all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::read;
+
+    #[test]
+    fn the_second_time_counts_less_nothing() {
+        let marks = "9 0 0\n1 0 0\n9 0 0\n2 0 0\n9 0 0\n90 0 0\n9 0 0\n12 0 0\n";
+        assert_eq!(read("nothing\nall\n", marks), Some(vec![("all".to_owned(), 10)]));
+        assert_eq!(read("nothing\n", marks), None);
+        assert_eq!(read("something\nall\n", marks), None);
+    }
+}
