@@ -100,9 +100,10 @@ pub(crate) fn write() -> Result<(), String> {
         "\
 # What taking and giving back the vector registers costs
 
-Written by `cargo xtask evidence vector-costs`. Instructions executed on emulated processors, compiled
-with `-O2` into the caller, with all that is called and the instructions that make addresses. Counts
-are no times: x86-64 saves all registers by one instruction. What each way is for: [docs/vector-context.md](../vector-context.md).
+Written by `cargo xtask evidence vector-costs`. Instructions executed on emulated processors,
+compiled with `-O2` into the caller, with all that is called and the instructions that make
+addresses. Counts are no times: x86-64 saves all registers by one instruction. What each way is for:
+[docs/vector-context.md](../vector-context.md).
 
 ",
     );
