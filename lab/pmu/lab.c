@@ -95,9 +95,9 @@ void note_interrupt(void)
 {
 	interrupt_number = *device(CPU_INTERFACE + 0xc) & 0x3ffu;
 	interrupts_taken++;
-	interrupt_flags = (word)PMU_FLAGS();
-	PMU_CLEAR_FLAGS(0xffffffffu);
-	PMU(barrier)();
+	interrupt_flags = (word)LR_ARM_READ_FLAGS();
+	LR_ARM_CLEAR_FLAGS(0xffffffffu);
+	LR_ARM(barrier)();
 	*device(CPU_INTERFACE + 0x10) = (uint32_t)interrupt_number;
 }
 
@@ -115,7 +115,7 @@ static __attribute__((noinline)) word spin(word n)
 /* Its first instruction is the read. */
 static __attribute__((noinline)) word read_cycles(word unused)
 {
-	const word cycles = (word)PMU_READ(pmccntr);
+	const word cycles = (word)LR_ARM_READ(pmccntr);
 
 	(void)unused;
 	return cycles;
@@ -123,9 +123,9 @@ static __attribute__((noinline)) word read_cycles(word unused)
 
 static __attribute__((noinline)) word increment(word mask)
 {
-	PMU_WRITE(pmswinc, (uint32_t)mask);
-	PMU_WRITE(pmswinc, (uint32_t)mask);
-	PMU_WRITE(pmswinc, (uint32_t)mask);
+	LR_ARM_WRITE(pmswinc, (uint32_t)mask);
+	LR_ARM_WRITE(pmswinc, (uint32_t)mask);
+	LR_ARM_WRITE(pmswinc, (uint32_t)mask);
 	return 0;
 }
 
@@ -134,9 +134,9 @@ static void check_access(const char *name, word enable, word expected_traps)
 {
 	word first, second;
 
-	PMU(reset)();
-	PMU_WRITE(pmuserenr, (uint32_t)enable);
-	PMU(start)(PMU_BIT(CYCLES));
+	LR_ARM(reset)();
+	LR_ARM_WRITE(pmuserenr, (uint32_t)enable);
+	LR_ARM(start)(LR_ARM_BIT(CYCLES));
 	traps = trapped_at = 0;
 	first = call_in_user_mode(read_cycles, 0);
 	second = call_in_user_mode(read_cycles, 0);
@@ -152,13 +152,13 @@ static void check_divider(void)
 {
 	word cycles;
 
-	PMU(reset)();
-	PMU_WRITE(pmcr, PMU_BIT(PMCR_ENABLE) | PMU_BIT(PMCR_DIVIDE));
-	PMU(barrier)();
-	PMU_WRITE(pmccntr, 0);
-	PMU(start)(PMU_BIT(CYCLES));
+	LR_ARM(reset)();
+	LR_ARM_WRITE(pmcr, LR_ARM_BIT(PMCR_ENABLE) | LR_ARM_BIT(PMCR_DIVIDE));
+	LR_ARM(barrier)();
+	LR_ARM_WRITE(pmccntr, 0);
+	LR_ARM(start)(LR_ARM_BIT(CYCLES));
 	spin(32000);
-	cycles = (word)PMU_READ(pmccntr);
+	cycles = (word)LR_ARM_READ(pmccntr);
 	check("divider", cycles >= 1000 && cycles <= 1001, "of 64000 cycles:");
 	PRINT_VALUES(cycles);
 }
@@ -166,19 +166,19 @@ static void check_divider(void)
 /* What counter 0 has of 5000 turns of a loop in user mode, with this filter. */
 static word filtered(uint32_t filter)
 {
-	PMU(reset)();
-	PMU(select)(0, INSTRUCTIONS | filter);
-	PMU(start)(1);
+	LR_ARM(reset)();
+	LR_ARM(select)(0, INSTRUCTIONS | filter);
+	LR_ARM(start)(1);
 	call_in_user_mode(spin, 5000);
-	return PMU(event)(0);
+	return LR_ARM(event)(0);
 }
 
 /* The way into user mode and back takes fewer than 64 instructions on either side. */
 static void check_filters(void)
 {
 	const word all = filtered(0);
-	const word user = filtered(PMU_BIT(NOT_KERNEL));
-	const word kernel = filtered(PMU_BIT(NOT_USER));
+	const word user = filtered(LR_ARM_BIT(NOT_KERNEL));
+	const word kernel = filtered(LR_ARM_BIT(NOT_USER));
 
 	check("filters", user >= 10000 && user < 10064 && kernel && kernel < 64 &&
 				 all == user + kernel,
@@ -190,15 +190,15 @@ static void check_software_increment(void)
 {
 	word counted;
 
-	PMU(reset)();
-	PMU(select)(0, SOFTWARE_INCREMENT);
-	PMU(select)(1, SOFTWARE_INCREMENT);
-	PMU_WRITE(pmuserenr, PMU_BIT(USER_ENABLE));
-	PMU(start)(3);
+	LR_ARM(reset)();
+	LR_ARM(select)(0, SOFTWARE_INCREMENT);
+	LR_ARM(select)(1, SOFTWARE_INCREMENT);
+	LR_ARM_WRITE(pmuserenr, LR_ARM_BIT(USER_ENABLE));
+	LR_ARM(start)(3);
 	traps = 0;
 	call_in_user_mode(increment, 2);
-	counted = PMU(event)(1);
-	check("software-increment", counted == 3 && !PMU(event)(0) && !traps, "of three:");
+	counted = LR_ARM(event)(1);
+	check("software-increment", counted == 3 && !LR_ARM(event)(0) && !traps, "of three:");
 	PRINT_VALUES(counted);
 }
 
@@ -207,23 +207,23 @@ static void check_overflow_flags(void)
 {
 	word before, after, cleared;
 
-	PMU(reset)();
-	PMU(select)(1, INSTRUCTIONS);
-	PMU_WRITE(pmselr, 1);
-	PMU(barrier)();
-	PMU_WRITE(pmxevcntr, 0xffffff00u);
-	PMU_WRITE(pmccntr, PMU_CYCLES_BEFORE_WRAP(256));
-	PMU(barrier)();
-	before = (word)PMU_FLAGS();
-	PMU(start)(PMU_BIT(CYCLES) | 2);
+	LR_ARM(reset)();
+	LR_ARM(select)(1, INSTRUCTIONS);
+	LR_ARM_WRITE(pmselr, 1);
+	LR_ARM(barrier)();
+	LR_ARM_WRITE(pmxevcntr, 0xffffff00u);
+	LR_ARM_WRITE(pmccntr, (lr_arm_word)0 - 256);
+	LR_ARM(barrier)();
+	before = (word)LR_ARM_READ_FLAGS();
+	LR_ARM(start)(LR_ARM_BIT(CYCLES) | 2);
 	spin(1000);
-	PMU(stop)(PMU_BIT(CYCLES) | 2);
-	after = (word)PMU_FLAGS();
-	PMU_CLEAR_FLAGS((uint32_t)after);
-	PMU(barrier)();
-	cleared = (word)PMU_FLAGS();
+	LR_ARM(stop)(LR_ARM_BIT(CYCLES) | 2);
+	after = (word)LR_ARM_READ_FLAGS();
+	LR_ARM_CLEAR_FLAGS((uint32_t)after);
+	LR_ARM(barrier)();
+	cleared = (word)LR_ARM_READ_FLAGS();
 	check("overflow-flags",
-	      before == 0 && after == (PMU_BIT(CYCLES) | 2) && cleared == 0,
+	      before == 0 && after == (LR_ARM_BIT(CYCLES) | 2) && cleared == 0,
 	      "before, after, cleared:");
 	PRINT_VALUES(before, after, cleared);
 }
@@ -234,17 +234,17 @@ static void check_overflow_interrupt(void)
 	*device(DISTRIBUTOR + 0x100) = 1u << PMU_INTERRUPT;
 	*device(CPU_INTERFACE + 4) = 0xff;
 	*device(CPU_INTERFACE) = 1;
-	PMU(reset)();
-	PMU_WRITE(pmccntr, PMU_CYCLES_BEFORE_WRAP(10000));
-	PMU_PERMIT_INTERRUPT(PMU_BIT(CYCLES));
+	LR_ARM(reset)();
+	LR_ARM_WRITE(pmccntr, (lr_arm_word)0 - 10000);
+	LR_ARM_PERMIT_INTERRUPTS(LR_ARM_BIT(CYCLES));
 	interrupts_taken = 0;
 	interrupts(1);
-	PMU(start)(PMU_BIT(CYCLES));
+	LR_ARM(start)(LR_ARM_BIT(CYCLES));
 	spin(20000);
 	interrupts(0);
 	check("overflow-interrupt",
 	      interrupts_taken == 1 && interrupt_number == PMU_INTERRUPT &&
-		      interrupt_flags == PMU_BIT(CYCLES),
+		      interrupt_flags == LR_ARM_BIT(CYCLES),
 	      "interrupts, number, flags:");
 	PRINT_VALUES(interrupts_taken, interrupt_number, interrupt_flags);
 }
@@ -257,16 +257,16 @@ static void check_widening(void)
 	uint64_t count;
 	uint32_t now;
 
-	PMU(reset)();
-	PMU(select)(0, INSTRUCTIONS);
-	PMU_WRITE(pmselr, 0);
-	PMU(barrier)();
-	PMU_WRITE(pmxevcntr, 0xffffff00u);
-	wide = lr_pmu_wide_from(PMU(event)(0));
-	PMU(start)(1);
+	LR_ARM(reset)();
+	LR_ARM(select)(0, INSTRUCTIONS);
+	LR_ARM_WRITE(pmselr, 0);
+	LR_ARM(barrier)();
+	LR_ARM_WRITE(pmxevcntr, 0xffffff00u);
+	wide = lr_pmu_wide_from(LR_ARM(event)(0));
+	LR_ARM(start)(1);
 	spin(1000);
-	now = PMU(event)(0);
-	flags = (word)PMU_FLAGS();
+	now = LR_ARM(event)(0);
+	flags = (word)LR_ARM_READ_FLAGS();
 	short_before = (word)lr_pmu_wide_may_be_short(&wide, now, flags & 1);
 	count = lr_pmu_wide_advance(&wide, now);
 	check("widening", count >= 2000 && count < 2064 && flags == 1 && !short_before,
@@ -279,22 +279,22 @@ static void check_widening(void)
 static const struct {
 	const char *name;
 	uint32_t code;
-} events[] = { PMU_EVENTS(EVENT) };
+} events[] = { MACHINE_EVENTS(EVENT) };
 
 static void print_events(void)
 {
 	unsigned int i;
 
 	for (i = 0; i < sizeof(events) / sizeof(*events); i++) {
-		PMU(reset)();
-		PMU(select)(0, events[i].code);
-		PMU(start)(1);
+		LR_ARM(reset)();
+		LR_ARM(select)(0, events[i].code);
+		LR_ARM(start)(1);
 		program_c_loop(100);
-		PMU_WRITE(pmswinc, 1);
-		PMU(stop)(1);
+		LR_ARM_WRITE(pmswinc, 1);
+		LR_ARM(stop)(1);
 		print("event ");
 		print(events[i].name);
-		PRINT_VALUES(events[i].code, PMU(event)(0));
+		PRINT_VALUES(events[i].code, LR_ARM(event)(0));
 	}
 }
 
@@ -304,9 +304,9 @@ static word measured_instructions, measured_cycles, measured_result;
 
 static __attribute__((noinline)) void measure(lab_program *program, word n)
 {
-	const pmu_counts before = PMU_READ_COUNTS();
+	const lr_arm_counts before = LR_ARM_READ_COUNTS();
 	const word result = program(n);
-	const pmu_counts after = PMU_READ_COUNTS();
+	const lr_arm_counts after = LR_ARM_READ_COUNTS();
 
 	measured_instructions = (uint32_t)(after.event[0] - before.event[0]);
 	measured_cycles = (word)(after.cycles - before.cycles);
@@ -349,10 +349,10 @@ static word print_programs(word unused)
 
 static void run_programs(void)
 {
-	PMU(reset)();
-	PMU(select)(0, INSTRUCTIONS);
-	PMU_WRITE(pmuserenr, PMU_BIT(USER_ENABLE));
-	PMU(start)(PMU_BIT(CYCLES) | 1);
+	LR_ARM(reset)();
+	LR_ARM(select)(0, INSTRUCTIONS);
+	LR_ARM_WRITE(pmuserenr, LR_ARM_BIT(USER_ENABLE));
+	LR_ARM(start)(LR_ARM_BIT(CYCLES) | 1);
 	traps = 0;
 	call_in_user_mode(print_programs, 0);
 	check("programs", traps == 0, "traps:");
@@ -362,9 +362,9 @@ static void run_programs(void)
 void lab(void)
 {
 	print("counters");
-	PRINT_VALUES(PMU(counters)());
+	PRINT_VALUES(LR_ARM(counters)());
 	check_access("closed", 0, 2);
-	check_access("opened", PMU_BIT(USER_ENABLE), 0);
+	check_access("opened", LR_ARM_BIT(USER_ENABLE), 0);
 	check_access("closed-again", 0, 2);
 	check_divider();
 	check_filters();

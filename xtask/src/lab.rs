@@ -62,7 +62,9 @@ const GUESTS: [Guest; 2] = [
         counters: None,
         pmu: "armv8_pmuv3",
         has_user_reads: true,
-        port: Some((Toolchain { architecture: "arm64", prefix: "aarch64-linux-gnu-" }, "neon")),
+        toolchain: Toolchain { architecture: "arm64", prefix: "aarch64-linux-gnu-" },
+        yields: true,
+        port: Some("neon"),
     },
     Guest {
         name: "guest-armhf",
@@ -85,6 +87,8 @@ const GUESTS: [Guest; 2] = [
         counters: Some("arm,cortex-a7-pmu"),
         pmu: "armv7_cortex_a7",
         has_user_reads: false,
+        toolchain: Toolchain { architecture: "arm", prefix: "arm-linux-gnueabihf-" },
+        yields: false,
         port: None,
     },
 ];
@@ -134,6 +138,18 @@ fn check_tools(tools: &[(&str, &str)]) -> Result<(), Obstacle> {
     )))
 }
 
+/// Fetches what a guest is made of; its folder.
+fn unpack(guest: &Guest) -> Result<(Packages, PathBuf), Obstacle> {
+    check_tools(&TOOLS)?;
+    write(&cache().join("CACHEDIR.TAG"), TAG)?;
+    let mut packages = Packages::new(cache().join("apt"));
+    let prefix = cache().join(guest.name);
+    packages.unpack(&[guest.kernel, guest.busybox], &prefix)?;
+    // Most of the package, and nothing a guest of ours loads.
+    let _ = std::fs::remove_dir_all(prefix.join("lib/modules"));
+    Ok((packages, prefix))
+}
+
 /// A guest with everything it needs, ready to be started.
 struct Ready {
     guest: &'static Guest,
@@ -143,13 +159,7 @@ struct Ready {
 
 impl Ready {
     fn new(guest: &'static Guest) -> Result<Self, Obstacle> {
-        check_tools(&TOOLS)?;
-        write(&cache().join("CACHEDIR.TAG"), TAG)?;
-        let mut packages = Packages::new(cache().join("apt"));
-        let prefix = cache().join(guest.name);
-        packages.unpack(&[guest.kernel, guest.busybox], &prefix)?;
-        // Most of the package, and nothing a guest of ours loads.
-        let _ = std::fs::remove_dir_all(prefix.join("lib/modules"));
+        let (mut packages, prefix) = unpack(guest)?;
         let programs = compiler::build(&mut packages, guest.triple, guest.busybox.architecture)?;
         Ok(Self { guest, prefix, programs })
     }
@@ -167,9 +177,10 @@ impl Ready {
     /// Runs the checks; what held.
     fn check(&self) -> Result<Vec<String>, Obstacle> {
         let mut files = self.programs.clone();
-        if let Some((toolchain, _)) = self.guest.port {
+        if self.guest.port.is_some() {
             let mut packages = Packages::new(cache().join("apt"));
-            files.push(module::build_for(&mut packages, self.guest, toolchain, &self.prefix)?);
+            let (guest, prefix) = (self.guest, &self.prefix);
+            files.push(module::build_for(&mut packages, guest, prefix, module::NAME)?);
         }
         let answers = self.guest.ask(&self.prefix, &files, &checks::plan(self.guest))?;
         let findings = checks::judge(self.guest, &answers);

@@ -64,7 +64,7 @@ pub(crate) fn judge(guest: &Guest, answers: &[Answer]) -> Vec<Finding> {
     }
     findings.extend(records::judge(answer));
     findings.push(memory::judge(answer));
-    if let Some((_, vector)) = guest.port {
+    if let Some(vector) = guest.port {
         let log = answer("port log").output;
         findings.push(finding(module::judge(&log, &module::agrees(vector))));
     }

@@ -36,9 +36,30 @@ pub(crate) struct Guest {
     pub(crate) pmu: &'static str,
     /// Whether the kernel lets user mode read them.
     pub(crate) has_user_reads: bool,
-    /// Where the kernels' port into Linux is loaded: what builds it, and what has vectors there.
-    pub(crate) port: Option<(Toolchain, &'static str)>,
+    /// What builds modules for it.
+    pub(crate) toolchain: Toolchain,
+    /// Whether several processors can be emulated while instructions are counted. The emulator
+    /// takes turns then, and a kernel that waits for another of its processors has to say that it
+    /// waits (the instruction `yield`), or waits out its turn: minutes, for each module unloaded.
+    pub(crate) yields: bool,
+    /// Where the kernels' port into Linux is loaded: what has vectors there.
+    pub(crate) port: Option<&'static str>,
 }
+
+/// How a board differs from what it is otherwise.
+#[derive(Clone, Copy)]
+pub(crate) struct Variation {
+    pub(crate) processors: u32,
+    /// Behind the processor's name.
+    pub(crate) properties: &'static str,
+    /// Whether the device tree is to name the counters where QEMU's does not.
+    pub(crate) names_counters: bool,
+    /// Whether time is instructions, and instructions are counted.
+    pub(crate) is_exact: bool,
+}
+
+pub(crate) const PLAIN: Variation =
+    Variation { processors: 1, properties: "", names_counters: true, is_exact: true };
 
 /// A command that a guest runs, and a name to find its answer by.
 #[derive(Clone, Debug)]
@@ -68,9 +89,13 @@ const MEMORY_MIB: &str = "256";
 /// addresses, neither of the kernel nor of programs.
 const KERNEL_ARGUMENTS: &str = "console=ttyAMA0 quiet loglevel=1 panic=-1 nokaslr norandmaps";
 
-/// The interrupt of the counters on QEMU's board: private 7, level high, for the first CPU
-/// (`VIRTUAL_PMU_IRQ` of its include/hw/arm/virt.h; cells as in Linux' arm,gic.yaml).
-const COUNTERS_INTERRUPT: [&str; 3] = ["1", "7", "104"];
+/// The interrupt of the counters on QEMU's board: private 7, level high, for so many CPUs
+/// (`VIRTUAL_PMU_IRQ` of its include/hw/arm/virt.h; cells as in Linux' arm,gic.yaml), in
+/// hexadecimal.
+fn counters_interrupt(processors: u32) -> [String; 3] {
+    let every_processor = (1 << processors) - 1;
+    ["1".to_owned(), "7".to_owned(), format!("{:x}", every_processor << 8 | 4)]
+}
 
 impl Guest {
     /// Runs the plan; `prefix` holds the unpacked packages, `programs` go to the guest's /bin.
@@ -80,10 +105,21 @@ impl Guest {
         programs: &[PathBuf],
         plan: &[Question],
     ) -> Result<Vec<Answer>, Obstacle> {
+        self.ask_varied(prefix, programs, plan, &PLAIN)
+    }
+
+    /// As [`Guest::ask`], on a board that differs.
+    pub(crate) fn ask_varied(
+        &self,
+        prefix: &Path,
+        programs: &[PathBuf],
+        plan: &[Question],
+        how: &Variation,
+    ) -> Result<Vec<Answer>, Obstacle> {
         let initrd = self.pack(prefix, programs, plan)?;
-        let mut emulator = self.emulator(&[]);
-        if let Some(compatible) = self.counters {
-            emulator.arg("-dtb").arg(self.device_tree(prefix, compatible)?);
+        let mut emulator = self.emulator(&[], how);
+        if let Some(compatible) = self.counters.filter(|_| how.names_counters) {
+            emulator.arg("-dtb").arg(self.device_tree(prefix, compatible, how)?);
         }
         emulator.arg("-kernel").arg(kernel(prefix)?).arg("-initrd").arg(initrd);
         emulator.args(["-append", KERNEL_ARGUMENTS]);
@@ -96,24 +132,34 @@ impl Guest {
     }
 
     /// The emulator with the board; `machine` adds properties to it.
-    fn emulator(&self, machine: &[&str]) -> Command {
+    fn emulator(&self, machine: &[&str], how: &Variation) -> Command {
         let board = [&[self.board], machine].concat().join(",");
         let mut command = program("timeout", &["--kill-after=5", LIMIT_S, self.emulator]);
-        command.args(["-M", &board, "-cpu", self.processor, "-smp", "1", "-m", MEMORY_MIB]);
+        let processor = format!("{}{}", self.processor, how.properties);
+        command.args(["-M", &board, "-cpu", &processor, "-m", MEMORY_MIB]);
+        command.args(["-smp", &how.processors.to_string()]);
         command.args(["-nographic", "-monitor", "none", "-serial", "stdio", "-nic", "none"]);
-        command.args(["-no-reboot", "-icount", "shift=0,sleep=off"]);
-        command.args(["-rtc", "base=2026-01-01,clock=vm"]);
+        command.args(["-no-reboot", "-rtc", "base=2026-01-01,clock=vm"]);
+        if how.is_exact {
+            command.args(["-icount", "shift=0,sleep=off"]);
+        }
         command
     }
 
     /// The board's device tree, its counters named, as firmware of a real board would.
-    fn device_tree(&self, prefix: &Path, compatible: &str) -> Result<PathBuf, Obstacle> {
+    fn device_tree(
+        &self,
+        prefix: &Path,
+        compatible: &str,
+        how: &Variation,
+    ) -> Result<PathBuf, Obstacle> {
         let tree = prefix.with_extension("dtb");
         let path = tree.to_str().ok_or("the path of the repository is not UTF-8".to_owned())?;
-        output(self.emulator(&[&format!("dumpdtb={path}")]))?;
+        output(self.emulator(&[&format!("dumpdtb={path}")], how))?;
         output(program("fdtput", &["-t", "s", path, "/pmu", "compatible", compatible]))?;
-        let interrupt = [&["-t", "x", path, "/pmu", "interrupts"], &COUNTERS_INTERRUPT[..]];
-        output(program("fdtput", &interrupt.concat()))?;
+        let mut interrupt = program("fdtput", &["-t", "x", path, "/pmu", "interrupts"]);
+        interrupt.args(counters_interrupt(how.processors));
+        output(interrupt)?;
         Ok(tree)
     }
 

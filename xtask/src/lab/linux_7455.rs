@@ -69,7 +69,7 @@ pub(crate) fn check() -> Result<(), Obstacle> {
     let folder = cache().join(NAME);
     let mut packages = Packages::new(cache().join("apt"));
     kernel(&mut packages, &folder)?;
-    let module = module::build(&folder, TOOLCHAIN, &folder.with_extension("module"))?;
+    let module = module::build(&folder, TOOLCHAIN, &folder.with_extension("module"), module::NAME)?;
     let initrd = pack(&module, &folder.with_extension("initrd"))?;
     let with = load("7455", &folder, &initrd, &module::agrees(VECTOR))?;
     let without = load("750", &folder, &initrd, &module::is_elsewhere(VECTOR))?;

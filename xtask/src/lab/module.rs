@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kernels' port into Linux: `kmod/csum_compare` built for a kernel, and what it says when it
-//! is loaded there.
+//! Modules of `kmod`, built for a kernel; and what the kernels' port into Linux,
+//! `kmod/csum_compare`, says when it is loaded there.
 
 use super::packages::{Packages, unpacked_version};
 use super::{KERNEL, Obstacle, cache, guest};
@@ -10,7 +10,7 @@ use crate::fetch::write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The module, and the name of its file.
+/// The kernels' port, and the name of its file.
 pub(crate) const NAME: &str = "csum_compare";
 pub(crate) const FILE: &str = "csum_compare.ko";
 
@@ -37,48 +37,53 @@ fn headers() -> PathBuf {
     cache().join("headers")
 }
 
-/// Builds the module for the kernel of a guest of the distribution.
+/// Builds a module for the kernel of a guest of the distribution.
 pub(crate) fn build_for(
     packages: &mut Packages,
     guest: &guest::Guest,
-    toolchain: Toolchain,
     prefix: &Path,
+    module: &str,
 ) -> Result<PathBuf, Obstacle> {
     let kernel = guest::kernel(prefix)?;
     let name = kernel.file_name().map(|name| name.to_string_lossy().into_owned());
     let name = name.unwrap_or_default();
     let release = name.split_once('-').map_or("", |(_, release)| release);
     let version = unpacked_version(&guest.kernel, prefix)?;
-    let architecture = guest.kernel.architecture;
-    let folder = prefix.with_extension("module");
-    build_with_headers(packages, release, architecture, &version, toolchain, &folder)
+    let of = Release { name: release, architecture: guest.kernel.architecture, version: &version };
+    let kernel = of.unpack_headers(packages)?;
+    build(&kernel, guest.toolchain, &prefix.with_extension(module), module)
 }
 
-/// Builds the module for the distribution's kernel of this machine's kind, which nothing here runs.
+/// Builds the kernels' port for the distribution's kernel of this machine's kind, which nothing
+/// here runs.
 pub(crate) fn build_for_amd64(packages: &mut Packages) -> Result<PathBuf, Obstacle> {
     let toolchain = Toolchain { architecture: "x86", prefix: "" };
-    let folder = cache().join("amd64.module");
-    build_with_headers(packages, "6.1.0-50-amd64", "amd64", KERNEL, toolchain, &folder)
+    let of = Release { name: "6.1.0-50-amd64", architecture: "amd64", version: KERNEL };
+    let kernel = of.unpack_headers(packages)?;
+    build(&kernel, toolchain, &cache().join("amd64.module"), NAME)
 }
 
-/// Unpacks the headers of a release, `6.1.0-50-cloud-arm64`, and builds the module with them.
-fn build_with_headers(
-    packages: &mut Packages,
-    release: &str,
-    architecture: &str,
-    version: &str,
-    toolchain: Toolchain,
-    folder: &Path,
-) -> Result<PathBuf, Obstacle> {
-    let common = common_headers(release)?;
-    let own = format!("linux-headers-{release}");
-    packages.unpack_exactly(&own, architecture, version, &headers())?;
-    packages.unpack_exactly(&common, "all", version, &headers())?;
-    packages.unpack_exactly("linux-kbuild-6.1", "amd64", version, &headers())?;
-    let kernel = headers().join("usr/src").join(own);
-    // The package's own line names the folder it would be installed in.
-    write(&kernel.join("Makefile"), &format!("include ../{common}/Makefile\n"))?;
-    build(&kernel, toolchain, folder)
+/// A kernel of the distribution: `6.1.0-50-cloud-arm64`.
+struct Release<'a> {
+    name: &'a str,
+    architecture: &'a str,
+    version: &'a str,
+}
+
+impl Release<'_> {
+    /// Unpacks its headers; the folder that modules are built with.
+    fn unpack_headers(&self, packages: &mut Packages) -> Result<PathBuf, Obstacle> {
+        let Self { name, architecture, version } = self;
+        let common = common_headers(name)?;
+        let own = format!("linux-headers-{name}");
+        packages.unpack_exactly(&own, architecture, version, &headers())?;
+        packages.unpack_exactly(&common, "all", version, &headers())?;
+        packages.unpack_exactly("linux-kbuild-6.1", "amd64", version, &headers())?;
+        let kernel = headers().join("usr/src").join(own);
+        // The package's own line names the folder it would be installed in.
+        write(&kernel.join("Makefile"), &format!("include ../{common}/Makefile\n"))?;
+        Ok(kernel)
+    }
 }
 
 /// The package of what the kernels of a release have in common: `6.1.0-50-arm64` is a kind of it.
@@ -92,15 +97,16 @@ fn common_headers(release: &str) -> Result<String, String> {
     }
 }
 
-/// Builds the module in `folder` with what the folder `kernel` was built with.
+/// Builds a module in `folder` with what the folder `kernel` was built with.
 pub(crate) fn build(
     kernel: &Path,
     toolchain: Toolchain,
     folder: &Path,
+    module: &str,
 ) -> Result<PathBuf, Obstacle> {
     let at = |error| format!("{}: {error}", folder.display());
     fs::create_dir_all(folder).map_err(at)?;
-    let sources = root().join("kmod").join(NAME);
+    let sources = root().join("kmod").join(module);
     for file in ["Kbuild", "main.c"] {
         let text = fs::read_to_string(sources.join(file)).map_err(at)?;
         // What has not changed keeps its time, and is not built again.
@@ -111,9 +117,10 @@ pub(crate) fn build(
     let mut make = program("make", &["--silent", "-C"]);
     make.arg(kernel).arg(format!("M={}", folder.display()));
     make.arg(format!("LR={}", root().join("native").display()));
+    make.arg(format!("KMOD={}", root().join("kmod").display()));
     make.args(toolchain.settings()).args(["KCFLAGS=-Werror", "modules"]);
-    judge_status(status(make)).map_err(|why| format!("{NAME} was not built: {why}"))?;
-    Ok(folder.join(FILE))
+    judge_status(status(make)).map_err(|why| format!("{module} was not built: {why}"))?;
+    Ok(folder.join(module).with_extension("ko"))
 }
 
 /// What the module says of a variant that agreed on all buffers.

@@ -6,6 +6,7 @@
 //! cannot know: how many instructions a program has, and that every run says the same.
 
 mod board;
+mod guests;
 mod judge;
 
 use super::{Obstacle, check_tools, note};
@@ -39,9 +40,14 @@ impl Extent {
     }
 }
 
-/// Starts every board; says what each showed.
+/// Starts every board and every guest; says what each showed.
 pub(crate) fn check(extent: Extent) -> Result<(), Obstacle> {
     check_tools(&TOOLS)?;
+    check_boards(extent)?;
+    guests::check(extent)
+}
+
+fn check_boards(extent: Extent) -> Result<(), Obstacle> {
     for board in &BOARDS {
         let image = board.build()?;
         let console = board.run(&image)?;

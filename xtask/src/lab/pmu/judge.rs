@@ -68,7 +68,7 @@ fn values<'a>(console: &'a str, kind: &str) -> Result<Vec<(&'a str, Vec<u64>)>, 
 }
 
 /// Whether each program took what it must; how many runs there were.
-fn programs(console: &str, turn: u64) -> Result<usize, String> {
+pub(super) fn programs(console: &str, turn: u64) -> Result<usize, String> {
     let runs: BTreeMap<(&str, u64), [u64; 3]> = values(console, "program")?
         .into_iter()
         .filter_map(|(name, numbers)| match numbers[..] {
@@ -117,7 +117,7 @@ fn events(console: &str) -> Result<(usize, usize), String> {
 
 /// The instructions of the one loop in a function: from where its branch backwards leads to that
 /// branch.
-fn loop_of(function: &str, listing: &str) -> Result<u64, String> {
+pub(super) fn loop_of(function: &str, listing: &str) -> Result<u64, String> {
     let begin = format!("<{function}>:");
     let lines = listing.lines().skip_while(|line| !line.ends_with(&begin)).skip(1);
     let mut turns = Vec::new();
