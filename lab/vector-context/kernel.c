@@ -6,7 +6,8 @@
  *
  *	decrementer	serve the device if it is due, nested or not; note a tick; if no other
  *			interrupt was interrupted, go on with the task that is due now
- *	call		a task waits for a packet, or ends and another begins in its place
+ *	call		a task waits for a packet, ends and another begins in its place, or lets
+ *			others go first
  *	unavailable	a task used vectors where they are off: the scheme's to decide
  *
  * Whoever gets the processor back continues where schedule() left it, on its own stack.
@@ -54,7 +55,7 @@ void __attribute__((noinline)) counting_ends(void)
 
 static uint32_t gap(void)
 {
-	if (SETTINGS->mode != MODE_LOAD)
+	if (SETTINGS->mode != MODE_LOAD && SETTINGS->mode != MODE_YIELD)
 		return LEAST_GAP + random_below(GAPS);
 	return TIMEBASE_HZ / (SETTINGS->interrupts_per_s ? SETTINGS->interrupts_per_s : NEVER_HZ);
 }
@@ -205,8 +206,10 @@ void on_call(struct frame *frame)
 {
 	oracle_leave(now, frame);
 	running->frame = frame;
+	is_turn_over |= frame->r3_to_r12[0] == CALL_YIELD;
 	if (frame->r3_to_r12[0] == CALL_END) {
 		counts.born++;
+		scheme_end(running);
 		running->context.is_inside = running->context.is_kept = 0;
 		frame->srr0 = (uint32_t)task_start;
 		frame->srr1 = (frame->srr1 & ~MSR_VEC) | scheme_begin(running);
@@ -323,7 +326,7 @@ void end_run(int is_stalled)
 	print_count("deepest", counts.deepest);
 	print_count("dropped", counts.dropped);
 	print_count("packets", counts.packets);
-	print_count("kilooctets", counts.kilooctets);
+	print_count("kilooctets", counts.octets >> 10);
 	print_count("saves", counts.saves);
 	print_count("restores", counts.restores);
 	print_count("needed", counts.needed);

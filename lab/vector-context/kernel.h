@@ -51,18 +51,22 @@ struct task {
 	struct lr_vec_task vectors;
 };
 
-/* What tasks ask of the kernel. */
-enum { CALL_WAIT, CALL_END };
+/* What tasks ask of the kernel: to wait for a packet, to end, to let others go first. */
+enum { CALL_WAIT, CALL_END, CALL_YIELD };
 
 /* Counted over a run. */
 struct counts {
 	uint32_t switches, interrupts, deepest, dropped;
-	uint32_t packets, kilooctets, wrong;
+	uint32_t packets, octets, wrong;
 	uint32_t saves, restores, needed, refused, traps, suspended, born;
 	uint32_t compared, corrupt;
 };
 
 extern struct counts counts;
+
+/* Whoever counts may be interrupted by others who count the same. */
+#define COUNT(what, more) __atomic_fetch_add(&counts.what, more, __ATOMIC_RELAXED)
+
 extern struct task *running;
 extern struct context *now;
 

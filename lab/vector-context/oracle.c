@@ -59,7 +59,7 @@ HARNESS void oracle_return(struct context *context, const struct frame *frame)
 HARNESS void section_open(struct context *context)
 {
 	if (holder && holder != context && holder->is_inside)
-		counts.needed++;
+		COUNT(needed, 1);
 	holder = context;
 	if (SETTINGS->check)
 		lr_vec_restore(&fills[filled++ % FILLS]);
@@ -76,6 +76,6 @@ HARNESS void section_goes_on(struct context *context)
 	if (!context->is_inside || holder == context)
 		return;
 	if (holder->is_inside)
-		counts.needed++;
+		COUNT(needed, 1);
 	holder = context;
 }

@@ -90,6 +90,13 @@ CONTEXT void scheme_switch(struct task *from, struct task *to)
 	from->frame->srr1 &= ~MSR_VEC;
 }
 
+/* The last switch from a task is a switch as any, and its registers are saved in vain. */
+CONTEXT void scheme_end(struct task *task)
+{
+	if (task->frame->srr1 & MSR_VEC)
+		save(task);
+}
+
 CONTEXT int scheme_trap(struct task *task)
 {
 	restore(task);
@@ -148,7 +155,7 @@ static inline int enter(void)
 {
 	const int may = note_enter(&note, HOW);
 	if (may && note.users > 1)
-		counts.saves++;
+		COUNT(saves, 1);
 	return may;
 }
 
@@ -218,13 +225,13 @@ CONTEXT int scheme_interrupt_enter(struct context *context)
 {
 	lr_vec_on();
 	const int may = lr_vec_nest(&unit, &context->nest);
-	counts.saves += context->nest.owner != 0;
+	COUNT(saves, context->nest.owner != 0);
 	return may;
 }
 
 CONTEXT void scheme_interrupt_leave(struct context *context)
 {
-	counts.restores += context->nest.owner != 0;
+	COUNT(restores, context->nest.owner != 0);
 	lr_vec_unnest(&unit, &context->nest);
 }
 #endif

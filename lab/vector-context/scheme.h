@@ -28,6 +28,16 @@ extern const char scheme_name[];
 /* The machine state's bits with which a task begins, and its registers if any are kept. */
 uint32_t scheme_begin(struct task *task);
 
+/* A task ends. */
+#if SCHEME == LAZY
+void scheme_end(struct task *task);
+#else
+static inline void scheme_end(struct task *task)
+{
+	(void)task;
+}
+#endif
+
 /* The processor goes from one task to another; interrupts are shut out. */
 #if SCHEME == LAZY || SCHEME == PER_TASK || SCHEME == HOOKED
 void scheme_switch(struct task *from, struct task *to);

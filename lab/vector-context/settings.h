@@ -22,6 +22,8 @@ enum {
 	MODE_SLICED,
 	/* The three at once. */
 	MODE_ALL,
+	/* As MODE_LOAD, but those who are always busy let others go first behind each packet. */
+	MODE_YIELD,
 };
 
 /* A fixed length, and the patterns of "Enhanced TCP/IP Performance with AltiVec". */

@@ -21,7 +21,7 @@ static uint32_t sums[(MOST_OCTETS + MOST_OFFSET) / 2 + 1];
 static uint8_t destinations[MOST_TASKS][MOST_OCTETS + MOST_OFFSET] __attribute__((aligned(64)));
 /* One for all, since nobody reads it. */
 static uint8_t interrupt_destination[2048] __attribute__((aligned(64)));
-static uint32_t octets_done, sequence;
+static uint32_t sequence;
 uint32_t last_packet_at;
 
 void work_prepare(void)
@@ -32,21 +32,21 @@ void work_prepare(void)
 		sums[i / 2 + 1] = sums[i / 2] + (uint32_t)(source[i] << 8 | source[i + 1]);
 }
 
-/* Octets of the next packet: "Enhanced TCP/IP Performance with AltiVec", benchmark results. */
-static uint32_t next_octets(void)
+/* Octets of a packet: "Enhanced TCP/IP Performance with AltiVec", benchmark results. */
+static uint32_t octets_of(uint32_t number)
 {
 	switch (SETTINGS->pattern) {
 	case PATTERN_BULK:
 		return 1460;
 	case PATTERN_INTERACTIVE:
-		return 1 + sequence % 2;
+		return 1 + number % 2;
 	case PATTERN_JUMBO:
 		return 8000;
 	case PATTERN_MIXED: {
 		/* Simple IMIX: packets of 40, 576 and 1500 octets at 7:4:1, here in one round. */
 		static const uint16_t round[12] = { 40,	 576, 40, 40, 1500, 40,
 						    576, 40,  40, 576, 40,  576 };
-		return round[sequence % 12];
+		return round[number % 12];
 	}
 	case PATTERN_RESPONSE:
 		/* Connections without data: headers. */
@@ -63,11 +63,9 @@ static HARNESS void judge(uint32_t offset, uint32_t octets, uint32_t sum)
 	if (octets % 2)
 		known += (uint32_t)source[offset + octets - 1] << 8;
 	/* Below 65536 words of 16 bits: no carry is lost. */
-	counts.wrong += lr_csum_fold(known) != lr_csum_fold(sum);
-	octets_done += octets;
-	counts.kilooctets += octets_done >> 10;
-	octets_done &= 1023;
-	counts.packets++;
+	COUNT(wrong, lr_csum_fold(known) != lr_csum_fold(sum));
+	COUNT(octets, octets);
+	COUNT(packets, 1);
 }
 
 static void follow_path(void)
@@ -78,11 +76,11 @@ static void follow_path(void)
 
 static void packet(struct task *task)
 {
-	const uint32_t octets = next_octets(), offset = sequence * 2 % MOST_OFFSET;
-	uint8_t *const to = destinations[task->number] + sequence % 16;
+	const uint32_t number = __atomic_fetch_add(&sequence, 1, __ATOMIC_RELAXED);
+	const uint32_t octets = octets_of(number), offset = number * 2 % MOST_OFFSET;
+	uint8_t *const to = destinations[task->number] + number % 16;
 	uint32_t sum;
 
-	sequence++;
 	follow_path();
 	if (octets >= FEWEST && scheme_enter(task)) {
 		section_open(&task->context);
@@ -90,7 +88,7 @@ static void packet(struct task *task)
 		section_close(&task->context);
 		scheme_leave(task);
 	} else {
-		counts.refused += octets >= FEWEST;
+		COUNT(refused, octets >= FEWEST);
 		sum = lr_copy_csum_partial_ppc(to, source + offset, octets, 0);
 	}
 	judge(offset, octets, sum);
@@ -110,8 +108,11 @@ void task_main(struct task *task)
 		background();
 	for (uint32_t packets = 0; !SETTINGS->life || packets < SETTINGS->life; packets++) {
 		packet(task);
-		if (task->is_busy)
+		if (task->is_busy) {
+			if (SETTINGS->mode == MODE_YIELD)
+				call_kernel(CALL_YIELD);
 			continue;
+		}
 		/* It is one packet less for the kernel, which knows whether there are more. */
 		if (packets + 1 != SETTINGS->life)
 			call_kernel(CALL_WAIT);

@@ -3,17 +3,19 @@
 //!
 //! The distribution has no kernel for it, but the source of one: that is built once, by its version
 //! and `lab/linux-7455/config`, and of the tree only what builds modules is kept. One program,
-//! `lab/linux-7455/init.c`, is all that runs there; it loads the kernels' port. Time is the host's:
-//! nothing is counted here. The same kernel is started on an MPC750, which has no AltiVec.
+//! `lab/linux-7455/init.c`, is all that runs there; it loads the kernels' port. Time is the host's.
+//! The same kernel is started on an MPC750, which has no AltiVec; and once more with a program that
+//! makes it trap and save vector registers, which are counted.
 
 use super::guest::{answers, run};
 use super::packages::{Package, Packages, unpacked_version};
-use super::{KERNEL, Obstacle, Question, cache, check_tools, module, note};
+use super::{KERNEL, Obstacle, Question, cache, check_tools, module, note, vector_context};
 use crate::ci::judge;
 use crate::command::{output, program, root, status};
 use crate::fetch::write;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// As in `cargo xtask lab NAME`.
 pub(crate) const NAME: &str = "linux-7455";
@@ -63,28 +65,38 @@ const KEPT: [&str; 8] =
 
 const KERNEL_ARGUMENTS: &str = "console=ttyPZ0 quiet loglevel=1 panic=-1";
 
-/// Loads the module there, once all has been fetched and built.
+/// Loads the module there, once all has been fetched and built, and counts lazy traps.
 pub(crate) fn check() -> Result<(), Obstacle> {
-    check_tools(&TOOLS)?;
-    let folder = cache().join(NAME);
-    let mut packages = Packages::new(cache().join("apt"));
-    kernel(&mut packages, &folder)?;
+    let folder = ready()?;
     let module = module::build(&folder, TOOLCHAIN, &folder.with_extension("module"), module::NAME)?;
     let initrd = pack(&module, &folder.with_extension("initrd"))?;
     let with = load("7455", &folder, &initrd, &module::agrees(VECTOR))?;
     let without = load("750", &folder, &initrd, &module::is_elsewhere(VECTOR))?;
     note(&format!("{NAME}: {with}; on a 750: {without}"));
-    Ok(())
+    vector_context::check_linux()
 }
 
-/// Starts the kernel on a processor, where the module must say the line `expected`.
-fn load(processor: &str, folder: &Path, initrd: &Path, expected: &str) -> Result<String, Obstacle> {
+/// The folder of the kernel, which is built where it has not been.
+pub(super) fn ready() -> Result<PathBuf, Obstacle> {
+    check_tools(&TOOLS)?;
+    let folder = cache().join(NAME);
+    kernel(&mut Packages::new(cache().join("apt")), &folder)?;
+    Ok(folder)
+}
+
+/// The emulator with the kernel and an archive, and what the first process is told.
+pub(super) fn emulator(processor: &str, folder: &Path, initrd: &Path, told: &str) -> Command {
     let mut emulator = program("timeout", &["--kill-after=5", "480", "qemu-system-ppc"]);
     emulator.args(["-M", "mac99", "-cpu", processor, "-m", "256", "-nographic", "-vga", "none"]);
     emulator.args(["-monitor", "none", "-serial", "stdio", "-nic", "none", "-no-reboot"]);
     emulator.arg("-kernel").arg(folder.join("vmlinux")).arg("-initrd").arg(initrd);
-    emulator.args(["-append", KERNEL_ARGUMENTS]);
-    let console = run(emulator)?;
+    emulator.arg("-append").arg(format!("{KERNEL_ARGUMENTS} -- {told}"));
+    emulator
+}
+
+/// Starts the kernel on a processor, where the module must say the line `expected`.
+fn load(processor: &str, folder: &Path, initrd: &Path, expected: &str) -> Result<String, Obstacle> {
+    let console = run(emulator(processor, folder, initrd, ""))?;
     let log = folder.with_extension("log");
     write(&log, &console)?;
     let wrong = |why| {
@@ -158,14 +170,19 @@ fn remove(path: &Path) -> Result<(), String> {
     removed.map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// The archive that the kernel unpacks into its memory: the first process and the module.
-fn pack(module: &Path, folder: &Path) -> Result<PathBuf, String> {
+/// Makes a folder with a first process of one file, and nothing else.
+pub(super) fn compile(source: &str, folder: &Path) -> Result<(), String> {
     let _ = fs::remove_dir_all(folder);
     fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let flags = ["-std=gnu11", "-O2", "-static", "-Wall", "-Wextra", "-Werror", "-o"];
+    let flags = ["-std=gnu11", "-O2", "-static", "-Wall", "-Wextra", "-Werror", "-Wa,-maltivec"];
     let mut compile = program("powerpc-linux-gnu-gcc", &flags);
-    compile.arg(folder.join("init")).arg(root().join("lab/linux-7455/init.c"));
-    output(compile)?;
+    compile.arg("-o").arg(folder.join("init")).arg(root().join(source));
+    output(compile).map(drop)
+}
+
+/// The archive that the kernel unpacks into its memory: the first process and the module.
+fn pack(module: &Path, folder: &Path) -> Result<PathBuf, String> {
+    compile("lab/linux-7455/init.c", folder)?;
     fs::copy(module, folder.join(module::FILE))
         .map_err(|error| format!("{}: {error}", module.display()))?;
     super::guest::archive(folder)

@@ -6,7 +6,9 @@
 //! The emulator's clock is its count of instructions, one of which takes 1 ns: a run repeats to the
 //! last octet on any host, and says nothing about caches and pipelines.
 
+mod beside;
 mod document;
+mod linux;
 mod plan;
 mod run;
 
@@ -104,12 +106,14 @@ pub(super) fn write() -> Result<(), Obstacle> {
     let costs = images.results(&plan::costs(&rows))?;
     let suspended = images.results(&[plan::unflagged()])?;
     let repeats = repeat(&images, REPEATS)?;
+    let linux = linux::compare(&images)?;
     let seconds = start.elapsed().as_secs_f64();
     let text = document::document(&checks, &sweeps, &costs, &suspended);
-    let text = format!("{text}\n## Repeats\n\n{repeats}\n");
+    let text = format!("{text}\n{}\n## Repeats\n\n{repeats}\n", linux::section(&linux));
     fs::write(root().join(RESULT), text).map_err(|error| format!("{RESULT}: {error}"))?;
     note(&format!("{RESULT}: {} runs in {seconds:.0} s", checks.len() + costs.len()));
     judge(&checks)?;
+    linux::judge(&linux)?;
     document::goals_missed(&rows, &costs).map_or(Ok(()), |why| Err(Obstacle::Failed(why)))
 }
 
@@ -121,6 +125,16 @@ pub(super) fn check() -> Result<(), Obstacle> {
     note(&repeat(&images, 2)?);
     let switches: u64 = checks.values().map(switched).sum();
     note(&format!("{NAME}: {} runs with registers compared, {switches} switches", checks.len()));
+    Ok(())
+}
+
+/// Whether Linux traps and saves as the image of `lazy` does.
+pub(super) fn check_linux() -> Result<(), Obstacle> {
+    let compared = linux::compare(&Images::build()?)?;
+    linux::judge(&compared)?;
+    for case in &compared {
+        note(&format!("{NAME}: {case}"));
+    }
     Ok(())
 }
 

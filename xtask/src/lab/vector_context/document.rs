@@ -3,7 +3,7 @@
 
 use super::plan::{COMPARED, RIGHT, Row, SCHEMES, TRAFFIC, checked, unflagged};
 use super::run::{Mode, Ran, Run, Settings, percent};
-use super::{MANY, Results};
+use super::{MANY, Results, beside};
 use std::fmt::Write;
 
 /// Context instructions of `per-task` over those of `exclusive` under the traffic load, at least.
@@ -42,6 +42,7 @@ pub(super) fn document(
     for (name, rows) in sweeps {
         text += &load(name, rows, costs);
     }
+    text += &beside::section(costs);
     text += &goals(sweeps, costs);
     text += &unflagged_task(suspended);
     text
@@ -107,7 +108,7 @@ fn right(checks: &Results) -> String {
     text + "\n"
 }
 
-fn find<'a>(costs: &'a Results, scheme: &'static str, settings: Settings) -> &'a Ran {
+pub(super) fn find<'a>(costs: &'a Results, scheme: &'static str, settings: Settings) -> &'a Ran {
     &costs[&Run { scheme, settings }]
 }
 

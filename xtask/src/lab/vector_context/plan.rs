@@ -26,12 +26,13 @@ pub(super) const TRAFFIC: Settings = Settings {
     path: 1_500,
     life: 0,
     unflagged: 0,
-    duration_ms: 100,
+    duration_ms: 50,
     switches: 0,
 };
 
 /// All tasks but one always have packets, and share what the interrupts leave; those wake the one.
-pub(super) const BUSY: Settings = Settings { busy: 3, ..TRAFFIC };
+/// Long enough for six turns at 60 ticks/s.
+pub(super) const BUSY: Settings = Settings { busy: 3, duration_ms: 100, ..TRAFFIC };
 
 /// A row of a table: what is varied, and the settings.
 #[derive(Clone, Debug)]
@@ -78,7 +79,7 @@ pub(super) fn checked(mode: Mode, switches: u32) -> Settings {
     let (tasks, busy) = match mode {
         Mode::Nested => (1, 1),
         Mode::Sliced => (6, 6),
-        Mode::Load | Mode::Priority => (4, 0),
+        Mode::Load | Mode::Yield | Mode::Priority => (4, 0),
         Mode::All => (6, 4),
     };
     let (pattern, path) = (1, 100);

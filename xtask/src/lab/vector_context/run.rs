@@ -16,6 +16,7 @@ pub(super) enum Mode {
     Priority,
     Sliced,
     All,
+    Yield,
 }
 
 impl Mode {
@@ -28,6 +29,7 @@ impl Mode {
             Self::Priority => "priorities",
             Self::Sliced => "time slices",
             Self::All => "slices and nested interrupts",
+            Self::Yield => "yields",
         }
     }
 }

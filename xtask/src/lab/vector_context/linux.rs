@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Linux' own lazy traps and saves, counted from outside, beside those of the image `lazy`.
+//!
+//! Linux runs `lab/vector-context/lazy.c` on the same processor; the plugin counts how often it
+//! reaches the two routines that give a process its vector registers and take them. Compared is what
+//! one use of vectors costs: a round of a process that lets others go first behind each, or a child
+//! that uses vectors once and ends.
+
+use super::super::guest::{answers, archive, run};
+use super::super::{Obstacle, Question, linux_7455};
+use super::plan::TRAFFIC;
+use super::run::{Mode, Run, Settings, symbols};
+use super::{Images, Symbols};
+use std::fmt;
+use std::fs;
+use std::path::Path;
+
+/// Shares by which traps and saves per use may differ.
+const MOST_DIFFERENCE: f64 = 0.05;
+
+/// Where Linux 6.1 loads the registers after a trap, and where it saves them at a switch.
+const LINUX_MARKS: [&str; 2] = ["load_up_altivec", "save_altivec"];
+
+/// What Linux is told, and the settings of the image that do the same.
+struct Case {
+    name: &'static str,
+    processes: u32,
+    rounds: u32,
+    children: u32,
+    life: u32,
+}
+
+/// Many rounds: until all processes have been started, the first have nobody to go first.
+const CASES: [Case; 3] = [
+    Case { name: "3 processes that yield", processes: 3, rounds: 20_000, children: 0, life: 0 },
+    Case { name: "8 processes that yield", processes: 8, rounds: 10_000, children: 0, life: 0 },
+    Case { name: "fork storm", processes: 0, rounds: 0, children: 1_000, life: 1 },
+];
+
+impl Case {
+    fn uses(&self) -> u32 {
+        self.processes * self.rounds + self.children
+    }
+
+    fn settings(&self) -> Settings {
+        let tasks = self.processes.max(1);
+        let (mode, busy, life) = (Mode::Yield, tasks, self.life);
+        // Lengths that vectors are for, so that every packet is a use.
+        Settings { mode, tasks, busy, life, pattern: 1, interrupts_per_s: 0, ..TRAFFIC }
+    }
+}
+
+/// Traps and saves, and among how many uses.
+#[derive(Clone, Copy, Debug)]
+struct Taken {
+    uses: u64,
+    traps: u64,
+    saves: u64,
+}
+
+impl Taken {
+    fn per_use(self) -> [f64; 2] {
+        [self.traps, self.saves].map(|count| super::run::percent(count, self.uses) / 100.0)
+    }
+}
+
+/// One case on both sides.
+pub(super) struct Compared {
+    name: &'static str,
+    linux: Taken,
+    image: Taken,
+}
+
+impl Compared {
+    /// The larger difference of the two, as a share of the image's.
+    fn difference(&self) -> f64 {
+        let pairs = self.linux.per_use().into_iter().zip(self.image.per_use());
+        pairs.map(|(linux, image)| (linux - image).abs() / image).fold(0.0, f64::max)
+    }
+}
+
+impl fmt::Display for Compared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [traps, saves] = self.linux.per_use();
+        let [model_traps, model_saves] = self.image.per_use();
+        write!(
+            f,
+            "Linux, {}: {traps:.3} traps and {saves:.3} saves per use, lazy: {model_traps:.3} and \
+             {model_saves:.3}",
+            self.name
+        )
+    }
+}
+
+/// Every case in Linux and in the image.
+pub(super) fn compare(images: &Images) -> Result<Vec<Compared>, Obstacle> {
+    let kernel = linux_7455::ready()?;
+    let folder = images.folder.join("lazy-linux");
+    linux_7455::compile("lab/vector-context/lazy.c", &folder)?;
+    let initrd = archive(&folder)?;
+    let program = symbols(&folder.join("init"))?;
+    let system = symbols(&kernel.join("vmlinux"))?;
+    let mut compared = Vec::new();
+    for case in &CASES {
+        let [traps, saves] = count(images, &kernel, &initrd, (&system, &program), case)?;
+        let linux = Taken { uses: case.uses().into(), traps, saves };
+        let ran = images.all(&[Run { scheme: "lazy", settings: case.settings() }])?;
+        let [uses, traps, saves] = ["packets", "traps", "saves"].map(|n| ran[0].number(n));
+        compared.push(Compared { name: case.name, linux, image: Taken { uses, traps, saves } });
+    }
+    Ok(compared)
+}
+
+/// Traps and saves of Linux.
+fn count(
+    images: &Images,
+    kernel: &Path,
+    initrd: &Path,
+    (system, program): (&Symbols, &Symbols),
+    case: &Case,
+) -> Result<[u64; 2], Obstacle> {
+    let address = |of: &Symbols, name: &str| {
+        let found = of.get(name).map(|address| format!("{address:#x}"));
+        found.ok_or_else(|| format!("there is no symbol {name}"))
+    };
+    let out = images.folder.join("lazy-linux.counts");
+    let mut plugin = images.folder.join("counter.so").display().to_string();
+    plugin += &format!(",out={}", out.display());
+    for mark in LINUX_MARKS {
+        plugin += &format!(",at={}", address(system, mark)?);
+    }
+    plugin += &format!(",begin={}", address(program, "counting_begins")?);
+    plugin += &format!(",end={}", address(program, "counting_ends")?);
+    let told = format!("{} {} {}", case.processes, case.rounds, case.children);
+    let mut emulator = linux_7455::emulator("7455", kernel, initrd, &told);
+    emulator.args(["-icount", "shift=0,sleep=off", "-plugin", &plugin]);
+    let question = Question { name: "lazy".to_owned(), command: String::new() };
+    let answers = answers(&run(emulator)?, &[question])?;
+    if answers[0].status != 0 {
+        let why = format!("{}: a process lost its vector register, or was not run", case.name);
+        return Err(Obstacle::Failed(why));
+    }
+    let text = fs::read_to_string(&out).map_err(|error| format!("{}: {error}", out.display()))?;
+    Ok(taken(&text).ok_or_else(|| format!("{}: cannot read `{text}`", out.display()))?)
+}
+
+/// What is reached at [`LINUX_MARKS`]: behind all instructions, before the two longest stretches.
+fn taken(text: &str) -> Option<[u64; 2]> {
+    let all: Option<Vec<u64>> = text.split_whitespace().map(|word| word.parse().ok()).collect();
+    let [_, traps, saves, _, _] = all?.try_into().ok()?;
+    Some([traps, saves])
+}
+
+/// Whether they are close enough.
+pub(super) fn judge(compared: &[Compared]) -> Result<(), Obstacle> {
+    match compared.iter().find(|case| case.difference() > MOST_DIFFERENCE) {
+        None => Ok(()),
+        Some(case) => Err(Obstacle::Failed(format!("more than a twentieth apart: {case}"))),
+    }
+}
+
+/// For the document.
+pub(super) fn section(compared: &[Compared]) -> String {
+    let mut text = "## Linux beside `lazy`\n\nLinux 6.1 on the same emulated processor \
+        (`lab/linux-7455`), with processes that use a vector register and yield, or children that \
+        use one and end: how often it reaches `load_up_altivec` and `save_altivec`, counted from \
+        outside; and the image `lazy` with tasks that do the same. Per use of vectors.\n\n\
+        | | uses in Linux | traps | saves | traps of `lazy` | saves of `lazy` | apart |\n\
+        |---|---:|---:|---:|---:|---:|---:|\n"
+        .to_owned();
+    for case in compared {
+        let [traps, saves] = case.linux.per_use();
+        let [model_traps, model_saves] = case.image.per_use();
+        text += &format!(
+            "| {} | {} | {traps:.4} | {saves:.4} | {model_traps:.4} | {model_saves:.4} | {:.2} % \
+             |\n",
+            case.name,
+            case.linux.uses,
+            100.0 * case.difference()
+        );
+    }
+    text + "\nIn the fork storm every child traps once and is saved once, when it has ended and \
+            nobody will ask for its registers again: what AN2581 warns of in section 2.1.\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Compared, Taken, judge, taken};
+
+    fn case(linux: u64, image: u64) -> Compared {
+        let taken = |traps| Taken { uses: 100, traps, saves: 100 };
+        Compared { name: "made up", linux: taken(linux), image: taken(image) }
+    }
+
+    #[test]
+    fn a_twentieth_is_the_limit() {
+        assert!(judge(&[case(95, 100), case(105, 100)]).is_ok());
+        assert!(judge(&[case(100, 100), case(94, 100)]).is_err());
+    }
+
+    #[test]
+    fn traps_and_saves_stand_behind_all_instructions() {
+        assert_eq!(taken("100 7 8 0 0\n"), Some([7, 8]));
+        assert_eq!(taken("100 7 8\n"), None);
+    }
+}
