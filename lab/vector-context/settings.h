@@ -24,6 +24,8 @@ enum {
 	MODE_ALL,
 	/* As MODE_LOAD, but those who are always busy let others go first behind each packet. */
 	MODE_YIELD,
+	/* The same, and while they have vector registers; interrupts come as where they nest. */
+	MODE_SLEEP,
 };
 
 /* A fixed length, and the patterns of "Enhanced TCP/IP Performance with AltiVec". */

@@ -84,6 +84,8 @@ static void packet(struct task *task)
 	follow_path();
 	if (octets >= FEWEST && scheme_enter(task)) {
 		section_open(&task->context);
+		if (SETTINGS->mode == MODE_SLEEP)
+			call_kernel(CALL_YIELD);
 		sum = lr_copy_csum_partial_altivec(to, source + offset, octets, 0);
 		section_close(&task->context);
 		scheme_leave(task);
@@ -109,7 +111,7 @@ void task_main(struct task *task)
 	for (uint32_t packets = 0; !SETTINGS->life || packets < SETTINGS->life; packets++) {
 		packet(task);
 		if (task->is_busy) {
-			if (SETTINGS->mode == MODE_YIELD)
+			if (SETTINGS->mode >= MODE_YIELD)
 				call_kernel(CALL_YIELD);
 			continue;
 		}

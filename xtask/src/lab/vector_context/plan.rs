@@ -78,7 +78,7 @@ pub(super) fn sweep(load: Settings) -> Vec<Row> {
 pub(super) fn checked(mode: Mode, switches: u32) -> Settings {
     let (tasks, busy) = match mode {
         Mode::Nested => (1, 1),
-        Mode::Sliced => (6, 6),
+        Mode::Sliced | Mode::Sleep => (6, 6),
         Mode::Load | Mode::Yield | Mode::Priority => (4, 0),
         Mode::All => (6, 4),
     };

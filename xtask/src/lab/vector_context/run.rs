@@ -17,10 +17,12 @@ pub(super) enum Mode {
     Sliced,
     All,
     Yield,
+    Sleep,
 }
 
 impl Mode {
-    pub(super) const CHECKED: [Self; 4] = [Self::Nested, Self::Priority, Self::Sliced, Self::All];
+    pub(super) const CHECKED: [Self; 5] =
+        [Self::Nested, Self::Priority, Self::Sleep, Self::Sliced, Self::All];
 
     pub(super) const fn name(self) -> &'static str {
         match self {
@@ -29,6 +31,7 @@ impl Mode {
             Self::Priority => "priorities",
             Self::Sliced => "time slices",
             Self::All => "slices and nested interrupts",
+            Self::Sleep => "sleeping inside",
             Self::Yield => "yields",
         }
     }
