@@ -61,20 +61,7 @@ static CONTEXT void restore(struct task *task)
 }
 #endif
 
-#if SCHEME == SCALAR
-uint32_t scheme_begin(struct task *task)
-{
-	(void)task;
-	return 0;
-}
-
-int scheme_trap(struct task *task)
-{
-	(void)task;
-	return 0;
-}
-
-#elif SCHEME == LAZY
+#if SCHEME == LAZY
 CONTEXT uint32_t scheme_begin(struct task *task)
 {
 	task->is_saved = 0;
@@ -119,24 +106,12 @@ CONTEXT void scheme_switch(struct task *from, struct task *to)
 		restore(to);
 }
 
-int scheme_trap(struct task *task)
-{
-	(void)task;
-	return 0;
-}
-
-#else /* vectors are always on, and sections are guarded */
+#elif SCHEME != SCALAR /* vectors are always on, and sections are guarded */
 
 uint32_t scheme_begin(struct task *task)
 {
 	task->vectors.inside = 0;
 	return MSR_VEC;
-}
-
-int scheme_trap(struct task *task)
-{
-	(void)task;
-	return 0;
 }
 
 #if SCHEME == NOTE || SCHEME == NOTE_GUARDED || SCHEME == NOTE_SPINNING
@@ -211,11 +186,17 @@ CONTEXT void scheme_leave(struct task *task)
 	lr_vec_task_leave(&unit, &task->vectors);
 }
 
-CONTEXT void scheme_switch(struct task *from, struct task *to)
+/* What lr_vec_switch is about to do. */
+static HARNESS void count_switch(const struct task *from, const struct task *to)
 {
-	const uintptr_t state = lr_vec_on();
 	counts.saves += from->vectors.inside;
 	counts.restores += to->vectors.inside && unit.owner != (uintptr_t)&to->vectors;
+}
+
+CONTEXT void scheme_switch(struct task *from, struct task *to)
+{
+	count_switch(from, to);
+	const uintptr_t state = lr_vec_on();
 	lr_vec_switch(&unit, &from->vectors, &to->vectors);
 	lr_vec_off(state);
 }

@@ -26,7 +26,15 @@
 extern const char scheme_name[];
 
 /* The machine state's bits with which a task begins, and its registers if any are kept. */
+#if SCHEME == SCALAR
+static inline uint32_t scheme_begin(struct task *task)
+{
+	(void)task;
+	return 0;
+}
+#else
 uint32_t scheme_begin(struct task *task);
+#endif
 
 /* A task ends. */
 #if SCHEME == LAZY
@@ -50,7 +58,15 @@ static inline void scheme_switch(struct task *from, struct task *to)
 #endif
 
 /* A task has used vectors where they are off: 1 if it may go on, 0 if it is to be suspended. */
+#if SCHEME == LAZY
 int scheme_trap(struct task *task);
+#else
+static inline int scheme_trap(struct task *task)
+{
+	(void)task;
+	return 0;
+}
+#endif
 
 /* Before and behind a routine that uses vectors, in tasks; 0: use scalar code. */
 #if SCHEME == SCALAR
