@@ -2,9 +2,9 @@
 //! Linux' own lazy traps and saves, counted from outside, beside those of the image `lazy`.
 //!
 //! Linux runs `lab/vector-context/lazy.c` on the same processor; the plugin counts how often it
-//! reaches the two routines that give a process its vector registers and take them. Compared is what
-//! one use of vectors costs: a round of a process that lets others go first behind each, or a child
-//! that uses vectors once and ends.
+//! reaches the two routines that give a process its vector registers and take them. Compared is
+//! what one use of vectors costs: a round of a process that lets others go first behind each, or a
+//! child that uses vectors once and ends.
 
 use super::super::guest::{answers, archive, run};
 use super::super::{Obstacle, Question, linux_7455};
