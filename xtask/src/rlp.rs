@@ -162,6 +162,9 @@ fn document(found: &[Found]) -> Result<String, String> {
     Ok(text)
 }
 
+/// Share of the processors that others may take before rates say more of them than of the paths.
+const BUSY: f64 = 0.25;
+
 /// How much of the processors other programs took just before the runs.
 fn others(found: &[Found]) -> String {
     let runs = found.iter().flat_map(|found| &found.runs);
@@ -171,8 +174,9 @@ fn others(found: &[Found]) -> String {
     });
     match median(&shares.collect::<Vec<_>>()) {
         Some(share) => format!(
-            "other programs took {:.0} % of the processors (median of the runs that met any)",
-            100.0 * share
+            "other programs took {:.0} % of the processors (median of the runs that met any){}",
+            100.0 * share,
+            if share > BUSY { "; what stands under *here* is what they left over" } else { "" }
         ),
         None => "no other program took a tenth of a processor".to_owned(),
     }

@@ -7,7 +7,8 @@ use crate::problem::shown;
 ///
 /// Near is: equal but for case and `-` for `_`; or at most one slip of the pen (an insertion, a
 /// deletion, a replacement, two letters exchanged) for every three characters; or the beginning, of
-/// at least three characters, of no more than one candidate.
+/// at least three characters, of no more than one candidate; or such a beginning with one wrong
+/// character behind it, of a candidate that is longer by one at most.
 pub(crate) fn nearest<'a>(
     written: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -25,8 +26,13 @@ pub(crate) fn nearest<'a>(
     if let Some((_, name)) = near {
         return Some(name);
     }
-    let mut begun = candidates.into_iter().filter(|name| name.starts_with(&wanted));
-    begun.next().filter(|_| longest >= 3 && begun.next().is_none())
+    let but_last = wanted.char_indices().next_back().map_or("", |(last, _)| &wanted[..last]);
+    let only = |begin: &str| {
+        let mut begun = candidates.iter().filter(|name| name.starts_with(begin));
+        begun.next().filter(|_| begin.chars().count() >= 3 && begun.next().is_none()).copied()
+    };
+    let is_as_long = |name: &&str| name.chars().count() <= longest + 1;
+    only(&wanted).or_else(|| only(but_last).filter(is_as_long))
 }
 
 /// `did you mean 'x'?` where something is near, otherwise all there is.
@@ -58,6 +64,8 @@ mod tests {
             ("full-ring", Some("full_ring")),
             ("buffer", Some("buffer_octets")),
             ("tiem", Some("time")),
+            ("buffs", None),
+            ("buxx", None),
             ("flows", None),
             ("bu", None),
             ("", None),
@@ -66,6 +74,9 @@ mod tests {
             assert_eq!(nearest(written, keys), meant, "{written}");
         }
         assert_eq!(help("flows", ["wait", "drop"]), "valid: 'wait', 'drop'");
-        assert_eq!(nearest("par", ["parse", "parity"]), None, "two candidates begin so");
+        for unclear in ["par", "park"] {
+            assert_eq!(nearest(unclear, ["parsed", "parity"]), None, "two candidates begin so");
+        }
+        assert_eq!(nearest("natt", ["parse", "nat44", "forward"]), Some("nat44"));
     }
 }
