@@ -28,8 +28,8 @@
  *     scheduler switch tasks before its lr_vec_unnest is not such a caller, and neither is a task.
  *   - The registers can be used: enabling them is the system's. PowerPC disables them for every
  *     handler (MSR[VEC]): there lr_vec_on and lr_vec_off stand around everything else.
- *   - PowerPC: interrupts and switches end with a stwcx., as every system's must that lets a
- *     reservation not outlive its context.
+ *   - PowerPC: interrupts and switches end with a stwcx., so that no reservation outlives its
+ *     context. Processors need not compare its address with that of the lwarx.
  *   - Nobody touches vectors outside, and compilers do: a function that they compile with vectors
  *     may store and load some wherever it begins and ends. So the function that makes these calls is
  *     compiled without (native/kernels/no_vectors.h, -mno-altivec, -mgeneral-regs-only, or assembly),
