@@ -23,8 +23,14 @@ type Costs = Vec<(String, u64)>;
 
 /// Of every target whose tools are here.
 fn measure() -> Result<Vec<(&'static Target, Costs)>, String> {
-    let here =
-        |target: &&Target| COUNTED.contains(&target.name) && target.machine.missing().is_none();
+    let here = |target: &&Target| match target.machine.missing() {
+        _ if !COUNTED.contains(&target.name) => false,
+        Some(missing) => {
+            eprintln!("SKIP {}: {missing}", target.name);
+            false
+        }
+        None => true,
+    };
     let costs = |target: &'static Target| {
         let costs = costs(target).map_err(|why| format!("{}: {why}", target.name))?;
         Ok((target, costs))
