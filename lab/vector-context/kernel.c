@@ -19,6 +19,7 @@ enum { STALLED_MS = 20 };
 /* Between interrupts when registers are compared: ticks of the time base of 60 instructions. */
 enum { LEAST_GAP = 8, GAPS = 32 };
 enum { MOST_PENDING = 8 };
+/* Less often than once in any run: where there are no interrupts. */
 #define NEVER_HZ 1u
 
 struct counts counts;

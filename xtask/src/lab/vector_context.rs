@@ -35,7 +35,7 @@ const TOOLS: [(&str, &str); 3] = [
 
 /// Switches after which those that must be right have shown that they are, and those that are wrong
 /// that they are not; the second number of each.
-const MANY: (u32, u32) = (1_000_000, 200_000);
+const MANY: (u32, u32) = (1_000_000, 100_000);
 const FEW: (u32, u32) = (10_000, 20_000);
 /// How often a run of each scheme is repeated, and for how long it lasts then.
 const REPEATS: usize = 10;

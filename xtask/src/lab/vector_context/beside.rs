@@ -119,6 +119,6 @@ fn figure_4(costs: &Results) -> String {
             100.0 - kernel - context
         );
     }
-    text + "\nA save of 32 registers is counted as instructions; on the note's board it also \
-            missed caches, and its kernel's share rose by more.\n\n"
+    text + "\nA save of 32 registers is counted as instructions; what its cache lines cost on a \
+            board is in the note's figures and not in ours.\n\n"
 }

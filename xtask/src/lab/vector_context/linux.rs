@@ -8,6 +8,7 @@
 
 use super::super::guest::{answers, archive, run};
 use super::super::{Obstacle, Question, linux_7455};
+use super::document::grouped;
 use super::plan::TRAFFIC;
 use super::run::{Mode, Run, Settings, symbols};
 use super::{Images, Symbols};
@@ -175,7 +176,7 @@ pub(super) fn section(compared: &[Compared]) -> String {
             "| {} | {} | {traps:.4} | {saves:.4} | {model_traps:.4} | {model_saves:.4} | {:.2} % \
              |\n",
             case.name,
-            case.linux.uses,
+            grouped(case.linux.uses),
             100.0 * case.difference()
         );
     }

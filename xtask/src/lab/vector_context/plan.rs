@@ -58,7 +58,7 @@ pub(super) fn sweep(load: Settings) -> Vec<Row> {
     for tasks in [1, 2, 4, 8, 16] {
         // Under the busy load one of them waits for interrupts, unless it is the only one.
         let busy = if load.busy > 0 { (tasks - 1).max(1) } else { 0 };
-        rows.push(row(format!("{tasks} vector tasks"), Settings { tasks, busy, ..load }));
+        rows.push(row(format!("vector tasks: {tasks}"), Settings { tasks, busy, ..load }));
     }
     for octets in [64, 256, 1_024, 4_096, 16_384, 65_536] {
         let settings = Settings { pattern: 0, octets, ..load };

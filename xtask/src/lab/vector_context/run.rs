@@ -238,6 +238,8 @@ pub(super) fn run(
     fs::write(&settings, octets).map_err(|error| format!("{}: {error}", settings.display()))?;
     let mut command = emulator(images, run.scheme, &settings);
     let counts = folder.with_extension("counts");
+    // Of a run before, which must not be taken for this one's.
+    let _ = fs::remove_file(&counts);
     if !run.settings.check {
         command.arg("-plugin").arg(plugin(images, symbols, &counts)?);
     }
@@ -245,21 +247,25 @@ pub(super) fn run(
     let said = command.stderr(Stdio::piped()).output();
     let said = said.map_err(|error| format!("cannot start qemu-system-ppc: {error}"))?;
     let console = String::from_utf8_lossy(&said.stdout).replace('\r', "");
-    let wrong = |why: &str| Obstacle::Failed(format!("{} {:?}: {why}", run.scheme, run.settings));
-    let Some(line) = console.lines().find(|line| line.starts_with("RESULT ")) else {
+    let counted = match run.settings.check {
+        true => Some(Counted::default()),
+        false => read_counts(&counts),
+    };
+    read(&console, counted).map_err(|why| {
         let errors = String::from_utf8_lossy(&said.stderr);
-        let why = format!("no RESULT line ({}): {} {}", said.status, console.trim(), errors.trim());
-        return Err(wrong(&why));
-    };
-    let counted = if run.settings.check {
-        Counted::default()
-    } else {
-        read_counts(&counts).ok_or_else(|| wrong("the plugin counted nothing"))?
-    };
+        let what = format!("{} {:?}: {why}", run.scheme, run.settings);
+        Obstacle::Failed(format!("{what} ({}): {} {}", said.status, console.trim(), errors.trim()))
+    })
+}
+
+/// What came of it, by the image's line and the plugin's.
+fn read(console: &str, counted: Option<Counted>) -> Result<Ran, &'static str> {
+    let line = console.lines().find(|line| line.starts_with("RESULT ")).ok_or("no RESULT line")?;
     let numbers = numbers(line);
-    if numbers.get("packets").copied().unwrap_or(0) == 0 {
-        return Err(wrong("no packet was handled"));
+    if numbers.get("packets").is_none_or(|packets| *packets == 0) {
+        return Err("no packet was handled");
     }
+    let counted = counted.ok_or("the plugin counted nothing")?;
     Ok(Ran { line: line.to_owned(), numbers, counted })
 }
 
@@ -282,7 +288,7 @@ fn counts(text: &str) -> Option<Counted> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Counted, counts, numbers};
+    use super::{Counted, counts, numbers, read};
 
     #[test]
     fn numbers_of_a_line_are_found_by_name() {
@@ -290,6 +296,15 @@ mod tests {
         assert_eq!(found.get("corrupt"), Some(&17));
         assert_eq!(found.get("mode"), Some(&3));
         assert_eq!(found.len(), 2);
+    }
+
+    #[test]
+    fn an_image_that_says_nothing_or_does_nothing_has_failed() {
+        let counted = Some(Counted::default());
+        assert!(read("starting\nRESULT packets=7 corrupt=0\n", counted).is_ok());
+        assert!(read("unexpected exception at 00000700, state 0\n", counted).is_err());
+        assert!(read("RESULT packets=0 corrupt=0\n", counted).is_err());
+        assert!(read("RESULT packets=7 corrupt=0\n", None).is_err());
     }
 
     #[test]
