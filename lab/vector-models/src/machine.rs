@@ -14,7 +14,7 @@ use crate::preemption::{Preemption, Tasks};
 use crate::scheme::{DEPTH, Full, Guard, Line, Op, Pair, Scheme, When};
 
 /// Tasks and interrupts together.
-pub const MOST: usize = 4;
+pub const MOST: usize = 5;
 const REGISTERS: usize = 2;
 /// Where counting users stops; only a scheme that forgets to count down comes there.
 const MOST_USERS: u8 = 7;

@@ -2,7 +2,9 @@
 //! What is right and what is not, and that each line that a proof rests on is needed for it.
 #![forbid(unsafe_code)]
 
-use linerate_vector_models::{PREEMPTIONS, Scheme, Wrong, explore, schemes, verdicts};
+use linerate_vector_models::{
+    PREEMPTIONS, Preemption, Scheme, Tasks, Wrong, explore, schemes, verdicts,
+};
 
 fn scheme(name: &str) -> Scheme {
     schemes().into_iter().find(|s| s.name == name).unwrap_or_else(|| panic!("no scheme {name}"))
@@ -113,6 +115,29 @@ fn the_order_of_neighbours_matters_where_the_c_says_so() {
         assert_ne!(scheme, swapped, "{name}: {first} before {second}");
         assert!(is_noticed(name, &swapped), "{name}: {second} before {first}");
     }
+}
+
+const SLICED: Preemption =
+    Preemption { name: "more", extent: "", tasks: 3, policy: Tasks::Sliced, interrupts: 2 };
+
+/// A context more than the page has, or another mixture of as many.
+#[test]
+fn what_is_right_stays_right_with_another_task() {
+    assert!(explore(&scheme(ENTER), &SLICED).wrong.is_empty());
+    assert!(explore(&scheme(ENTER_AND_NEST), &SLICED).wrong.is_empty());
+    let fewer = Preemption { interrupts: 1, ..SLICED };
+    assert!(explore(&scheme(TASKS), &fewer).wrong.is_empty());
+}
+
+/// Nor is anything wrong with the note where two are all that there are.
+#[test]
+fn the_note_needs_a_third_user_to_go_wrong_under_interrupts() {
+    let preemption = Preemption { tasks: 1, interrupts: 1, ..PREEMPTIONS[0] };
+    assert_eq!(preemption.policy, Tasks::ByPriority { may_sleep: false });
+    let note = scheme("note: no semaphore, full: scalar");
+    assert!(explore(&note, &preemption).wrong.is_empty());
+    let preemption = Preemption { interrupts: 2, ..preemption };
+    assert!(!explore(&note, &preemption).wrong.is_empty());
 }
 
 #[test]
