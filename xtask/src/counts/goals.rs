@@ -75,7 +75,7 @@ pub(super) const GOALS: &[Goal] = &[
 /// Text of the whole archive for the G4, in octets, as `size` prints it.
 pub(super) const ARCHIVE: u64 = 16 << 10;
 /// What is reached at -O2 with the copies that survive a fault; all else is within ARCHIVE.
-const REACHED: u64 = 17_000;
+const REACHED: u64 = 16_800;
 
 /// What was built for the G4, its text in octets, and the bound that must hold.
 pub(super) fn archives(sizes: &Sizes) -> [(&'static str, u64, u64); 4] {
