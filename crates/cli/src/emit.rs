@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::memory::MemoryArgs;
 use clap::Args;
 use linerate_record::Record;
+use linerate_record::run::DeadEnd;
 use linerate_report::Style;
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, IsTerminal, Write};
@@ -165,9 +166,19 @@ pub(crate) fn emit<'a>(
     print(if forms.json { &json } else { text })
 }
 
-/// Whether `kpps` reaches the goal, if there is one.
-pub(crate) fn reaches(goal_kpps: Option<f64>, kpps: Option<f64>) -> Result<Answer, Failure> {
+/// Whether `kpps` reaches the goal, if there is one. Packets dropped on purpose count, so that a
+/// path which drops all of them, by a mistake in its file, would be the fastest.
+pub(crate) fn reaches(
+    goal_kpps: Option<f64>,
+    kpps: Option<f64>,
+    dead_end: Option<&DeadEnd>,
+) -> Result<Answer, Failure> {
     let Some(wanted) = goal_kpps else { return Ok(Answer::Done) };
+    if let Some(end) = dead_end {
+        return Err(Failure::new(format!(
+            "cannot tell whether the goal is met: no packet came through: {end}"
+        )));
+    }
     let kpps = kpps.ok_or_else(|| Failure::new("cannot tell whether the goal is met: no rate"))?;
     Ok(if kpps >= wanted { Answer::Done } else { Answer::No })
 }

@@ -35,18 +35,27 @@ pub(crate) fn of(run: &RunReport, line: Option<Line>, mean_octets: f64) -> Optio
     let is_clean = run.throughput_kpps.as_number().is_some();
     let kpps = match is_clean {
         true => scaled(&run.throughput_kpps, 1.0 / flows, "kpps", "throughput, over ports"),
-        false => Figure::exact("kpps", sent_kpps(run) / flows, Tier::Sw, WHOLE),
+        false => match sent(run) {
+            (0.0, 1..) => Figure::absent(
+                "kpps",
+                Tier::Sw,
+                WHOLE,
+                "packets came through before and after the measured part only; run longer",
+            ),
+            (kpps, _) => Figure::exact("kpps", kpps / flows, Tier::Sw, WHOLE),
+        },
     };
     let line_kpps = line.packets_per_second(mean_octets) / 1e3 / flows;
     let share = scaled(&kpps, 1.0 / line_kpps, "ratio", "rate of a flow over that of a port");
     Some(Flows { line, mean_octets, kpps, share, is_clean })
 }
 
-/// What came to the sinks, thousand packets per second.
-fn sent_kpps(run: &RunReport) -> f64 {
+/// What came to the sinks: thousand packets per second over the measured part, packets over all.
+fn sent(run: &RunReport) -> (f64, u64) {
     let last = run.strands.iter().map(|strand| strand.segment).max();
     let last = run.strands.iter().filter(|strand| Some(strand.segment) == last);
-    last.filter_map(|strand| strand.stages.last()?.kpps).sum()
+    let sinks = || last.clone().filter_map(|strand| strand.stages.last());
+    (sinks().filter_map(|sink| sink.kpps).sum(), sinks().map(|sink| sink.packets).sum())
 }
 
 /// A figure and its interval times `factor`.
@@ -76,7 +85,8 @@ impl Flows {
     /// The same in a line.
     pub(crate) fn line(&self) -> String {
         let (Some(kpps), Some(share)) = (self.kpps.as_number(), self.share.as_number()) else {
-            return String::new();
+            let reason = self.kpps.reason.as_deref().unwrap_or("the rate is not known");
+            return format!("per flow    - ({reason})\n");
         };
         let Self { line, mean_octets, is_clean, .. } = self;
         let over = if *is_clean { "" } else { ", preemption included" };

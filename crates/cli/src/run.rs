@@ -76,6 +76,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     };
     write_kept(&path.sink, &outcome.kept)?;
     let finding = diagnose(&outcome.report);
+    let end = outcome.report.dead_end();
     let mut record = record(outcome.report, &finding, provenance, warnings, frames);
     let home = footprint::of(&loaded, &path.mapping);
     record.figures.extend(footprint::figures(&home));
@@ -89,7 +90,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     }
     text += &emit::sentences(&footprint::line(&home));
     emit::emit(common, &record, &text)?;
-    emit::reaches(loaded.goal_kpps, kpps)
+    emit::reaches(loaded.goal_kpps, kpps, end.as_ref())
 }
 
 /// A flag that Ctrl-C sets. A second Ctrl-C ends the program.

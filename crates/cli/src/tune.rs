@@ -103,6 +103,7 @@ pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
         let waits = waits(costs, home, report.baseline.ticks_per_second);
         text.extend(waits.iter().map(|sentence| emit::sentences(sentence)));
     }
+    let end = report.tuned.dead_end();
     let body = Body::Tune(Box::new(report));
     let record = Record { provenance, figures, warnings, body };
     if let Some(kept) = &kept {
@@ -115,7 +116,7 @@ pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
     if stop.load(Ordering::Relaxed) {
         return Err(Failure::new("interrupted: what was measured until then stands above"));
     }
-    emit::reaches(loaded.goal_kpps, kpps)
+    emit::reaches(loaded.goal_kpps, kpps, end.as_ref())
 }
 
 /// Writes the path with what is to be kept, where the command line asks for it.

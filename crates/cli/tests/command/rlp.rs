@@ -33,19 +33,25 @@ fn every_path_runs_on_any_machine_and_tells_the_rate_of_a_flow() {
             .sum();
         assert_eq!(drops, 0, "{name}");
         let value: Value = serde_json::from_str(&json).expect("JSON");
-        let number = |name: &str| value["summary"][name].as_f64().expect("a number");
+        let number = |name: &str| value["summary"][name].as_f64();
         // 1 Gb/s at 338 octets and 24 more on the wire.
         let line_kpps = 1e6 / (8.0 * 362.0);
-        let share = number("flow_kpps") / line_kpps;
-        assert!((number("flow_line_share") / share - 1.0).abs() < 1e-9, "{name}");
-        assert!((number("line_rate_kpps") / (4.0 * line_kpps) - 1.0).abs() < 1e-9, "{name}");
+        let is = |name: &str, wanted: f64| {
+            number(name).is_some_and(|number| (number - wanted).abs() <= 1e-9 * wanted)
+        };
+        assert!(is("line_rate_kpps", 4.0 * line_kpps), "{name}");
+        // Beside others, a strand may not have run in the measured part: no rate, or none but 0.
+        match number("flow_kpps") {
+            Some(kpps) => assert!(is("flow_line_share", kpps / line_kpps), "{name}: {kpps} kpps"),
+            None => assert!(value["figures"]["flow_line_share"]["reason"].is_string(), "{name}"),
+        }
     }
 }
 
 #[test]
 fn people_are_told_the_rate_of_a_flow_beside_its_line() {
     let file = format!("{EXAMPLES}/rlp-merged.toml");
-    let said = answered(0, &["run", "--time", "100ms", &file]);
+    let said = answered(0, &["run", "--time", "500ms", &file]);
     let line = said.lines().find(|line| line.starts_with("per flow")).expect("it is said");
     assert!(line.contains("on each of 4, ") && line.contains("of 1 Gb/s at 342 octets"), "{line}");
 }
@@ -72,18 +78,22 @@ fn what_no_session_can_be_made_of_is_refused_where_it_stands() {
 fn a_path_that_drops_everything_says_where_and_why_and_what_to_do() {
     let folder = Folder::new();
     let text = std::fs::read_to_string(format!("{EXAMPLES}/rlp-merged.toml")).expect("an example");
-    let text = text.replace("PDSN_RX", "PDSN_TX");
+    let text = text.replace("PDSN_RX", "PDSN_TX").replace("time = \"2s\"", "packets = 20000");
     let text = text.replace("\"edge.pcapng\"", &format!("{:?}", format!("{EXAMPLES}/edge.pcapng")));
     let file = folder.write("path.toml", text);
     let kept = folder.file("run.json");
-    let done = linerate(&["run", "--time", "100ms", "--record", &kept, &file]);
+    let done = linerate(&["run", "--record", &kept, &file]);
     assert_eq!(done.status, Some(0), "{done:?}");
-    let warned = done.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(warned.contains("no packet came through: `PDSN_TX` dropped all "), "{warned}");
+    let joined = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let warned = joined(&done.stderr);
+    assert!(warned.contains("no packet came through: `PDSN_TX` dropped all 20000 "), "{warned}");
     assert!(warned.contains("(not_framed): `linerate stages` says"), "{warned}");
-    assert!(done.stdout.contains("; no packet came through: `PDSN_TX` dropped"), "{done:?}");
+    assert!(joined(&done.stdout).contains("; no packet came through: `PDSN_TX`"), "{done:?}");
+    let said = linerate(&["run", "--goal", "1kpps", "--quiet", &file]);
+    assert_eq!(said.status, Some(2), "{said:?}");
+    assert!(said.stderr.contains("whether the goal is met: no packet came through"), "{said:?}");
     let asked = linerate(&["explain", &kept, "--ask", "bottleneck"]);
-    let answer = asked.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let answer = joined(&asked.stdout);
     assert!(answer.contains("no packet came through: `PDSN_TX` dropped all "), "{answer}");
 }
 
