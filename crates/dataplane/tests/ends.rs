@@ -151,16 +151,17 @@ fn what_the_descriptors_hold_is_not_missed() {
 
 #[test]
 fn stages_that_take_long_to_make_cost_a_paced_source_nothing() {
-    let path = path(vec![stage("slow to make", "ms", 60)]);
+    let path = path(vec![stage("slow to make", "ms", 400)]);
     let options = RunOptions {
         rate: Rate::PacketsPerSecond(1e6),
         length: RunLength::Packets(1_000),
         ..OPTIONS
     };
     let report = run_on_one(&path, &mapping(&[(1, 1)]), options).expect("ends").report;
-    // Were the first packet due before the strand runs, all would be late by 40 ms.
+    // Were the first packet due before the strand runs, all would be late by 380 ms; on a
+    // busy machine they may be by tens.
     let latency = report.latency.p50.as_number().expect("a thousand samples");
-    assert!(latency < 30e6, "{latency} ns");
+    assert!(latency < 200e6, "{latency} ns");
 }
 
 #[test]
