@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Events by the names that native/pmu/events has, for the modules: found, or told what comes nearest
- * and what there is.
+ * Events by the names that native/pmu/events has, for the modules: found, or told what comes
+ * nearest and what there is.
  */
 #ifndef LINERATE_KMOD_EVENT_NAMES_H
 #define LINERATE_KMOD_EVENT_NAMES_H

@@ -209,8 +209,8 @@ static void open_here(void)
 }
 
 /*
- * Perf's event that leaves no room for another on this CPU: pinned, so that it is either counting or
- * in error at once, and exclusive. NULL where perf has no driver for these counters.
+ * Perf's event that leaves no room for another on this CPU: pinned, so that it is either counting
+ * or in error at once, and exclusive. NULL where perf has no driver for these counters.
  */
 static struct perf_event *hold(unsigned int cpu)
 {

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The first process of Linux on the 7455, where there is no shell: loads a module, prints what the
- * kernel said meanwhile, unloads it, and ends the machine. Framed as lab/init frames the answer to a
- * question; an error of this program stands on a line that begins with "! ".
+ * The first process of Linux on the 7455, where there is no shell. For each of its arguments, which
+ * the kernel hands over from behind "--" of its own: loads the module named there, with the
+ * parameters behind a colon if any; prints /proc/MODULE if there is one, unloads it, and prints what
+ * the kernel said meanwhile. Then ends the machine. Framed as lab/init frames the answer to a
+ * question, called load_1, load_2 and so on; an error of this program stands on a line that begins
+ * with "! ".
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,29 +13,48 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/klog.h>
+#include <sys/mount.h>
 #include <sys/reboot.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define MODULE "csum_compare"
 /* syslog(2) has no header for them. */
-#define SYSLOG_ACTION_READ_ALL 3
+#define SYSLOG_ACTION_READ_CLEAR 4
 #define SYSLOG_ACTION_SIZE_BUFFER 10
 
 /* Whether that failed; if so, it is said. */
-static int failed(const char *what, long result)
+static int failed(const char *what, const char *name, long result)
 {
 	if (result < 0)
-		printf("! cannot %s: %s\n", what, strerror(errno));
+		printf("! cannot %s %s: %s\n", what, name, strerror(errno));
 	return result < 0;
 }
 
-static int load(void)
+static int load(const char *module, const char *parameters)
 {
-	const int file = open("/" MODULE ".ko", O_RDONLY | O_CLOEXEC);
+	char path[64];
 
-	return failed("open /" MODULE ".ko", file) ||
-	       failed("load " MODULE, syscall(SYS_finit_module, file, "", 0));
+	snprintf(path, sizeof(path), "/%s.ko", module);
+
+	const int file = open(path, O_RDONLY | O_CLOEXEC);
+
+	return failed("open", path, file) ||
+	       failed("load", module, syscall(SYS_finit_module, file, parameters, 0));
+}
+
+/* Not every module has one. */
+static void print_state(const char *module)
+{
+	char text[256], path[64];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%s", module);
+	file = fopen(path, "r");
+	while (file && fgets(text, sizeof(text), file))
+		printf("/proc: %s", text);
+	if (file)
+		fclose(file);
 }
 
 static int print_log(void)
@@ -41,23 +63,36 @@ static int print_log(void)
 	char *const text = size > 0 ? malloc((size_t)size) : NULL;
 
 	if (!text)
-		return failed("make room for the kernel's log", -1);
-	const int octets = klogctl(SYSLOG_ACTION_READ_ALL, text, size);
-	if (failed("read the kernel's log", octets))
+		return failed("make room for", "the kernel's log", -1);
+	const int octets = klogctl(SYSLOG_ACTION_READ_CLEAR, text, size);
+	if (failed("read", "the kernel's log", octets))
 		return 1;
 	fwrite(text, 1, (size_t)octets, stdout);
+	free(text);
 	return 0;
 }
 
-int main(void)
+int main(int count, char **arguments)
 {
-	int status = 0;
+	int i;
 
-	puts("@begin " MODULE);
-	status |= load();
-	status |= failed("unload " MODULE, syscall(SYS_delete_module, MODULE, O_NONBLOCK));
-	status |= print_log();
-	printf("@end " MODULE " %d\n", status);
+	mkdir("/proc", 0555);
+	failed("mount", "/proc", mount("proc", "/proc", "proc", 0, NULL));
+	for (i = 1; i < count; i++) {
+		char *const module = strtok(arguments[i], ":");
+		const char *const parameters = strtok(NULL, "");
+		int status;
+
+		printf("@begin load_%d\n", i);
+		status = load(module, parameters ? parameters : "");
+		if (!status) {
+			print_state(module);
+			status = failed("unload", module,
+					syscall(SYS_delete_module, module, O_NONBLOCK));
+		}
+		status |= print_log();
+		printf("@end load_%d %d\n", i, status);
+	}
 	fflush(stdout);
 	reboot(RB_POWER_OFF);
 	return 1;

@@ -49,6 +49,7 @@ usage: cargo xtask COMMAND
   evidence memory [N]
                 repeat `linerate memory` N times alone and N times beside busy processes, and write
                 docs/results/memory.md and its plot
+  evidence pmu  as `lab pmu`, and write docs/results/pmu.md
   evidence corpus
                 try the detector of tiers on made-up hierarchies, and write
                 docs/results/memory-corpus.md
@@ -80,8 +81,8 @@ usage: cargo xtask COMMAND
   lab linux-7455
                 build Linux for the MPC7455 and check the kernels' port in it
   lab pmu [--brief]
-                read counters by their registers on boards without an operating system, five times
-                each or, with --brief, twice
+                read counters by their registers, on boards without an operating system and in
+                guests by the modules of kmod; --brief with fewer repeats
   lab vector-context [--brief]
                 compare schemes for vector registers on a bare MPC7455, and write
                 docs/results/vector-context.md; --brief checks and writes nothing
@@ -107,6 +108,7 @@ fn main() -> ExitCode {
         ["evidence", "memory", repeats] => report(memory::write(Some(repeats))),
         ["evidence", "tcp"] => report(tcp::write(None)),
         ["evidence", "tcp", octets] => report(tcp::write(Some(octets))),
+        ["evidence", "pmu"] => report(lab::write_pmu_page()),
         ["evidence", "corpus"] => report(corpus::write()),
         ["evidence", "netra"] => report(netra::write()),
         ["evidence", "rlp-loss"] => report(protocol::loss()),

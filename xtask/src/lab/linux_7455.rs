@@ -3,13 +3,13 @@
 //!
 //! The distribution has no kernel for it, but the source of one: that is built once, by its version
 //! and `lab/linux-7455/config`, and of the tree only what builds modules is kept. One program,
-//! `lab/linux-7455/init.c`, is all that runs there; it loads the kernels' port. Time is the host's.
+//! `lab/linux-7455/init.c`, is all that runs there; it loads modules. Time is the host's.
 //! The same kernel is started on an MPC750, which has no AltiVec; and once more with a program that
 //! makes it trap and save vector registers, which are counted.
 
 use super::guest::{answers, run};
 use super::packages::{Package, Packages, unpacked_version};
-use super::{KERNEL, Obstacle, Question, cache, check_tools, module, note, vector_context};
+use super::{Answer, KERNEL, Obstacle, Question, cache, check_tools, module, note, vector_context};
 use crate::ci::judge;
 use crate::command::{output, program, root, status};
 use crate::fetch::write;
@@ -67,11 +67,14 @@ const KERNEL_ARGUMENTS: &str = "console=ttyPZ0 quiet loglevel=1 panic=-1";
 
 /// Loads the module there, once all has been fetched and built, and counts lazy traps.
 pub(crate) fn check() -> Result<(), Obstacle> {
-    let folder = ready()?;
-    let module = module::build(&folder, TOOLCHAIN, &folder.with_extension("module"), module::NAME)?;
-    let initrd = pack(&module, &folder.with_extension("initrd"))?;
-    let with = load("7455", &folder, &initrd, &module::agrees(VECTOR))?;
-    let without = load("750", &folder, &initrd, &module::is_elsewhere(VECTOR))?;
+    let linux = Linux::with(module::NAME)?;
+    let load = |processor: &str, expected: &str| {
+        let answers = linux.load(processor, &[module::NAME])?;
+        let judged = module::judge(&answers[0].output, expected);
+        judged.map_err(|why| linux.fault(processor, &why))
+    };
+    let with = load("7455", &module::agrees(VECTOR))?;
+    let without = load("750", &module::is_elsewhere(VECTOR))?;
     note(&format!("{NAME}: {with}; on a 750: {without}"));
     vector_context::check_linux()
 }
@@ -94,17 +97,41 @@ pub(super) fn emulator(processor: &str, folder: &Path, initrd: &Path, told: &str
     emulator
 }
 
-/// Starts the kernel on a processor, where the module must say the line `expected`.
-fn load(processor: &str, folder: &Path, initrd: &Path, expected: &str) -> Result<String, Obstacle> {
-    let console = run(emulator(processor, folder, initrd, ""))?;
-    let log = folder.with_extension("log");
-    write(&log, &console)?;
-    let wrong = |why| {
+/// The kernel, and what it unpacks: the first process and a module.
+pub(super) struct Linux {
+    folder: PathBuf,
+    initrd: PathBuf,
+}
+
+impl Linux {
+    /// Fetches and builds what is not there yet.
+    pub(super) fn with(module: &str) -> Result<Self, Obstacle> {
+        let folder = ready()?;
+        let file = module::build(&folder, TOOLCHAIN, &folder.with_extension(module), module)?;
+        let initrd = pack(&file, &folder.with_extension("initrd"))?;
+        Ok(Self { folder, initrd })
+    }
+
+    /// Starts it on a processor, where it loads and unloads a module for each of `loads`, `NAME` or
+    /// `NAME:PARAMETERS`; an answer for each.
+    pub(super) fn load(&self, processor: &str, loads: &[&str]) -> Result<Vec<Answer>, Obstacle> {
+        let console = run(emulator(processor, &self.folder, &self.initrd, &loads.join(" ")))?;
+        write(&self.log(), &console)?;
+        let question =
+            |(load, at)| Question { name: format!("load_{at}"), command: String::from(load) };
+        let questions: Vec<Question> = loads.iter().copied().zip(1..).map(question).collect();
+        answers(&console, &questions).map_err(|why| self.fault(processor, &why))
+    }
+
+    /// What a run that was not as it must be is told by.
+    pub(super) fn fault(&self, processor: &str, why: &str) -> Obstacle {
+        let log = self.log();
         Obstacle::Failed(format!("{NAME}, {processor}: {why}; its console is in {}", log.display()))
-    };
-    let question = Question { name: module::NAME.to_owned(), command: String::new() };
-    let answers = answers(&console, &[question]).map_err(wrong)?;
-    module::judge(&answers[0].output, expected).map_err(wrong)
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.with_extension("log")
+    }
 }
 
 /// Builds the kernel where it has not been built from this source with this configuration.
@@ -183,7 +210,8 @@ pub(super) fn compile(source: &str, folder: &Path) -> Result<(), String> {
 /// The archive that the kernel unpacks into its memory: the first process and the module.
 fn pack(module: &Path, folder: &Path) -> Result<PathBuf, String> {
     compile("lab/linux-7455/init.c", folder)?;
-    fs::copy(module, folder.join(module::FILE))
+    let name = module.file_name().ok_or("a module has a name".to_owned())?;
+    fs::copy(module, folder.join(name))
         .map_err(|error| format!("{}: {error}", module.display()))?;
     super::guest::archive(folder)
 }

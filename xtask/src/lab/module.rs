@@ -107,11 +107,13 @@ pub(crate) fn build(
     let at = |error| format!("{}: {error}", folder.display());
     fs::create_dir_all(folder).map_err(at)?;
     let sources = root().join("kmod").join(module);
-    for file in ["Kbuild", "main.c"] {
-        let text = fs::read_to_string(sources.join(file)).map_err(at)?;
+    for file in fs::read_dir(&sources).map_err(at)? {
+        let file = file.map_err(at)?;
+        let text = fs::read_to_string(file.path()).map_err(at)?;
+        let copy = folder.join(file.file_name());
         // What has not changed keeps its time, and is not built again.
-        if fs::read_to_string(folder.join(file)).ok().as_ref() != Some(&text) {
-            write(&folder.join(file), &text)?;
+        if fs::read_to_string(&copy).ok().as_ref() != Some(&text) {
+            write(&copy, &text)?;
         }
     }
     let mut make = program("make", &["--silent", "-C"]);

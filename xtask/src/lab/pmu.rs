@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counters read by their registers: on emulated boards without an operating system.
+//! Counters read by their registers: on emulated boards without an operating system, and in guests
+//! by the modules of `kmod`.
 //!
-//! `lab/pmu` is one program for ARMv7 and AArch64, which checks what one machine can see of itself
+//! `lab/pmu` has one program for ARMv7 and AArch64, which checks what one machine can see of itself
 //! and runs the tutorial's programs. Here it is built, started several times, and judged by what it
 //! cannot know: how many instructions a program has, and that every run says the same.
 
 mod board;
 mod guests;
 mod judge;
+mod powerpc;
 
 use super::{Obstacle, check_tools, note};
+use crate::command::root;
+use crate::fetch::write;
 use board::BOARDS;
 
 /// As in `cargo xtask lab NAME`.
@@ -40,14 +44,41 @@ impl Extent {
     }
 }
 
-/// Starts every board and every guest; says what each showed.
-pub(crate) fn check(extent: Extent) -> Result<(), Obstacle> {
-    check_tools(&TOOLS)?;
-    check_boards(extent)?;
-    guests::check(extent)
+/// What the machines wrote, to be shown: a heading, and text as it came.
+#[derive(Default)]
+struct Page(Vec<(String, String)>);
+
+impl Page {
+    fn add(&mut self, heading: String, text: &str) {
+        self.0.push((heading, text.trim_end().to_owned()));
+    }
 }
 
-fn check_boards(extent: Extent) -> Result<(), Obstacle> {
+/// Checks machines of a kind, and shows what they wrote.
+type Part = fn(Extent, &mut Page) -> Result<(), Obstacle>;
+
+/// Starts every board and every guest, and says what each showed; lines about what could not be
+/// started here.
+pub(crate) fn check(extent: Extent) -> Result<Vec<String>, String> {
+    show(extent, &mut Page::default())
+}
+
+fn show(extent: Extent, page: &mut Page) -> Result<Vec<String>, String> {
+    let mut skips = Vec::new();
+    let parts: [(&str, Part); 3] =
+        [("boards", check_boards), ("guests", guests::check), ("linux-7455", powerpc::check)];
+    for (name, part) in parts {
+        match part(extent, page) {
+            Ok(()) => {}
+            Err(Obstacle::Missing(why)) => skips.push(format!("SKIP: {name}: {why}")),
+            Err(Obstacle::Failed(why)) => return Err(why),
+        }
+    }
+    Ok(skips)
+}
+
+fn check_boards(extent: Extent, page: &mut Page) -> Result<(), Obstacle> {
+    check_tools(&TOOLS)?;
     for board in &BOARDS {
         let image = board.build()?;
         let console = board.run(&image)?;
@@ -60,6 +91,54 @@ fn check_boards(extent: Extent) -> Result<(), Obstacle> {
             .map_err(|why| format!("{}: {why}; it said:\n{console}", board.name))?;
         let runs = extent.runs();
         note(&format!("RESULT PASS {}: {shown}, {runs} runs identical", board.name));
+        page.add(format!("{}, without Linux", board.name), &with_nulls(&console));
     }
     Ok(())
+}
+
+/// A console for people: an event that the emulator does not count has no count, rather than 0.
+fn with_nulls(console: &str) -> String {
+    let line = |line: &str| match line.strip_suffix(" 0") {
+        Some(event) if line.starts_with("event ") => format!("{event} null\n"),
+        _ => format!("{line}\n"),
+    };
+    console.lines().map(line).collect()
+}
+
+/// Where `write` puts what the machines wrote.
+const FILE: &str = "docs/results/pmu.md";
+
+/// Checks everything, and writes the page.
+pub(crate) fn write_page() -> Result<(), String> {
+    let mut page = Page::default();
+    let skips = show(Extent::Full, &mut page)?;
+    if !skips.is_empty() {
+        return Err(format!("{FILE} is left as it is: {}", skips.join("; ")));
+    }
+    let mut text = String::from(
+        "# Counters by their registers, as the lab's machines show them\n\n\
+         Written by `cargo xtask evidence pmu`; [docs/pmu.md](../pmu.md) says what it means. All \
+         machines are\nemulated by QEMU, those of ARM with `-icount shift=0`: an instruction is a \
+         cycle and 1 ns. Counts\nare exact, times mean nothing, and what the emulator does not \
+         count is null.\n\n\
+         `program NAME N INSTRUCTIONS CYCLES RESULT`, what the reads take (`program reads`) \
+         subtracted;\n`event NAME CODE COUNT` over one loop.\n",
+    );
+    for (heading, shown) in &page.0 {
+        text += &format!("\n## {heading}\n\n```\n{shown}\n```\n");
+    }
+    write(&root().join(FILE), &text)?;
+    println!("{FILE}");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_nulls;
+
+    #[test]
+    fn only_events_have_nulls() {
+        let console = "event A 4 0\nevent B 0 7\nprogram empty 1 0 0\n";
+        assert_eq!(with_nulls(console), "event A 4 null\nevent B 0 7\nprogram empty 1 0 0\n");
+    }
 }

@@ -4,7 +4,7 @@
 
 use super::super::guest::{Answer, Guest, PLAIN, Question, Variation};
 use super::super::{GUESTS, Obstacle, module, note, unpack};
-use super::{Extent, judge};
+use super::{Extent, Page, judge};
 use crate::command::{output, program, root};
 use crate::fetch::{TAG, write};
 use std::path::{Path, PathBuf};
@@ -40,12 +40,12 @@ impl Extent {
 }
 
 /// Checks every guest; what held, a sentence each.
-pub(super) fn check(extent: Extent) -> Result<(), Obstacle> {
+pub(super) fn check(extent: Extent, page: &mut Page) -> Result<(), Obstacle> {
     for guest in &GUESTS {
         let files = Files::of(guest)?;
         for &processors in extent.processors(guest) {
             let is_exact = processors == 1 || guest.yields;
-            files.check(&Variation { processors, is_exact, ..PLAIN }, extent)?;
+            files.check(&Variation { processors, is_exact, ..PLAIN }, extent, page)?;
         }
         if matches!(extent, Extent::Brief) {
             continue;
@@ -95,7 +95,7 @@ impl Files {
     }
 
     /// In rounds: closed, open, beside perf, off and on again, closed. Then what must be refused.
-    fn check(&self, how: &Variation, extent: Extent) -> Result<(), Obstacle> {
+    fn check(&self, how: &Variation, extent: Extent, page: &mut Page) -> Result<(), Obstacle> {
         let Variation { processors, .. } = *how;
         let (rounds, loads) = (extent.rounds(), extent.loads());
         let mut plan = Vec::new();
@@ -109,6 +109,9 @@ impl Files {
             .and_then(|()| answers.refusals())
             .and_then(|()| answers.repeated(loads));
         judged.map_err(|why| self.fault(how, &why))?;
+        if processors == 1 {
+            answers.show(self.guest, page);
+        }
         let counted = match how.is_exact {
             true => "counts by registers and by perf are equal, to the instruction",
             false => "no counts: the emulator has none of several processors here",
@@ -270,6 +273,26 @@ impl Answers {
                 Err(format!("`{name}` ended with {status}: {output}{errors}"))
             }
         }
+    }
+
+    /// The first round, as one would have seen it on a terminal.
+    fn show(&self, guest: &Guest, page: &mut Page) {
+        let heading = format!("{}, by {MODULE}", guest.name);
+        let asked = [
+            ("closed", "pmu_programs registers 0"),
+            ("load", "insmod pmu_user.ko events=inst_retired,SW_INCR user_only=1"),
+            ("state", "cat /proc/pmu_user"),
+            ("open", "pmu_programs registers 0"),
+            ("perf beside", "pmu_programs perf 0"),
+            ("unload", "rmmod pmu_user"),
+            ("closed again", "pmu_programs registers 0"),
+            ("perf again", "pmu_programs perf 0"),
+        ];
+        let said = |(name, command): &(&str, &str)| {
+            let output = self.of(&format!("{name} a")).map_or("", |answer| &answer.output);
+            format!("# {command}\n{output}")
+        };
+        page.add(heading, &asked.iter().map(said).collect::<String>());
     }
 
     fn fails(&self, name: &str) -> Result<(), String> {
