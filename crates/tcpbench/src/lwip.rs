@@ -203,11 +203,13 @@ impl LwipEndpoint {
         let octets = frame.bytes();
         // Without memory the frame is lost, as in any driver.
         let Some(mut room) = self.plugin.room(octets.len()) else { return true };
-        let (header, payload) = room.octets_mut().split_at_mut(HEADER_OCTETS);
-        header.copy_from_slice(&octets[..HEADER_OCTETS]);
-        let from = &octets[HEADER_OCTETS..];
+        let (head, from) = octets.split_at(packet::header_octets(octets));
+        let (header, payload) = room.octets_mut().split_at_mut(head.len());
+        header.copy_from_slice(head);
         if !self.verifies {
-            self.seam.copy(payload, from);
+            if !from.is_empty() {
+                self.seam.copy(payload, from);
+            }
         } else if !packet::is_sound(octets, octets.len())
             || !self.copy_verified(header, payload, from)
         {

@@ -12,13 +12,14 @@
 //! ```
 //!
 //! With [`WireMode::Reference`] both buffers of devices are the frame itself: the two copies fall
-//! away, and the sums stand alone. Headers of IP are summed inline in every set.
+//! away, and the sums stand alone. Headers are copied and summed inline in every set, as lwIP's are:
+//! they were just written in pieces that no wider load may straddle.
 
 use crate::endpoint::{
     Checksums, Config, Congestion, Counters, Endpoint, HEADER_OCTETS, Micros, SERVER_PORT, Side,
     Stack, State, WireMode,
 };
-use crate::packet::{IP_HEADER, is_sound, pseudo};
+use crate::packet::{IP_HEADER, header_octets, is_sound, pseudo};
 use crate::routines::{Reading, Seam, Tallies};
 use crate::wire::{Frame, Pool, Port};
 use linerate_kernels::{Sum, checksum};
@@ -71,14 +72,17 @@ impl Layer {
     fn send(&mut self, octets: usize, port: &mut Port<'_>) {
         let mut frame = port.pool.take(octets);
         let from = &self.outgoing[..octets];
-        let (header, segment) = frame.bytes_mut().split_at_mut(IP_HEADER);
-        header.copy_from_slice(&from[..IP_HEADER]);
+        let (head, payload) = from.split_at(header_octets(from));
+        let (to_head, to_payload) = frame.bytes_mut().split_at_mut(head.len());
+        to_head.copy_from_slice(head);
         if self.checksums == Checksums::Routines {
-            let pseudo = pseudo(header, segment.len()).raw();
-            let sum = self.seam.copy_checksum(segment, &from[IP_HEADER..], pseudo);
-            finish(header, segment, Sum::from_raw(sum));
-        } else {
-            self.seam.copy(segment, &from[IP_HEADER..]);
+            let mut sum = sum_of_headers(head, octets);
+            if !payload.is_empty() {
+                sum = Sum::from_raw(self.seam.copy_checksum(to_payload, payload, sum.raw()));
+            }
+            finish(to_head, sum);
+        } else if !payload.is_empty() {
+            self.seam.copy(to_payload, payload);
         }
         self.sent(frame, port);
     }
@@ -86,10 +90,14 @@ impl Layer {
     /// Sums a packet that smoltcp has written into the frame itself.
     fn send_in_place(&mut self, mut frame: Frame, port: &mut Port<'_>) {
         if self.checksums == Checksums::Routines {
-            let (header, segment) = frame.bytes_mut().split_at_mut(IP_HEADER);
-            let pseudo = pseudo(header, segment.len()).raw();
-            let sum = self.seam.checksum(segment, pseudo);
-            finish(header, segment, Sum::from_raw(sum));
+            let packet = frame.bytes_mut();
+            let octets = packet.len();
+            let (head, payload) = packet.split_at_mut(header_octets(packet));
+            let mut sum = sum_of_headers(head, octets);
+            if !payload.is_empty() {
+                sum = Sum::from_raw(self.seam.checksum(payload, sum.raw()));
+            }
+            finish(head, sum);
         }
         self.sent(frame, port);
     }
@@ -99,42 +107,45 @@ impl Layer {
         port.sent.push_back(frame);
     }
 
-    /// Copies a frame; whether its sums match.
-    fn receive(&mut self, frame: &Frame, to: &mut [u8]) -> bool {
-        let [head, rest] = frame.parts();
-        let (front, back) = to.split_at_mut(head.len());
+    /// Copies a packet; whether its sums match.
+    fn receive(&mut self, packet: &[u8], to: &mut [u8]) -> bool {
+        let (head, payload) = packet.split_at(header_octets(packet));
+        let (to_head, to_payload) = to.split_at_mut(head.len());
+        to_head.copy_from_slice(head);
         let verify = self.checksums == Checksums::Routines;
-        if !verify || !is_sound(head, frame.octets()) {
-            self.seam.copy(front, head);
-            if !rest.is_empty() {
-                self.seam.copy(back, rest);
+        if !verify || !is_sound(head, packet.len()) {
+            if !payload.is_empty() {
+                self.seam.copy(to_payload, payload);
             }
             return !verify;
         }
-        let (header, segment) = front.split_at_mut(IP_HEADER);
-        header.copy_from_slice(&head[..IP_HEADER]);
-        let mut sum = pseudo(header, frame.octets() - IP_HEADER).raw();
-        sum = self.seam.copy_checksum(segment, &head[IP_HEADER..], sum);
-        if !rest.is_empty() {
-            sum = self.seam.copy_checksum(back, rest, sum);
+        let mut sum = sum_of_headers(head, packet.len());
+        if !payload.is_empty() {
+            sum = Sum::from_raw(self.seam.copy_checksum(to_payload, payload, sum.raw()));
         }
-        Sum::from_raw(sum).fold() == u16::MAX
+        sum.fold() == u16::MAX
     }
 
-    /// Whether the sums of a frame match where it is.
-    fn verify(&mut self, frame: &Frame) -> bool {
-        let [head, rest] = frame.parts();
+    /// Whether the sums of a packet match where it is.
+    fn verify(&mut self, packet: &[u8]) -> bool {
+        let (head, payload) = packet.split_at(header_octets(packet));
         if self.checksums != Checksums::Routines {
             return true;
         }
-        if !is_sound(head, frame.octets()) {
+        if !is_sound(head, packet.len()) {
             return false;
         }
-        let sum = pseudo(head, frame.octets() - IP_HEADER).raw();
-        let sum = self.seam.checksum(&head[IP_HEADER..], sum);
-        let sum = if rest.is_empty() { sum } else { self.seam.checksum(rest, sum) };
-        Sum::from_raw(sum).fold() == u16::MAX
+        let mut sum = sum_of_headers(head, packet.len());
+        if !payload.is_empty() {
+            sum = Sum::from_raw(self.seam.checksum(payload, sum.raw()));
+        }
+        sum.fold() == u16::MAX
     }
+}
+
+/// The sum of the pseudo-header and of the header of TCP, of a packet of so many octets.
+fn sum_of_headers(head: &[u8], octets: usize) -> Sum {
+    checksum::header(&head[IP_HEADER..], pseudo(head, octets - IP_HEADER))
 }
 
 /// The packet that smoltcp reads.
@@ -154,14 +165,13 @@ impl Inbox {
         }
         while let Some(frame) = port.arrived.pop_front() {
             layer.counters.received += 1;
-            // smoltcp reads a packet in one piece.
-            let lends = !layer.copies && frame.parts()[1].is_empty();
-            if lends && layer.verify(&frame) {
+            let lends = !layer.copies;
+            if lends && layer.verify(frame.bytes()) {
                 self.lent = Some(frame);
                 return true;
             }
             self.octets = frame.octets();
-            let matches = !lends && layer.receive(&frame, &mut self.copy[..self.octets]);
+            let matches = !lends && layer.receive(frame.bytes(), &mut self.copy[..self.octets]);
             port.pool.put(frame);
             if matches {
                 return true;
@@ -172,15 +182,16 @@ impl Inbox {
     }
 
     fn packet(&self) -> &[u8] {
-        self.lent.as_ref().map_or(&self.copy[..self.octets], |frame| frame.parts()[0])
+        self.lent.as_ref().map_or(&self.copy[..self.octets], Frame::bytes)
     }
 }
 
 /// Writes both checksums, of which smoltcp has left zeros.
-fn finish(header: &mut [u8], segment: &mut [u8], sum: Sum) {
-    segment[TCP_CHECKSUM..][..2].copy_from_slice(&sum.finish().to_be_bytes());
-    let sum = checksum::header(header, Sum::ZERO).finish();
-    header[10..12].copy_from_slice(&sum.to_be_bytes());
+fn finish(head: &mut [u8], sum: Sum) {
+    let (ip, tcp) = head.split_at_mut(IP_HEADER);
+    tcp[TCP_CHECKSUM..][..2].copy_from_slice(&sum.finish().to_be_bytes());
+    let sum = checksum::header(ip, Sum::ZERO).finish();
+    ip[10..12].copy_from_slice(&sum.to_be_bytes());
 }
 
 /// The layer and the wire for the time of one poll.
