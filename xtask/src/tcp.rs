@@ -7,6 +7,7 @@
 use crate::command::{cargo, output, program, root};
 use crate::evidence::{build, machine, section};
 use crate::lwip;
+use linerate_record::tcp::{TcpReport, TcpSet};
 use linerate_record::{Body, Figure, Record};
 use std::fs;
 use std::path::Path;
@@ -15,6 +16,12 @@ const RESULT: &str = "docs/results/tcp.md";
 
 /// Octets that the proof sends in each pattern, unless told otherwise.
 const OCTETS: &str = "1e10";
+
+/// How long each wire is measured.
+const TIME: &str = "20s";
+
+/// Instead of measuring.
+const LAW: [&str; 1] = ["--law"];
 
 /// What is asked of lwIP over the wire that copies: the pattern, over the best scalar set, and of
 /// the bound; of smoltcp, of the bound alone.
@@ -33,12 +40,14 @@ pub(crate) fn write(octets: Option<&str>) -> Result<(), String> {
     let mut runs = Vec::new();
     for wire in ["copy", "reference"] {
         eprintln!("linerate tcp --wire {wire}");
-        runs.push((wire, measure(&binary, wire)?));
+        runs.push((wire, measure(&binary, &["--time", TIME, "--wire", wire])?));
     }
     eprintln!("bench proof, {octets} octets in each pattern");
     let arguments = ["bench", "--quiet", "--locked", "-p", "linerate-tcpbench", "--bench", "proof"];
     let proof = output(cargo(&[&arguments[..], &["--", octets]].concat()))?;
     let proof = String::from_utf8(proof).map_err(|error| error.to_string())?;
+    eprintln!("linerate tcp --law");
+    runs.push(("law", measure(&binary, &LAW)?));
     let text = document(&runs, &proof, octets);
     fs::write(root().join(RESULT), text).map_err(|error| format!("{RESULT}: {error}"))?;
     println!("{RESULT}");
@@ -46,11 +55,11 @@ pub(crate) fn write(octets: Option<&str>) -> Result<(), String> {
 }
 
 /// What the program prints, and its record.
-fn measure(binary: &Path, wire: &str) -> Result<(String, Record), String> {
+fn measure(binary: &Path, arguments: &[&str]) -> Result<(String, Record), String> {
     let file = std::env::temp_dir().join(format!("linerate-tcp-{}.json", std::process::id()));
     let binary = binary.to_str().ok_or("the path of the program is not UTF-8")?;
-    let mut command = program(binary, &["tcp", "--quiet", "--time", "60s", "--wire", wire]);
-    command.arg("--record").arg(&file);
+    let mut command = program(binary, &["tcp", "--quiet"]);
+    command.args(arguments).arg("--record").arg(&file);
     let printed = output(command);
     let json = fs::read_to_string(&file);
     // Gone already if the program has not written it.
@@ -66,39 +75,114 @@ fn document(runs: &[(&str, (String, Record))], proof: &str, octets: &str) -> Str
         hold within a run. Rates are per second of processor time of client, server and wire in \
         one thread.\n\n"
         .to_owned();
-    if let Some((_, (_, record))) = runs.first() {
-        text += &machine(record);
-        text += &goals(record);
+    let records = runs.iter().map(|(_, (_, record))| record);
+    for (index, record) in records.enumerate() {
+        let Body::Tcp(report) = &record.body else { continue };
+        if index == 0 {
+            text += &machine(record);
+            text += &goals(report);
+            text += &selected(report);
+        }
+        text += &laws(report);
     }
-    for (wire, (printed, _)) in runs {
-        text += &section(&format!("linerate tcp --time 60s --wire {wire}"), printed);
+    for (what, (printed, _)) in runs {
+        let arguments = match *what {
+            "law" => LAW.join(" "),
+            wire => format!("--time {TIME} --wire {wire}"),
+        };
+        text += &section(&format!("linerate tcp {arguments}"), printed);
     }
     text += &section(&format!("cargo bench -p linerate-tcpbench --bench proof -- {octets}"), proof);
     text.trim_end().to_owned() + "\n"
 }
 
 /// What is asked, and what came out.
-fn goals(record: &Record) -> String {
-    let Body::Tcp(report) = &record.body else { return String::new() };
-    let mut text = "| stack | pattern | best set | over scalar | asked | of the bound | asked |\n\
-                    |---|---|---|---:|---:|---:|---:|\n"
+fn goals(report: &TcpReport) -> String {
+    let mut text = "The most that can be had over the best scalar set is what the run without \
+        checksums has over it, which copies with the fastest copy: where that is below what is \
+        asked, no routine reaches it.\n\n\
+        | stack | pattern | best set | over scalar | asked | at most | of the bound | asked |\n\
+        |---|---|---|---:|---:|---:|---:|---:|\n"
         .to_owned();
     for (stack, pattern, over_scalar, of_bound) in GOALS {
         let stack = report.stacks.iter().find(|found| found.name == stack);
         let found = stack.and_then(|stack| stack.patterns.iter().find(|p| p.name == pattern));
-        let best = found.and_then(|pattern| {
-            let best = pattern.best.as_ref()?;
-            pattern.sets.iter().find(|set| set.name == *best)
+        let sets = found.and_then(|pattern| {
+            let named = |name: &str| pattern.sets.iter().find(|set| set.name == name);
+            Some((named(pattern.best.as_ref()?)?, named("off")?))
         });
-        let (Some(stack), Some(best)) = (stack, best) else { continue };
+        let (Some(stack), Some((best, off))) = (stack, sets) else { continue };
         let asked = over_scalar.map_or_else(|| "-".to_owned(), |goal| format!("{goal:.2}"));
         text += &format!(
-            "| {} | {pattern} | {} | {} | {asked} | {} | {of_bound:.2} |\n",
+            "| {} | {pattern} | {} | {} | {asked} | {} | {} | {of_bound:.2} |\n",
             stack.name,
             best.name,
             shown(&best.over_scalar),
+            shown(&off.over_scalar),
             shown(&best.of_bound),
         );
+    }
+    text + "\n"
+}
+
+/// What is selected beside the best other set, and what it sums alone.
+fn selected(report: &TcpReport) -> String {
+    let mut text = "What is selected beside the best other set; asked is 0.98 at least, and 0.07 \
+        of the payload summed alone at most. Sets that the stack calls for nothing differ as well: \
+        by where their memory lies.\n\n\
+        | stack | pattern | best other | over it | calls of routines | summed alone |\n\
+        |---|---|---|---:|---:|---:|\n"
+        .to_owned();
+    for stack in &report.stacks {
+        for pattern in &stack.patterns {
+            let rate = |set: &TcpSet| set.segments_per_cpu_s.as_number();
+            let own = pattern.sets.iter().find(|set| set.name == report.selected);
+            let others = pattern.sets.iter();
+            let others = others.filter(|set| set.name != report.selected && set.name != "off");
+            let best =
+                others.max_by(|a, b| rate(a).unwrap_or(0.0).total_cmp(&rate(b).unwrap_or(0.0)));
+            let Some((own, best)) = own.zip(best) else { continue };
+            let over = rate(own)
+                .zip(rate(best))
+                .map_or_else(|| "-".to_owned(), |(own, best)| format!("{:.3}", own / best));
+            let calls = if own.seam.is_empty() { "none" } else { "some" };
+            let alone = &own.checksum_per_payload;
+            let (stack, pattern) = (&stack.name, &pattern.name);
+            let alone = alone.as_number().map_or_else(|| "-".to_owned(), |x| format!("{x:.3}"));
+            text +=
+                &format!("| {stack} | {pattern} | {} | {over} | {calls} | {alone} |\n", best.name);
+        }
+    }
+    text + "\n"
+}
+
+/// The law, as far as it was measured: exponents with their intervals beside what is asked.
+fn laws(report: &TcpReport) -> String {
+    if report.laws.is_empty() {
+        return String::new();
+    }
+    let mut text = "Exponents of throughput under loss:\n\n\
+        | stack | of | found | asked | |\n|---|---|---:|---:|---|\n"
+        .to_owned();
+    for law in &report.laws {
+        let exponents = [
+            ("loss", &law.exponent_loss, -0.5, 0.03),
+            ("segment", &law.exponent_segment, 1.0, 0.03),
+            ("round trip", &law.exponent_round_trip, -1.0, 0.05),
+        ];
+        for (of, figure, goal, margin) in exponents {
+            let (low, high) = (goal - margin, goal + margin);
+            let held = figure.as_number().is_some_and(|found| (low..=high).contains(&found));
+            let verdict = if held { "holds" } else { "missed" };
+            let found = figure.as_number().map_or_else(|| "-".to_owned(), |x| format!("{x:.3}"));
+            let interval = figure.low.zip(figure.high);
+            let interval =
+                interval.map_or_else(String::new, |(l, h)| format!(" ({l:.3} to {h:.3})"));
+            text += &format!(
+                "| {} | {of} | {found}{interval} | {goal:.2} ± {margin} | {verdict} |\n",
+                law.stack
+            );
+        }
     }
     text + "\n"
 }
