@@ -50,7 +50,7 @@ pub(crate) struct TcpArgs {
     #[arg(long, value_name = "MIX", default_value = "imix")]
     mix: String,
     /// Measure this long in all, e.g. 500ms or 20s; checks and connections come on top
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "20s")]
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "15s")]
     time: f64,
     /// Run on this logical processor (default: the first that `run` would take)
     #[arg(long, value_name = "N", value_parser = cpu, allow_negative_numbers = true)]

@@ -2,8 +2,7 @@
 //! What sets are worth to a stack under a pattern: slices of work in turns.
 //!
 //! ```text
-//! for each set: check its routines; some work over a rough wire; connect; find how much work
-//!     fills a slice
+//! for each set: some work over a rough wire; connect; find how much work fills a slice
 //! until the time is up, in rounds: a slice of each set, in a new random order
 //! for each set: which share of the time its routines take
 //! throw away slices in which something else had the processor
@@ -60,11 +59,11 @@ struct Contestant {
     rounds: Vec<Option<Slice>>,
 }
 
-/// Measures some sets under a pattern, for about so many seconds; shares also by looking from
-/// another processor, if there is one.
+/// Measures some sets, whose routines were [checked](Set::check), under a pattern, for about so
+/// many seconds; shares also by looking from another processor, if there is one.
 ///
 /// # Errors
-/// A routine is wrong, or a session fails.
+/// A session fails.
 pub fn measure(
     setup: &Setup,
     stack: &dyn Stack,
@@ -109,12 +108,11 @@ pub fn measure(
     })
 }
 
-/// Checks the routines of all sets and sends some work of each over a rough wire; the bound, which
-/// has no checksums, only over a good one.
+/// Sends some work of each set over a rough wire; the bound, which has no checksums, only over a
+/// good one.
 fn prove_all(setup: &Setup, stack: &dyn Stack, sets: &[Set]) -> Result<TcpProof, Error> {
     let mut last = TcpProof::default();
     for set in sets {
-        set.check()?;
         let amount = little(setup.pattern);
         if set.name() == OFF {
             prove(setup, [stack, stack], set, amount)?;

@@ -16,8 +16,8 @@ pub(crate) fn pseudo(header: &[u8], octets: usize) -> Sum {
     checksum::pseudo_ipv4(addresses, TCP, octets as u16)
 }
 
-/// Octets of the headers of a packet, options of TCP among them: whole words, and no more than there
-/// are, whatever a damaged one says.
+/// Octets of the headers of a packet, options of TCP among them: whole words, and no more than
+/// there are, whatever a damaged one says.
 pub(crate) fn header_octets(packet: &[u8]) -> usize {
     let words = packet.get(IP_HEADER + 12).map_or(0, |octet| octet >> 4);
     let octets = IP_HEADER + 4 * usize::from(words);

@@ -99,6 +99,7 @@ pub fn run(request: Request, watch: &Watch<'_>) -> Result<TcpReport, Error> {
     if sets.iter().all(|set| set.name() != OFF) {
         sets.push(Set::find(OFF)?);
     }
+    sets.iter().try_for_each(Set::check)?;
     let mut request = request;
     let mut laws = Vec::new();
     if request.law {

@@ -12,8 +12,8 @@
 //! ```
 //!
 //! With [`WireMode::Reference`] both buffers of devices are the frame itself: the two copies fall
-//! away, and the sums stand alone. Headers are copied and summed inline in every set, as lwIP's are:
-//! they were just written in pieces that no wider load may straddle.
+//! away, and the sums stand alone. Headers are copied and summed inline in every set, as lwIP's
+//! are: they were just written in pieces that no wider load may straddle.
 
 use crate::endpoint::{
     Checksums, Config, Congestion, Counters, Endpoint, HEADER_OCTETS, Micros, SERVER_PORT, Side,
