@@ -273,3 +273,53 @@ impl TcpSet {
         Value::Object(Map::from_iter(entries.into_iter().chain([apart])))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Tier;
+
+    fn share(value: Option<f64>) -> Figure {
+        value.map_or_else(
+            || Figure::absent("1", Tier::Sw, "made up", "made up"),
+            |value| Figure::exact("1", value, Tier::Sw, "made up"),
+        )
+    }
+
+    /// A set with shares of sums, copies, and copies that sum, each timed and sampled.
+    fn set(shares: [[Option<f64>; 2]; 3]) -> TcpSet {
+        let [[checksum, checksum_seen], [copy, copy_seen], [both, both_seen]] = shares;
+        let none = || share(None);
+        TcpSet {
+            name: "made up".to_owned(),
+            gbps_per_cpu_s: none(),
+            segments_per_cpu_s: none(),
+            exchanges_per_cpu_s: none(),
+            ns_per_segment: none(),
+            round_trip_cpu_ns: none(),
+            round_trip_virtual_us: none(),
+            of_bound: none(),
+            over_c: none(),
+            over_scalar: none(),
+            share_checksum: share(checksum),
+            share_copy: share(copy),
+            share_copy_checksum: share(both),
+            sampled_checksum: share(checksum_seen),
+            sampled_copy: share(copy_seen),
+            sampled_copy_checksum: share(both_seen),
+            checksum_per_payload: none(),
+            seam: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn methods_are_as_far_apart_as_where_they_differ_most() {
+        let shares = [[Some(0.5), Some(0.5)], [Some(0.25), Some(0.375)], [Some(0.5), None]];
+        let apart = set(shares).shares_apart();
+        assert_eq!(apart, Some(TcpApart { routine: "copy", share: 0.125 }));
+        assert_eq!(set(shares).summary()["shares_apart"], 0.125);
+        let unseen = set([[Some(0.5), None], [None, Some(0.5)], [None, None]]);
+        assert_eq!(unseen.shares_apart(), None);
+        assert_eq!(unseen.summary()["shares_apart"], Value::Null);
+    }
+}
