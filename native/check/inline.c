@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* What callers' code looks like where it uses the inline functions; symbols.sh looks at it. */
 #include <linerate/checksum.h>
+#include <linerate/vector_context.h>
 
 uint32_t lr_inline_header(const void *src);
 uint32_t lr_inline_header_with_options(const void *src);
@@ -26,3 +27,18 @@ uint32_t lr_inline_pseudo_ipv6(const void *addresses, uint32_t octets)
 {
 	return lr_csum_pseudo_ipv6(addresses, 6, octets);
 }
+
+#if LR_VEC
+int lr_inline_enter(struct lr_vec_unit *unit);
+void lr_inline_leave(struct lr_vec_unit *unit);
+
+int lr_inline_enter(struct lr_vec_unit *unit)
+{
+	return lr_vec_enter(unit);
+}
+
+void lr_inline_leave(struct lr_vec_unit *unit)
+{
+	lr_vec_leave(unit);
+}
+#endif

@@ -8,6 +8,9 @@
  *	nest	null: as lr_vec_enter does; else as lr_vec_nest does, by a handler that ends before
  *		whom it interrupted goes on, and its area
  *
+ * On bare metal and in a kernel lr_processor_tell (variant.h) says first which vectors there are, but
+ * on x86-64; else they use none.
+ *
  * Results and contracts are those of lr_csum_partial, lr_copy_csum_partial, lr_copy and lr_fill.
  * Tasks of a scheduler that calls lr_vec_switch need none of this: between lr_vec_task_enter and
  * lr_vec_task_leave they call the kernels themselves.

@@ -17,7 +17,7 @@
  *					saved only if preempted between the two.
  *
  * The first two pairs may be mixed on one unit, and so may the last two. The first and the last may
- * not: a task that owns the registers would be taken for nobody's guest.
+ * not: lr_vec_task_enter asks nobody, and would take the registers from whoever has entered.
  *
  * Which is right under which preemption is explored state by state by linerate's models, step by
  * step as LR_VEC_STEP names them; docs/vector-context.md has the verdicts. What must hold:
@@ -34,6 +34,11 @@
  *     may store and load some wherever it begins and ends. So the function that makes these calls is
  *     compiled without (native/kernels/no_vectors.h, -mno-altivec, -mgeneral-regs-only, or assembly),
  *     and calls another that uses vectors. So is everything else, the scheduler included.
+ *   - AArch64 with SVE, not under Linux: lr_processor_tell (variant.h) has been told LR_HAS_SVE before
+ *     the first save. Else only the first 128 bits of each vector are saved.
+ *
+ * The calls are inline; lr_vec_save and lr_vec_restore, which lr_vec_nest, lr_vec_unnest and
+ * lr_vec_switch call, are in liblr.a.
  *
  * What is saved: PowerPC, v0 to v31, VSCR and VRSAVE. ARMv7, d0 to d31 and FPSCR. AArch64, v0 to v31,
  * or z0 to z31, p0 to p15 and FFR where there is SVE, FPCR and FPSR. x86-64, what the processor has
@@ -134,6 +139,24 @@ void lr_vec_restore(const struct lr_vec_area *area);
 #define LR_VEC_LOAD(from) __atomic_load_n(from, __ATOMIC_RELAXED)
 #define LR_VEC_STORE(to, value) __atomic_store_n(to, value, __ATOMIC_RELAXED)
 
+/* 1 if nobody was the owner, and it is LR_VEC_CLAIMED now. */
+static inline int lr_vec_claim(uintptr_t *owner)
+{
+#if defined(__aarch64__) && defined(__LP64__)
+	/* In instructions: what compilers make of the builtin is, by default, a call of their library. */
+	uintptr_t found;
+	uint32_t failed;
+	__asm__ volatile("1:\tldxr %0,%2\n\tcbnz %0,2f\n\tstxr %w1,%3,%2\n\tcbnz %w1,1b\n2:"
+			 : "=&r"(found), "=&r"(failed), "+Q"(*owner)
+			 : "r"(LR_VEC_CLAIMED));
+	return !found;
+#else
+	uintptr_t nobody = 0;
+	return __atomic_compare_exchange_n(owner, &nobody, LR_VEC_CLAIMED, 0, __ATOMIC_RELAXED,
+					   __ATOMIC_RELAXED);
+#endif
+}
+
 /*
  * Takes the registers, unless somebody has them: 1 if they may be used until lr_vec_leave; 0 if not,
  * and then lr_vec_leave must not be called. Right under any preemption, because whoever is preempted
@@ -142,10 +165,8 @@ void lr_vec_restore(const struct lr_vec_area *area);
  */
 static inline int lr_vec_enter(struct lr_vec_unit *unit)
 {
-	uintptr_t nobody = 0;
 	LR_VEC_STEP(claim);
-	if (!__atomic_compare_exchange_n(&unit->owner, &nobody, LR_VEC_CLAIMED, 0,
-					 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+	if (!lr_vec_claim(&unit->owner))
 		return 0;
 	LR_VEC_ORDER();
 	return 1;

@@ -2,6 +2,7 @@
 //! The comparison as a document, and which of its goals were missed.
 
 use super::plan::{COMPARED, RIGHT, Row, SCHEMES, TRAFFIC, checked, unflagged};
+use super::predicted::verdict;
 use super::run::{Mode, Ran, Run, Settings, percent};
 use super::{MANY, Results, beside};
 use std::fmt::Write;
@@ -30,8 +31,15 @@ octets on if the scheme lets it, else by the scalar routine. Schemes: `scalar` u
 `lazy` has them off until a task uses them, which traps, and saves a task that has used them when \
 it is switched from (as Linux 6.1 of 32 bits); `per-task` saves and restores every flagged task at \
 every switch (as VxWorks 5.5); `note` is the counter and stack of AN2581, \"AltiVec Performance \
-Enhancement in a Multiprocessing Environment\", section 2.3; `exclusive` is `lr_vec_enter`, with \
+Enhancement in a Multiprocessing Environment\", section 2.3, without a semaphore, with \
+scalar code where its stack is full; `note-semaphore` has the semaphore of its text, for which one \
+spins, and `note-spin` spins where the stack is full: it holds 4 contexts in all three, as the \
+note's; `exclusive` is `lr_vec_enter`, with \
 `lr_vec_nest` in interrupts; `hooked` is `lr_vec_task_enter` with `lr_vec_switch` in the scheduler.
+
+The path of a packet is scalar work that stands for a protocol stack. A task's life is the packets \
+that it handles until it ends and another begins in its place. `scalar instead` counts packets of \
+tasks that are long enough for vectors and were refused them.
 
 ";
 
@@ -71,10 +79,14 @@ fn settings(s: &Settings) -> String {
 fn right(checks: &Results) -> String {
     let mut text = format!(
         "## Who gets another's registers\n\nEvery register of whoever is interrupted, v0 to v31 \
-         and VSCR, is copied, and compared when it goes on; sums are compared with known ones. An \
-         interrupt comes every 480 to 2,400 instructions, at random by a fixed seed. `switches` \
-         are of tasks. `stalled`: no task finished a packet for 20,000,000 instructions. After {} \
-         switches and interrupts a run ends; after {} where harm is expected.\n",
+         and VSCR, is copied, and compared when it goes on: of those who have them, under `lazy` \
+         and `per-task` of all who have used them or are flagged. Sums are compared with known \
+         ones. An interrupt comes every 480 to 2,400 instructions, at random by a fixed seed. \
+         After {} switches of tasks and interrupts a run ends, after {} where harm is expected, \
+         and when no task has finished a packet for 20,000,000 instructions: `stalled`. \
+         `deepest`: interrupts above each other. `models`: what [they](vector-models.md) say; who \
+         does other harm than they say, or none where they say some, fails the run. What stalls \
+         shows nothing that would come later.\n",
         grouped(MANY.0.into()),
         grouped(MANY.1.into())
     );
@@ -82,11 +94,12 @@ fn right(checks: &Results) -> String {
         let s = checked(mode, MANY.0);
         let _ = writeln!(
             text,
-            "\n### {}\n\nVector tasks: {}, of which {} always have a packet; {}, {} instructions \
-             of path per packet, {} ticks/s.\n\n\
+            "\n### {}\n\n{}. Vector tasks: {}, of which {} always have a packet; {}, {} \
+             instructions of path per packet, {} ticks/s.\n\n\
              | scheme | switches | interrupts | deepest | compared | corrupt | wrong sums | scalar \
-             instead | stalled |\n|---|---:|---:|---:|---:|---:|---:|---:|---|",
+             instead | stalled | models |\n|---|---:|---:|---:|---:|---:|---:|---:|---|---|",
             mode.name(),
+            mode.what(),
             s.tasks,
             s.busy,
             s.pattern_name(),
@@ -98,9 +111,10 @@ fn right(checks: &Results) -> String {
         });
         for (run, ran) in runs {
             let n = |name| grouped(ran.number(name));
+            let models = verdict(run).map_or_else(String::new, |verdict| verdict.words());
             let _ = writeln!(
                 text,
-                "| {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+                "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {models} |",
                 run.scheme,
                 n("switches"),
                 n("interrupts"),
@@ -131,6 +145,10 @@ fn load(name: &str, rows: &[Row], costs: &Results) -> String {
         },
         settings(&base)
     );
+    text += "Shares are of all instructions: `context` what the scheme executes, `kernel` the \
+             other instructions of exceptions and scheduler, `background` what is left over. `saves \
+             made` are of all registers; `needed` are those that no scheme could do without: \
+             somebody used vectors while another was between taking and giving back.\n\n";
     text += "| scheme | context | kernel | background | saves made | needed | restores | traps | \
              scalar instead | packets | worst latency |\n\
              |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n";

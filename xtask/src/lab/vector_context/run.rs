@@ -35,6 +35,26 @@ impl Mode {
             Self::Yield => "yields",
         }
     }
+
+    /// Who may displace whom, for the document.
+    pub(super) const fn what(self) -> &'static str {
+        match self {
+            Self::Load => "Interrupts wake tasks, which take turns",
+            Self::Nested => {
+                "Interrupts let others in, and each copies and sums 256 to 1,279 octets by vectors"
+            }
+            Self::Priority => "Each task has a priority of its own; interrupts wake one at random",
+            Self::Sliced => "All tasks are ready; each interrupt ends a turn",
+            Self::All => {
+                "Interrupts let others in and use vectors, end turns, and wake tasks that go first"
+            }
+            Self::Sleep => {
+                "Tasks let the others go first between taking the registers and using them, and \
+                 behind each packet"
+            }
+            Self::Yield => "Tasks let the others go first behind each packet",
+        }
+    }
 }
 
 /// The patterns of traffic, as `settings.h` numbers them, 0 being a fixed length.
@@ -125,6 +145,11 @@ impl Ran {
     /// A number of the image's line; 0 where it has none of that name.
     pub(super) fn number(&self, name: &str) -> u64 {
         self.numbers.get(name).copied().unwrap_or(0)
+    }
+
+    /// Task switches and interrupts: whenever registers may get into other hands.
+    pub(super) fn switched(&self) -> u64 {
+        self.number("switches") + self.number("interrupts")
     }
 
     /// As if an image had printed this line, with nothing counted.
@@ -258,12 +283,18 @@ pub(super) fn run(
     })
 }
 
+/// What a line must say; for a name that is missing would count as none.
+const NAMES: [&str; 6] = ["switches", "interrupts", "compared", "corrupt", "wrong", "stalled"];
+
 /// What came of it, by the image's line and the plugin's.
 fn read(console: &str, counted: Option<Counted>) -> Result<Ran, &'static str> {
     let line = console.lines().find(|line| line.starts_with("RESULT ")).ok_or("no RESULT line")?;
     let numbers = numbers(line);
     if numbers.get("packets").is_none_or(|packets| *packets == 0) {
         return Err("no packet was handled");
+    }
+    if NAMES.iter().any(|name| !numbers.contains_key(*name)) {
+        return Err("the line does not say what was compared");
     }
     let counted = counted.ok_or("the plugin counted nothing")?;
     Ok(Ran { line: line.to_owned(), numbers, counted })
@@ -301,10 +332,15 @@ mod tests {
     #[test]
     fn an_image_that_says_nothing_or_does_nothing_has_failed() {
         let counted = Some(Counted::default());
-        assert!(read("starting\nRESULT packets=7 corrupt=0\n", counted).is_ok());
+        let whole =
+            "RESULT packets=7 switches=1 interrupts=2 compared=3 corrupt=0 wrong=0 stalled=0";
+        assert!(read(&format!("starting\n{whole}\n"), counted).is_ok());
         assert!(read("unexpected exception at 00000700, state 0\n", counted).is_err());
-        assert!(read("RESULT packets=0 corrupt=0\n", counted).is_err());
-        assert!(read("RESULT packets=7 corrupt=0\n", None).is_err());
+        assert!(read(&whole.replace("packets=7", "packets=0"), counted).is_err());
+        assert!(read(whole, None).is_err());
+        for name in super::NAMES {
+            assert!(read(&whole.replace(name, "other"), counted).is_err(), "{name}");
+        }
     }
 
     #[test]

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the models of `lab/vector-models` say of a run, and whether the machine agrees. Leaves out
+//! the schemes of a system, which need no proof and have no model.
+
+use super::plan::{MOST_PER_COMPARISON, RIGHT};
+use super::run::{Mode, Ran, Run};
+use linerate_vector_models::{PREEMPTIONS, Verdict, Wrong, explore, schemes};
+
+/// The scheme's name among the models.
+fn model(scheme: &str) -> Option<&'static str> {
+    match scheme {
+        "note" => Some("note: no semaphore, full: scalar"),
+        "note-semaphore" => Some("note's text: semaphore spins, full: scalar"),
+        "note-spin" => Some("note: no semaphore, full: spin"),
+        "exclusive" => Some("enter; interrupts nest"),
+        "hooked" => Some("task_enter and switch; interrupts nest"),
+        _ => None,
+    }
+}
+
+/// The kind of preemption's name among the models, in which a mode is contained.
+fn preemption(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Nested => "nested interrupts",
+        Mode::Priority => "strict priorities",
+        Mode::Sleep => "priorities, sleep inside",
+        Mode::Load | Mode::Yield | Mode::Sliced => "time slices",
+        Mode::All => "slices and interrupts",
+    }
+}
+
+/// What the models say; none for the schemes of a system.
+pub(super) fn verdict(run: &Run) -> Option<Verdict> {
+    let (name, kind) = (model(run.scheme)?, preemption(run.settings.mode));
+    let scheme = schemes().into_iter().find(|scheme| scheme.name == name);
+    let scheme = scheme.expect("the models have the scheme");
+    let preemption = PREEMPTIONS.iter().find(|preemption| preemption.name == kind);
+    let preemption = preemption.expect("the models have the kind of preemption");
+    Some(Verdict { found: explore(&scheme, preemption), preemption, scheme })
+}
+
+/// What is not as it must be, if anything is.
+pub(super) fn fault(run: &Run, ran: &Ran) -> Option<String> {
+    let [corrupt, wrong, stalled] = ["corrupt", "wrong", "stalled"].map(|n| ran.number(n));
+    let found = verdict(run).map(|verdict| verdict.found.wrong).unwrap_or_default();
+    let may = |what: fn(Wrong) -> bool| found.iter().any(|(wrong, _)| what(*wrong));
+    let may_stall = may(|wrong| wrong == Wrong::Stuck);
+    let may_corrupt = may(|wrong| wrong != Wrong::Stuck);
+    let what = if corrupt + wrong > 0 && !may_corrupt {
+        "nothing may be corrupted".to_owned()
+    } else if stalled > 0 && !may_stall {
+        "nobody may get stuck".to_owned()
+    } else if may_corrupt && corrupt + stalled == 0 {
+        "no harm was seen, and the models see".to_owned()
+    } else if RIGHT.contains(&run.scheme) {
+        too_little(run, ran)?
+    } else {
+        return None;
+    };
+    Some(format!(
+        "{} under {}: {what} ({corrupt} corruptions, {wrong} wrong sums, stalled {stalled})",
+        run.scheme,
+        run.settings.mode.name()
+    ))
+}
+
+/// Whether a run that found nothing has hardly looked.
+fn too_little(run: &Run, ran: &Ran) -> Option<String> {
+    let (switched, asked) = (ran.switched(), u64::from(run.settings.switches));
+    let compared = ran.number("compared");
+    if switched < asked {
+        return Some(format!("it ended after {switched} of {asked} switches"));
+    }
+    let is_few = run.scheme != "scalar" && compared * MOST_PER_COMPARISON < asked;
+    is_few.then(|| format!("{compared} comparisons in {asked} switches are too few"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Mode, Ran, Run, fault, model, verdict};
+    use crate::lab::vector_context::plan::{RIGHT, SCHEMES, checked};
+
+    fn found(scheme: &'static str, mode: Mode, line: &str) -> Option<String> {
+        fault(&Run { scheme, settings: checked(mode, 100) }, &Ran::of(line))
+    }
+
+    #[test]
+    fn what_must_be_right_is_and_was_looked_at() {
+        let exclusive = |line| found("exclusive", Mode::Sliced, line);
+        assert_eq!(exclusive("RESULT switches=60 interrupts=40 compared=9 corrupt=0"), None);
+        assert!(exclusive("RESULT switches=60 interrupts=40 compared=9 corrupt=1").is_some());
+        assert!(exclusive("RESULT switches=60 interrupts=40 compared=9 wrong=1").is_some());
+        assert!(exclusive("RESULT switches=60 interrupts=40 compared=9 stalled=1").is_some());
+        assert!(exclusive("RESULT switches=60 interrupts=39 compared=9 corrupt=0").is_some());
+        assert!(exclusive("RESULT switches=60 interrupts=40 compared=1 corrupt=0").is_some());
+        assert!(found("lazy", Mode::All, "RESULT switches=100 compared=9 wrong=1").is_some());
+        assert_eq!(found("scalar", Mode::All, "RESULT switches=100 compared=0"), None);
+    }
+
+    #[test]
+    fn what_is_wrong_is_wrong_as_the_models_say() {
+        let corrupt = "RESULT switches=100 compared=9 corrupt=2";
+        let stalled = "RESULT switches=9 compared=1 stalled=1";
+        let nothing = "RESULT switches=100 compared=9 corrupt=0";
+        assert_eq!(found("note", Mode::Nested, corrupt), None);
+        assert!(found("note", Mode::Nested, stalled).is_some());
+        assert!(found("note", Mode::Nested, nothing).is_some());
+        assert_eq!(found("note-semaphore", Mode::Nested, stalled), None);
+        assert!(found("note-spin", Mode::Sliced, stalled).is_some());
+        assert!(found("note-spin", Mode::Sliced, nothing).is_some());
+    }
+
+    #[test]
+    fn the_models_have_every_scheme_that_needs_a_proof() {
+        for scheme in SCHEMES {
+            let run = Run { scheme, settings: checked(Mode::Nested, 1) };
+            assert_eq!(verdict(&run).is_some(), model(scheme).is_some(), "{scheme}");
+            assert!(model(scheme).is_some() || RIGHT.contains(&scheme), "{scheme}");
+        }
+    }
+}
