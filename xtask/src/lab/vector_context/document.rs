@@ -146,9 +146,9 @@ fn load(name: &str, rows: &[Row], costs: &Results) -> String {
         settings(&base)
     );
     text += "Shares are of all instructions: `context` what the scheme executes, `kernel` the \
-             other instructions of exceptions and scheduler, `background` what is left over. `saves \
-             made` are of all registers; `needed` are those that no scheme could do without: \
-             somebody used vectors while another was between taking and giving back.\n\n";
+             other instructions of exceptions and scheduler, `background` what is left over. \
+             `saves made` are of all registers; `needed` are those that no scheme could do \
+             without: somebody used vectors while another was between taking and giving back.\n\n";
     text += "| scheme | context | kernel | background | saves made | needed | restores | traps | \
              scalar instead | packets | worst latency |\n\
              |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n";

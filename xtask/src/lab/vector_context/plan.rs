@@ -9,8 +9,8 @@ pub(super) const SCHEMES: [&str; 8] =
     ["scalar", "lazy", "per-task", "note", "note-semaphore", "note-spin", "exclusive", "hooked"];
 /// Those under which nobody may ever see another's registers.
 pub(super) const RIGHT: [&str; 5] = ["scalar", "lazy", "per-task", "exclusive", "hooked"];
-/// Switches and interrupts for each that finds registers to compare, at most, under a scheme that is
-/// right: a run with more has shown little.
+/// Switches and interrupts for each that finds registers to compare, at most, under a scheme that
+/// is right: a run with more has shown little.
 pub(super) const MOST_PER_COMPARISON: u64 = 20;
 /// Those whose costs are compared.
 pub(super) const COMPARED: [&str; 6] =
@@ -85,8 +85,8 @@ pub(super) fn checked(mode: Mode, switches: u32) -> Settings {
         Mode::Load | Mode::Yield | Mode::Priority => (4, 0),
         Mode::All => (6, 4),
     };
-    // By scalar code, longer packets would keep the higher priorities busy for ever, and whoever has
-    // the registers below them would neither go on nor be compared.
+    // By scalar code, longer packets would keep the higher priorities busy for ever, and whoever
+    // has the registers below them would neither go on nor be compared.
     let (pattern, octets) = if mode == Mode::Priority { (0, 512) } else { (1, 0) };
     Settings { mode, check: true, tasks, busy, pattern, octets, path: 100, switches, ..TRAFFIC }
 }
