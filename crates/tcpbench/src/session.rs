@@ -125,6 +125,8 @@ pub struct Session {
     stream: Rc<Stream>,
     random: fastrand::Rng,
     now: Micros,
+    /// When an application looks again, even if nothing happens until then.
+    alarm: Option<Micros>,
     /// Octets the client has sent.
     sent: u64,
     /// Octets of the message that is next, where there are messages.
@@ -180,6 +182,7 @@ impl Session {
             stream: Rc::clone(stream),
             random: fastrand::Rng::with_seed(setup.seed ^ 0x6d69_7865),
             now: 0,
+            alarm: None,
             sent: 0,
             message: 0,
             at_server: Sink::new(room),
@@ -286,13 +289,21 @@ impl Session {
             self.server.open(now).map_err(refused.clone())?;
         }
         self.client.open(now).map_err(refused)?;
-        let begun = self.now;
+        self.shake_hands()
+    }
+
+    /// Turns until both ends take what the client has opened for a connection; opens another one
+    /// where the server does not.
+    fn shake_hands(&mut self) -> Result<(), Error> {
+        let over = self.now + HALF_OPEN;
         let is_over = |s: &Self| match [s.client.state(), s.server.state()] {
             [State::Open, State::Open] | [State::Closed, _] => true,
-            [State::Open, _] => s.now > begun + HALF_OPEN,
+            [State::Open, _] => s.now >= over,
             _ => false,
         };
+        self.alarm = Some(over);
         self.until(is_over)?;
+        self.alarm = None;
         if [self.client.state(), self.server.state()] == [State::Open; 2] {
             return Ok(());
         }
@@ -446,7 +457,9 @@ impl Session {
     fn advance(&mut self, busy: bool) -> Result<(), Error> {
         if !busy {
             let ends = [self.client.poll_at(self.now), self.server.poll_at(self.now)];
-            let next = ends.into_iter().flatten().chain(self.wire.next_arrival()).min();
+            let others =
+                self.wire.next_arrival().into_iter().chain(self.alarm.filter(|at| *at > self.now));
+            let next = ends.into_iter().flatten().chain(others).min();
             match next {
                 Some(at) => self.now = self.now.max(at.saturating_sub(1)),
                 // Nothing will ever happen; but an application may just have something to say.
@@ -567,6 +580,22 @@ mod tests {
             assert!(dropped <= carried.corrupted + duplicates, "{pattern} {carried:?} {dropped}");
             assert!(dropped + 4 >= carried.corrupted, "{pattern} {carried:?} {dropped}");
         }
+    }
+
+    #[test]
+    fn a_server_that_has_forgotten_the_handshake_is_asked_again() {
+        let setup = Setup::of(Pattern::Response);
+        let set = Set::find(SELECTED).expect("a set");
+        let mut session = session(&setup, &set).expect("an idle session");
+        session.server.open(0).expect("it listens");
+        session.client.open(0).expect("it calls");
+        session.until(|s| s.client.state() == State::Open).expect("it is answered");
+        session.server = Smoltcp.endpoint(&config(&setup, &set, Side::Server)).expect("another");
+        session.server.open(session.now).expect("it listens");
+        session.shake_hands().expect("a second connection");
+        assert_eq!([session.client.state(), session.server.state()], [State::Open; 2]);
+        assert_eq!(session.refused(), 1);
+        assert!(session.now > HALF_OPEN && session.watchdog.turns < UNEASE_TURNS);
     }
 
     /// The negative control: what the checksum would have found, the comparison finds.
