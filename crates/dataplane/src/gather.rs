@@ -59,7 +59,7 @@ pub(crate) fn report(
     interrupted: bool,
 ) -> RunReport {
     let readings: Vec<&Readings> = ended.iter().map(|e| &e.readings).collect();
-    let rates = Rates::of(&readings, ticks_per_second);
+    let rates = Rates::of(&readings, ticks_per_second, !job.oversubscribe);
     let seconds = ended.iter().map(|e| e.readings.wall_ns).max().unwrap_or(0) as f64 / 1e9;
     let mean_octets = job.traffic.mean_octets();
     RunReport {
@@ -103,6 +103,9 @@ fn offered(timetable: Option<&Timetable>, ticks_per_second: f64) -> Figure {
 /// that were clean on every strand. A path with time to spare does it a little later, so all
 /// windows count. Clean ones alone would be wrong there: packets and interruptions that both come
 /// at regular intervals fall into the same windows again and again, or never.
+///
+/// Strands that take turns on a processor cannot tell the time that others had it from time lost:
+/// `tells_lost` is false for them, and only clean windows count.
 #[derive(Default)]
 struct Rates {
     /// Every window counts.
@@ -116,8 +119,8 @@ struct Rates {
 }
 
 impl Rates {
-    fn of(strands: &[&Readings], ticks_per_second: f64) -> Self {
-        let all = strands.iter().all(|readings| has_caught_up(readings));
+    fn of(strands: &[&Readings], ticks_per_second: f64, tells_lost: bool) -> Self {
+        let all = tells_lost && strands.iter().all(|readings| has_caught_up(readings));
         let mut joined: BTreeMap<u64, (usize, u64, f64, f64)> = BTreeMap::new();
         for readings in strands {
             for window in readings.windows.iter().filter(|w| all || w.clean) {
@@ -533,20 +536,25 @@ mod tests {
         }
     }
 
-    fn kpps(starved: u64) -> Option<f64> {
+    fn kpps(starved: u64, tells_lost: bool) -> Option<f64> {
         let readings = in_step(1_000, starved);
-        let rates = Rates::of(&[&readings], TICKS_PER_SECOND);
+        let rates = Rates::of(&[&readings], TICKS_PER_SECOND, tells_lost);
         rates.figure(&rates.delivered, "packets").as_number()
     }
 
     #[test]
     fn a_path_with_time_to_spare_counts_what_came_while_it_was_interrupted() {
-        assert_eq!(kpps(200), Some(0.5));
+        assert_eq!(kpps(200, true), Some(0.5));
     }
 
     #[test]
     fn a_path_at_its_limit_counts_clean_windows() {
-        assert_eq!(kpps(199), Some(0.0));
+        assert_eq!(kpps(199, true), Some(0.0));
+    }
+
+    #[test]
+    fn strands_that_take_turns_on_a_processor_never_count_as_having_caught_up() {
+        assert_eq!(kpps(u64::MAX, false), Some(0.0));
     }
 
     #[test]
@@ -558,7 +566,7 @@ mod tests {
         one.windows[500].ticks = 2_970 + 20;
         one.windows[501].delivered += 1;
         other.windows.iter_mut().for_each(|window| window.delivered = 0);
-        let rates = Rates::of(&[&one, &other], TICKS_PER_SECOND);
+        let rates = Rates::of(&[&one, &other], TICKS_PER_SECOND, true);
         let total: f64 = rates.milliseconds.iter().sum();
         assert!((total - 1_000.0).abs() < 1e-9, "{total} ms");
         assert_eq!(rates.delivered.iter().sum::<f64>(), 500.0);
