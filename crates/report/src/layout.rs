@@ -60,6 +60,9 @@ pub(crate) struct Grid {
     rows: Vec<Vec<String>>,
 }
 
+/// Columns of the terminal between two of a table.
+const GAP: usize = 2;
+
 /// The first character of a row that was chosen.
 pub(crate) const CHOSEN: &str = ">";
 
@@ -83,6 +86,17 @@ impl Grid {
         self.rows.push(cells.iter().map(clean).collect());
     }
 
+    /// Whether no cell has to be broken.
+    pub(crate) fn fits(&self, style: &Style) -> bool {
+        let lines = |cell: &String| cell.lines().map(|line| line.chars().count()).max();
+        let column = |index: usize| {
+            let cells = self.rows.iter().filter_map(|row| row.get(index));
+            cells.chain(self.head.get(index)).filter_map(lines).max().unwrap_or(0)
+        };
+        let columns: Vec<usize> = (0..self.head.len()).map(column).collect();
+        columns.iter().sum::<usize>() + GAP * columns.len().saturating_sub(1) <= style.width
+    }
+
     /// The table; nothing without rows.
     pub(crate) fn render(&self, style: &Style) -> String {
         if self.rows.is_empty() {
@@ -97,7 +111,7 @@ impl Grid {
             .add_rows(self.rows.clone());
         let last = self.head.len() - 1;
         for (index, (column, right)) in table.column_iter_mut().zip(&self.right).enumerate() {
-            column.set_padding((0, if index == last { 0 } else { 2 }));
+            column.set_padding((0, if index == last { 0 } else { GAP as u16 }));
             if *right {
                 column.set_cell_alignment(CellAlignment::Right);
             }

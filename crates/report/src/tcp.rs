@@ -45,40 +45,65 @@ fn line(label: &str, text: &str, style: &Style) -> String {
 
 fn head(report: &TcpReport, style: &Style) -> String {
     let how = format!(
-        "client and server in one thread on cpu {}, wire in memory, the stack's clock virtual; \
-         rates per second of processor time; seed {}{}",
+        "client and server in one thread on cpu {}, wire in memory, the stack's clock virtual{}; \
+         seed {}{}",
         report.cpu,
+        if report.stacks.is_empty() { "" } else { "; rates per second of processor time" },
         report.seed,
         if report.interrupted { "; stopped before the end" } else { "" }
     );
-    let sets = format!(
-        "document: the white paper's checksum and copy in C; libc: its checksum, the C library's \
-         copy; {}: without vectors; {}: what callers get; stack: the stack's own checksums; off: \
-         no checksums, the bound",
-        report.scalar, report.selected
-    );
-    line("measured", &how, style) + &line("sets", &sets, style)
+    line("measured", &how, style) + &sets(report, style)
 }
 
+/// What the sets are that took part and whose names do not say it.
+fn sets(report: &TcpReport, style: &Style) -> String {
+    let all = [
+        (DOCUMENT, "the white paper's checksum and copy in C"),
+        ("libc", "its checksum, the C library's copy"),
+        (&report.scalar, "without vectors"),
+        (&report.selected, "what callers get"),
+        ("stack", "the stack's own checksums"),
+        (OFF, "no checksums, the bound"),
+    ];
+    let patterns = || report.stacks.iter().flat_map(|stack| &stack.patterns);
+    let took_part = |name: &str| patterns().any(|p| p.sets.iter().any(|set| set.name == name));
+    let some = all.iter().filter(|(name, _)| took_part(name));
+    let told: Vec<String> = some.map(|(name, what)| format!("{name}: {what}")).collect();
+    match told.is_empty() {
+        true => String::new(),
+        false => line("sets", &told.join("; "), style),
+    }
+}
+
+/// In a narrow terminal two tables: the work of each set, and the shares in it.
 fn table(stack: &TcpStack, pattern: &TcpPattern, style: &Style) -> String {
-    let exchanged = is_exchanged(pattern);
-    let heads: [&str; 10] = [
-        "set",
-        if pattern.name == "response" { ">kconn/s" } else { ">Gb/s" },
-        if exchanged { ">ns per\nround trip" } else { ">ns per\nsegment" },
-        ">of\nbound",
-        ">over\nC",
-        ">over\nscalar",
+    let rate = if pattern.name == "response" { ">kconn/s" } else { ">Gb/s" };
+    let time = if is_exchanged(pattern) { ">ns per\nround trip" } else { ">ns per\nsegment" };
+    let work = ["set", rate, time, ">of\nbound", ">over\nC", ">over\nscalar"];
+    let shares = [
         ">sum %\ntimed,\nsampled",
         ">copy %\ntimed,\nsampled",
         ">copy+sum\n% timed,\nsampled",
         ">summed\nalone",
     ];
-    let mut grid = Grid::new(&heads);
-    for set in &pattern.sets {
-        grid.row(row(pattern, set));
-    }
-    line(&pattern.name, &conditions(stack, pattern), style) + &grid.render(style)
+    let grid = |heads: &[&str], cells: &dyn Fn(&TcpSet) -> Vec<String>| {
+        let mut grid = Grid::new(heads);
+        pattern.sets.iter().for_each(|set| grid.row(cells(set)));
+        grid
+    };
+    let name = |set: &TcpSet| vec![set.name.clone()];
+    let done = |set: &TcpSet| [name(set), work_of(pattern, set)].concat();
+    let whole =
+        grid(&[&work[..], &shares[..]].concat(), &|set| [done(set), shares_of(set)].concat());
+    let tables = match whole.fits(style) {
+        true => whole.render(style),
+        false => stacked(&[
+            grid(&work, &done).render(style),
+            grid(&[&work[..1], &shares[..]].concat(), &|set| [name(set), shares_of(set)].concat())
+                .render(style),
+        ]),
+    };
+    line(&pattern.name, &conditions(stack, pattern), style) + &tables
 }
 
 /// Whether each end waits for the other.
@@ -86,31 +111,36 @@ fn is_exchanged(pattern: &TcpPattern) -> bool {
     matches!(pattern.name.as_str(), "interactive" | "response")
 }
 
-fn row(pattern: &TcpPattern, set: &TcpSet) -> Vec<String> {
-    let number = |figure: &Figure, show: &dyn Fn(f64) -> String| {
-        figure.as_number().map_or_else(|| ABSENT.to_owned(), show)
-    };
-    let ratio = |figure| number(figure, &|x| format!("{x:.2}"));
-    let share = |timed, sampled| {
-        let [timed, sampled] = [timed, sampled].map(|figure| number(figure, &percent));
-        format!("{timed} {sampled:>4}")
-    };
+fn cell(figure: &Figure, show: impl Fn(f64) -> String) -> String {
+    figure.as_number().map_or_else(|| ABSENT.to_owned(), show)
+}
+
+fn work_of(pattern: &TcpPattern, set: &TcpSet) -> Vec<String> {
+    let ratio = |figure| cell(figure, |x| format!("{x:.2}"));
     let rate = match pattern.name.as_str() {
-        "response" => number(&set.exchanges_per_cpu_s, &|x| three_digits(x / 1e3)),
-        _ => number(&set.gbps_per_cpu_s, &significant),
+        "response" => cell(&set.exchanges_per_cpu_s, |x| three_digits(x / 1e3)),
+        _ => cell(&set.gbps_per_cpu_s, significant),
     };
     let time = if is_exchanged(pattern) { &set.round_trip_cpu_ns } else { &set.ns_per_segment };
     vec![
-        set.name.clone(),
         rate,
-        number(time, &three_digits),
+        cell(time, three_digits),
         ratio(&set.of_bound),
         ratio(&set.over_c),
         ratio(&set.over_scalar),
+    ]
+}
+
+fn shares_of(set: &TcpSet) -> Vec<String> {
+    let share = |timed, sampled| {
+        let [timed, sampled] = [timed, sampled].map(|figure| cell(figure, percent));
+        format!("{timed} {sampled:>4}")
+    };
+    vec![
         share(&set.share_checksum, &set.sampled_checksum),
         share(&set.share_copy, &set.sampled_copy),
         share(&set.share_copy_checksum, &set.sampled_copy_checksum),
-        number(&set.checksum_per_payload, &|x| format!("{x:.2}")),
+        cell(&set.checksum_per_payload, |x| format!("{x:.2}")),
     ]
 }
 
@@ -156,7 +186,7 @@ fn of_law(law: &TcpLaw, style: &Style) -> String {
             format!("{:.2e}", point.loss),
             point.segment_octets.to_string(),
             significant(point.round_trip_ms),
-            point.mbps.as_number().map_or_else(|| ABSENT.to_owned(), three_digits),
+            cell(&point.mbps, three_digits),
         ]);
     }
     let exponent = |figure| quoted(figure, |x| format!("{x:.3}"));
@@ -203,22 +233,32 @@ fn agreement(report: &TcpReport, style: &Style) -> String {
     line("shares", &text, style)
 }
 
+/// The work of a set beside that of the sets that took part.
+fn beside(report: &TcpReport, set: &TcpSet) -> Option<String> {
+    let scalar = format!("times the work of `{}`", report.scalar);
+    let all = [
+        (&set.of_bound, "of what is possible without checksums"),
+        (&set.over_c, "times the work of the white paper's C"),
+        (&set.over_scalar, scalar.as_str()),
+    ];
+    let told = all.into_iter().filter(|(figure, _)| figure.as_number().is_some());
+    let told = told.map(|(figure, of)| format!("{} {of}", quoted(figure, |x| format!("{x:.2}"))));
+    let mut told: Vec<String> = told.collect();
+    let last = told.pop()?;
+    Some(if told.is_empty() { last } else { format!("{} and {last}", told.join(", ")) })
+}
+
 /// What the tables come to, a sentence per pattern.
 fn findings(report: &TcpReport, stack: &TcpStack, style: &Style) -> String {
     let sentence = |pattern: &TcpPattern| {
         let set = pattern.sets.iter().find(|set| set.name == report.selected)?;
-        let ratio = |figure| quoted(figure, |x| format!("{x:.2}"));
-        Some(format!(
-            "{}: `{}` does {} of what is possible without checksums, {} times the work of the \
-             white paper's C and {} times that of `{}`; fastest was `{}`",
-            pattern.name,
-            set.name,
-            ratio(&set.of_bound),
-            ratio(&set.over_c),
-            ratio(&set.over_scalar),
-            report.scalar,
-            pattern.best.as_deref().unwrap_or(ABSENT),
-        ))
+        let best = pattern.best.as_deref().unwrap_or(ABSENT);
+        Some(match beside(report, set) {
+            None => format!("{}: fastest was `{best}`", pattern.name),
+            Some(work) => {
+                format!("{}: `{}` does {work}; fastest was `{best}`", pattern.name, set.name)
+            }
+        })
     };
     let sentences = stack.patterns.iter().filter_map(sentence);
     sentences.map(|sentence| line(&stack.name, &sentence, style)).collect()
