@@ -35,9 +35,9 @@ impl View<'_> {
             let shown = |set: &&TcpSet| set.name == DOCUMENT || set.name == self.report.selected;
             let of_set = |set: &TcpSet| {
                 let parts = [
-                    ("checksum", &set.share_checksum),
+                    ("sum", &set.share_checksum),
                     ("copy", &set.share_copy),
-                    ("copy + checksum", &set.share_copy_checksum),
+                    ("copy+sum", &set.share_copy_checksum),
                 ];
                 let bar = |(part, share): (&str, &Figure)| {
                     let value = 100.0 * share.as_number()?;
