@@ -22,6 +22,7 @@ mod rig;
 mod rlp;
 mod stat;
 mod status;
+mod tcp;
 #[path = "../../../record/tests/json/validator.rs"]
 mod validator;
 mod variants;

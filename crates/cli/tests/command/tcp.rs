@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `linerate tcp`: what its record holds, what is refused, what is listed. No test asserts a time,
+//! and none needs lwIP.
+
+use crate::rig::{Folder, answered, linerate, record, refused};
+use crate::validator::Validator;
+use linerate_record::tcp::TcpReport;
+use linerate_record::{Body, Figure};
+use serde_json::Value;
+
+/// What scripts find of every pattern, `null` where it has no meaning.
+const SUMMARY: [&str; 7] = [
+    "gbps_per_cpu_s",
+    "of_bound",
+    "over_c",
+    "over_scalar",
+    "share_checksum",
+    "share_copy",
+    "round_trip_cpu_ns",
+];
+
+const SMOLTCP: [&str; 5] = ["tcp", "--stack", "smoltcp", "--time", "200ms"];
+
+fn measured(arguments: &[&str]) -> (TcpReport, Value) {
+    let text = answered(0, &[&SMOLTCP[..], &["--json"], arguments].concat());
+    let json: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(Validator::new().verdict(&json), Ok(()));
+    match record(&text).body {
+        Body::Tcp(report) => (*report, json),
+        _ => panic!("a record of TCP stacks"),
+    }
+}
+
+/// Where other programs had the processor all the time, a figure has that for its reason.
+fn assert_positive(figure: &Figure) {
+    match figure.as_number() {
+        Some(number) => assert!(number > 0.0, "{figure:?}"),
+        None => assert!(figure.reason.is_some(), "{figure:?}"),
+    }
+}
+
+#[test]
+fn every_pattern_tells_scripts_everything() {
+    let (report, json) = measured(&["--set", "document,selected"]);
+    let patterns = &report.stacks[0].patterns;
+    assert_eq!(patterns.len(), 5, "{patterns:?}");
+    for pattern in patterns {
+        let summary = &json["summary"]["smoltcp"][&pattern.name];
+        for name in SUMMARY {
+            assert!(summary.get(name).is_some(), "{}, {name}: {summary}", pattern.name);
+        }
+        assert!(pattern.name != "response" || summary["gbps_per_cpu_s"].is_null(), "{summary}");
+        for set in &pattern.sets {
+            [&set.segments_per_cpu_s, &set.of_bound].into_iter().for_each(assert_positive);
+        }
+        let sets: Vec<&str> = pattern.sets.iter().map(|set| set.name.as_str()).collect();
+        assert_eq!(sets, ["document", "selected", "off"], "the bound takes part always");
+        let proof = pattern.proof;
+        assert!(proof.segments > 1000 && proof.lost > 0 && proof.corrupted > 0, "{proof:?}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_segments() {
+    let proof = |seed| {
+        let (report, _) = measured(&["--pattern", "mixed", "--set", "selected", "--seed", seed]);
+        report.stacks[0].patterns[0].proof
+    };
+    assert_eq!(proof("7"), proof("7"));
+    assert_ne!(proof("7"), proof("8"));
+}
+
+#[test]
+fn names_that_are_unknown_are_answered_with_the_list() {
+    for (option, listed) in
+        [("--stack", "smoltcp"), ("--pattern", "jumbo"), ("--set", "portable"), ("--mix", "imix")]
+    {
+        let said = refused(&["tcp", option, "nonesuch"]);
+        assert!(said.contains("nonesuch") && said.contains(listed), "{option}: {said}");
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    for (option, value) in [
+        ("--buffer", "100"),
+        ("--buffer", "5000000"),
+        ("--time", "0s"),
+        ("--cpu", "100000"),
+        ("--mix", "0:1"),
+        ("--wire", "string"),
+        ("--svg", "/dev/null/plots"),
+        ("--record", "/dev/null/record"),
+    ] {
+        let said = refused(&["tcp", option, value]);
+        assert!(said.contains(value), "{option} {value}: {said}");
+    }
+}
+
+#[test]
+fn the_list_has_every_name() {
+    let text = answered(0, &["tcp", "--list"]);
+    for name in ["smoltcp 0.14", "interactive", "document", "portable", "imix"] {
+        assert!(text.contains(name), "{name}: {text}");
+    }
+    assert!(text.contains("lwip"), "there, or left out with what to do: {text}");
+}
+
+#[test]
+fn plots_are_written_where_asked() {
+    let folder = Folder::new();
+    let plots = folder.file("plots/of/tcp");
+    let arguments = ["--pattern", "bulk", "--set", "selected", "--histograms", "--svg", &plots];
+    let done = linerate(&[&SMOLTCP[..], &arguments].concat());
+    assert_eq!(done.status, Some(0), "{done:?}");
+    assert!(done.stdout.contains("calls of copy"), "{}", done.stdout);
+    for name in ["shares", "throughput"] {
+        let path = format!("{plots}/tcp-smoltcp-{name}.svg");
+        let plot = std::fs::read_to_string(&path).expect("a plot");
+        assert!(plot.starts_with("<svg") || plot.starts_with("<?xml"), "{plot}");
+    }
+}
