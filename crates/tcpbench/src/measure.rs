@@ -2,14 +2,18 @@
 //! What sets are worth to a stack under a pattern: slices of work in turns.
 //!
 //! ```text
-//! for each set: some work over a rough wire; connect; find how much work fills a slice
-//! until the time is up, in rounds: a slice of each set, in a new random order
+//! for each set: some work over a rough wire; connect some times; find how much work fills a slice
+//! until the time is up, in rounds: a slice of each set, in a new random order, each time of its
+//!     next connection
 //! for each set: which share of the time its routines take
 //! throw away slices in which something else had the processor
-//! compare what is left, round by round
+//! for each connection: compare what is left, round by round
+//! the median over the connections, and an interval from what they differ by
 //! ```
 //!
 //! A slice is short, so that a round sees one state of the machine; ratios are taken within rounds.
+//! Where the memory of a connection lies in the caches makes some per cent, and stays for as long
+//! as it lives, however many rounds there are. So it is connections that an estimate is made from.
 
 use crate::endpoint::{Stack, WireMode};
 use crate::error::Error;
@@ -21,7 +25,7 @@ use crate::session::{Session, Setup, Slice};
 use crate::shares::{Shares, shares};
 use crate::stream::Stream;
 use linerate_linux::monotonic_ns;
-use linerate_record::stats::{median_interval, paired_ratio};
+use linerate_record::stats::{Estimate, median, median_interval};
 use linerate_record::tcp::{TcpPattern, TcpProof, TcpSet, TcpWire};
 use linerate_record::{Figure, Tier};
 use std::rc::Rc;
@@ -35,15 +39,21 @@ const SLICE_NS: u64 = 1_500_000;
 /// How often an amount of work is tried before it is taken to fill a part of a slice.
 const FILLING_TRIES: usize = 4;
 
+/// Connections of each set, each with memory of its own: the least and the most of five are an
+/// interval of 93.75 % for the median of all that could have been (`median_interval`).
+const SESSIONS: usize = 5;
+
 /// Slices below this share of the processor do not count.
 pub(crate) const BUSY_PERMILLE: u16 = 960;
 
-/// Rounds that an interval needs.
-const ROUNDS_MIN: usize = 8;
+/// Undisturbed slices that a connection should have.
+const SLICES_MIN: usize = 3;
 
-const METHOD: &str = "client and server in one thread, processor time of the thread, median over \
-                      rounds of slices of 1.5 ms, sets in random order";
-const METHOD_RATIO: &str = "median over rounds of the ratio within the round";
+const METHOD: &str = "client and server in one thread, processor time of the thread; median over \
+                      connections of the median over slices of 1.5 ms, sets in random order";
+const METHOD_RATIO: &str = "median over connections of the median over rounds of the ratio within \
+                            the round";
+
 /// What the caller may do meanwhile.
 pub struct Watch<'a> {
     /// Asked between slices: whether to stop.
@@ -55,11 +65,30 @@ pub struct Watch<'a> {
 /// A set on its way through the rounds.
 struct Contestant {
     set: Set,
-    session: Session,
+    connections: Vec<Connection>,
     /// Work of a slice.
     amount: u64,
-    /// A slice per round; `None` where something else had the processor.
-    rounds: Vec<Option<Slice>>,
+}
+
+struct Connection {
+    session: Session,
+    /// Each of its slices; `None` where something else had the processor.
+    slices: Vec<Option<Slice>>,
+}
+
+impl Contestant {
+    fn new(set: &Set, mut sessions: Vec<Session>) -> Result<Self, Error> {
+        let amounts: Vec<u64> = sessions.iter_mut().map(filling).collect::<Result<_, _>>()?;
+        let sessions = sessions.into_iter();
+        let connections = sessions.map(|session| Connection { session, slices: Vec::new() });
+        let amount = amounts.into_iter().max().unwrap_or(1);
+        Ok(Self { set: *set, connections: connections.collect(), amount })
+    }
+
+    /// All slices, undisturbed or not.
+    fn slices(&self) -> impl Iterator<Item = &Option<Slice>> {
+        self.connections.iter().flat_map(|connection| &connection.slices)
+    }
 }
 
 /// Measures some sets, whose routines were [checked](Set::check), under a pattern, for about so
@@ -78,20 +107,20 @@ pub fn measure(
     let proof = prove_all(setup, stack, sets)?;
     let stream = Rc::new(Stream::new(setup.seed));
     let contestant = |set: &Set| {
-        let mut session = Session::new(setup, [stack, stack], set, &stream)?;
-        let amount = filling(&mut session)?;
-        Ok(Contestant { set: *set, session, amount, rounds: Vec::new() })
+        let session = |_| Session::new(setup, [stack, stack], set, &stream);
+        Contestant::new(set, (0..SESSIONS).map(session).collect::<Result<_, _>>()?)
     };
     let mut contestants: Vec<Contestant> = sets.iter().map(contestant).collect::<Result<_, _>>()?;
     race(&mut contestants, setup.seed, seconds, watch)?;
     let sampler = sampler_cpu.map(|cpu| Sampler::new(cpu, setup.seed));
-    let of_each = |c: &mut Contestant| shares(&mut c.session, c.amount, sampler.as_ref());
+    let of_each =
+        |c: &mut Contestant| shares(&mut c.connections[0].session, c.amount, sampler.as_ref());
     let all = contestants.iter_mut().map(of_each).collect::<Result<Vec<_>, _>>()?;
     let numbered = all.into_iter().enumerate();
     let rows = numbered.map(|(index, shares)| row(setup.pattern, &contestants, index, shares));
     let sets: Vec<TcpSet> = rows.collect();
-    let slices = contestants.iter().map(|c| c.rounds.len() as u64).sum();
-    let kept: usize = contestants.iter().map(|c| c.rounds.iter().flatten().count()).sum();
+    let slices: usize = contestants.iter().map(|c| c.slices().count()).sum();
+    let kept: usize = contestants.iter().map(|c| c.slices().flatten().count()).sum();
     let is_mixed = setup.pattern == Pattern::Mixed;
     Ok(TcpPattern {
         name: setup.pattern.name().to_owned(),
@@ -105,8 +134,8 @@ pub fn measure(
         mix_source: is_mixed.then(|| setup.mix.source().to_owned()),
         proof,
         best: best(&sets),
-        slices,
-        slices_dropped: slices - kept as u64,
+        slices: slices as u64,
+        slices_dropped: (slices - kept) as u64,
         sets,
     })
 }
@@ -160,19 +189,20 @@ fn race(
     for round in 0.. {
         let passed = monotonic_ns() - start;
         (watch.progress)((passed as f64 / span as f64).min(1.0));
-        let kept = |c: &Contestant| c.rounds.iter().flatten().count() >= ROUNDS_MIN;
-        let enough = contestants.iter().all(kept);
+        let kept = |c: &Connection| c.slices.iter().flatten().count() >= SLICES_MIN;
+        let enough = contestants.iter().flat_map(|c| &c.connections).all(kept);
         // On a machine that others use, many slices are lost: half as long again for those.
         let is_over = passed > span && enough || passed > span + span / 2;
-        if is_over && round >= ROUNDS_MIN || (watch.stop)() {
+        if is_over && round >= SESSIONS * SLICES_MIN || (watch.stop)() {
             break;
         }
         random.shuffle(&mut order);
         for &which in &order {
             let contestant = &mut contestants[which];
-            let slice = contestant.session.run(contestant.amount)?;
+            let connection = &mut contestant.connections[round % SESSIONS];
+            let slice = connection.session.run(contestant.amount)?;
             let counts = slice.busy_permille >= BUSY_PERMILLE;
-            contestant.rounds.push(counts.then_some(slice));
+            connection.slices.push(counts.then_some(slice));
         }
     }
     Ok(())
@@ -233,13 +263,15 @@ fn absent(unit: &str, reason: &str) -> Figure {
     Figure::absent(unit, Tier::Sw, METHOD, reason)
 }
 
-/// A figure of each slice, its median over the rounds.
+/// A figure of each slice.
 fn rate(of: &Contestant, unit: &str, scale: f64, figure: impl Fn(&Slice) -> f64) -> Figure {
-    let kept: Vec<f64> = of.rounds.iter().flatten().map(|slice| figure(slice) * scale).collect();
-    if kept.is_empty() {
-        return absent(unit, "in every slice something else had the processor");
+    let figures = of.connections.iter().map(|connection| {
+        connection.slices.iter().flatten().map(|slice| figure(slice) * scale).collect()
+    });
+    match over_connections(figures) {
+        None => absent(unit, "in every slice something else had the processor"),
+        Some(estimate) => Figure::number(unit, estimate, Tier::Sw, METHOD),
     }
-    Figure::number(unit, median_interval(&kept, CONFIDENCE), Tier::Sw, METHOD)
 }
 
 /// Work per time over that of another set, round by round.
@@ -252,13 +284,21 @@ fn ratio(pattern: Pattern, all: &[Contestant], index: usize, other: &str) -> Fig
         let work = if pattern.is_about_octets() { slice.octets } else { slice.exchanges };
         slice.cpu_ns as f64 / work as f64
     };
-    let pairs = all[index].rounds.iter().zip(&other.rounds);
-    let times = pairs.filter_map(|(own, its)| Some((time(own.as_ref()?), time(its.as_ref()?))));
-    let (own, its): (Vec<f64>, Vec<f64>) = times.unzip();
-    if own.is_empty() {
-        return none("in no round were both undisturbed");
+    let ratios = all[index].connections.iter().zip(&other.connections).map(|(own, its)| {
+        let rounds = own.slices.iter().zip(&its.slices);
+        let both = rounds.filter_map(|(own, its)| Some((own.as_ref()?, its.as_ref()?)));
+        both.map(|(own, its)| time(its) / time(own)).collect()
+    });
+    match over_connections(ratios) {
+        None => none("in no round were both undisturbed"),
+        Some(estimate) => Figure::number("1", estimate, Tier::Sw, METHOD_RATIO),
     }
-    Figure::number("1", paired_ratio(&own, &its, CONFIDENCE), Tier::Sw, METHOD_RATIO)
+}
+
+/// From samples of each connection.
+fn over_connections(samples: impl Iterator<Item = Vec<f64>>) -> Option<Estimate> {
+    let medians: Vec<f64> = samples.filter_map(|samples| median(&samples)).collect();
+    (!medians.is_empty()).then(|| median_interval(&medians, CONFIDENCE))
 }
 
 #[cfg(test)]
@@ -278,5 +318,26 @@ mod tests {
             let cpu_ns = amount.expect("no session fails") * NS_PER_OCTET;
             assert!(cpu_ns.abs_diff(SLICE_NS) <= NS_PER_OCTET, "{disturbed}: {cpu_ns} ns");
         }
+    }
+
+    /// Connections that differ by more than their slices do, as they are.
+    #[test]
+    fn intervals_hold_what_other_connections_would_have_given() {
+        const TRIALS: usize = 4000;
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut normal = || (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
+        let mut held = 0;
+        for _ in 0..TRIALS {
+            let connections: Vec<Vec<f64>> = (0..SESSIONS)
+                .map(|_| {
+                    let own = 1.0 + 0.02 * normal();
+                    (0..20).map(|_| own * (1.0 + 0.01 * normal())).collect()
+                })
+                .collect();
+            let estimate = over_connections(connections.into_iter()).expect("there are samples");
+            held += usize::from(estimate.low <= 1.0 && 1.0 <= estimate.high);
+        }
+        // Four standard deviations below 93.75 %.
+        assert!(held as f64 >= (0.9375 - 0.0153) * TRIALS as f64, "{held} of {TRIALS}");
     }
 }
