@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * What the plug-in offers: lwIP, whose checksums and copies are functions that the program names at
- * run time. crates/tcpbench/src/lwip/table.rs says the same in Rust; whoever changes one changes
+ * run time. crates/tcpbench/src/lwip/plugin.rs says the same in Rust; whoever changes one changes
  * both and LR_LWIP_TABLE_VERSION.
  *
  * A loaded object is one lwIP with one interface and at most one connection at a time. It has no

@@ -30,7 +30,8 @@ const TABLE_VERSION: u32 = 1;
 /// What builds the plug-in.
 const REBUILD: &str = "in the source of linerate: cargo xtask fetch lwip";
 
-/// How many folders above the program's are looked into: `target/TRIPLE/release/deps`.
+/// How many folders may lie between a program and the one that cargo marks as its own, that one
+/// included: `target/TRIPLE/release/deps`.
 const FOLDERS: usize = 4;
 
 /// `struct lr_lwip_routines`; null for lwIP's own.
@@ -173,10 +174,17 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
-/// The folders that may hold the objects: `lwip` beside the program and above it.
+/// The folders that may hold the objects: `lwip` beside the program and, where cargo built that,
+/// above it as far as cargo's own folder.
 pub fn folders() -> Vec<PathBuf> {
-    let program = std::env::current_exe().unwrap_or_default();
-    program.ancestors().skip(1).take(FOLDERS).map(|folder| folder.join("lwip")).collect()
+    folders_of(&std::env::current_exe().unwrap_or_default())
+}
+
+/// No further: what lies above anybody may have put there.
+fn folders_of(program: &Path) -> Vec<PathBuf> {
+    let above: Vec<&Path> = program.ancestors().skip(1).take(FOLDERS).collect();
+    let cargos = above.iter().position(|folder| folder.join("CACHEDIR.TAG").exists());
+    above.iter().take(1 + cargos.unwrap_or(0)).map(|folder| folder.join("lwip")).collect()
 }
 
 /// The sum of 64 bits by Fowler, Noll and Vo, variant 1a.
@@ -537,6 +545,20 @@ mod tests {
         let text = |octets: &mut Vec<u8>| *octets = b"not an object".to_vec();
         let other = error(&folder("other", text, true).expect("it was there a moment ago"));
         assert!(other.contains("is damaged") && other.contains("fetch lwip"), "{other}");
+    }
+
+    #[test]
+    fn nothing_above_the_folder_of_cargo_is_loaded() {
+        let own = std::env::temp_dir().join(format!("linerate-{}-cargo", std::process::id()));
+        fs::create_dir_all(&own).expect("a folder can be made");
+        let deps = own.join("release/deps");
+        assert_eq!(folders_of(&deps.join("program")), [deps.join("lwip")], "installed");
+        fs::write(own.join("CACHEDIR.TAG"), "").expect("a file can be written");
+        let found = folders_of(&deps.join("program"));
+        fs::remove_dir_all(&own).expect("the folder was made by the test");
+        let all = [&deps, &own.join("release"), &own].map(|folder| folder.join("lwip"));
+        assert_eq!(found, all);
+        assert_eq!(folders_of(Path::new("")), [] as [PathBuf; 0]);
     }
 
     #[test]
