@@ -129,16 +129,14 @@ pub(crate) fn tcp(args: &TcpArgs) -> Result<Answer, Failure> {
 fn request(args: &TcpArgs) -> Result<Request, Failure> {
     let patterns = match args.pattern.as_slice() {
         [] => Pattern::ALL.to_vec(),
-        names => names
-            .iter()
+        names => once(names)
             .map(|name| Pattern::find(name))
             .collect::<Result<_, _>>()
             .map_err(Failure::new)?,
     };
     let sets = match args.set.as_slice() {
         [] => Set::all(),
-        names => names
-            .iter()
+        names => once(names)
             .map(|name| Set::find(name))
             .collect::<Result<_, _>>()
             .map_err(Failure::new)?,
@@ -158,6 +156,12 @@ fn request(args: &TcpArgs) -> Result<Request, Failure> {
         cpu: processor(args.cpu)?,
         law: args.law,
     })
+}
+
+/// Each name once, where it stands first.
+fn once(names: &[String]) -> impl Iterator<Item = &String> {
+    let is_first = |(index, name): &(usize, &String)| !names[..*index].contains(name);
+    names.iter().enumerate().filter(is_first).map(|(_, name)| name)
 }
 
 /// Slices below this share of undisturbed ones are worth a warning: intervals are wider then.

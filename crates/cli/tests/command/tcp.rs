@@ -71,6 +71,14 @@ fn the_same_seed_gives_the_same_segments() {
 }
 
 #[test]
+fn what_is_named_twice_takes_part_once() {
+    let (report, _) = measured(&["--pattern", "bulk,bulk", "--set", "off,selected,off"]);
+    let [pattern] = report.stacks[0].patterns.as_slice() else { panic!("{report:?}") };
+    let sets: Vec<&str> = pattern.sets.iter().map(|set| set.name.as_str()).collect();
+    assert_eq!(sets, ["off", "selected"]);
+}
+
+#[test]
 fn names_that_are_unknown_are_answered_with_the_list() {
     for (option, listed) in
         [("--stack", "smoltcp"), ("--pattern", "jumbo"), ("--set", "portable"), ("--mix", "imix")]
