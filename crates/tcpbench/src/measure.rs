@@ -105,7 +105,7 @@ pub fn measure(
     sampler_cpu: Option<u32>,
 ) -> Result<TcpPattern, Error> {
     let proof = prove_all(setup, stack, sets)?;
-    let stream = Rc::new(Stream::new(setup.seed));
+    let stream = Rc::new(Stream::new(setup.seed, setup.buffer_octets()));
     let contestant = |set: &Set| {
         let session = |_| Session::new(setup, [stack, stack], set, &stream);
         Contestant::new(set, (0..SESSIONS).map(session).collect::<Result<_, _>>()?)

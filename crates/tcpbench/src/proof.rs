@@ -43,7 +43,7 @@ pub fn prove(
     set: &Set,
     amount: u64,
 ) -> Result<TcpProof, Error> {
-    let stream = Rc::new(Stream::new(setup.seed));
+    let stream = Rc::new(Stream::new(setup.seed, setup.buffer_octets()));
     let mut session = Session::new(setup, stacks, set, &stream)?;
     let Slice { octets, exchanges, .. } = session.run(amount)?;
     let carried = session.carried();

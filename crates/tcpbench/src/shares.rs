@@ -280,7 +280,7 @@ mod tests {
         let what = format!("{}, {pattern}", stack.name());
         let setup = Setup::of(pattern);
         let set = Set::of(slowed::routines());
-        let stream = Rc::new(Stream::new(1));
+        let stream = Rc::new(Stream::new(1, setup.buffer_octets()));
         let made = Session::new(&setup, [stack, stack], &set, &stream);
         let mut session = made.expect("it connects");
         let amount = filling(&mut session).expect("it gets through");

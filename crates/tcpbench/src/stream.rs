@@ -5,9 +5,8 @@
 //! of them. It does so when its ring is full: then the clocks stand still, and what is measured
 //! ends where the data has reached the application.
 
-/// Octets after which the stream repeats. More than two endpoints hold between them, so that no
-/// octet can be mistaken for one a whole period away.
-const PERIOD: usize = 1 << 20;
+/// Octets after which a stream repeats at the earliest: they stay in a cache of the second level.
+const PERIOD_MIN: usize = 1 << 20;
 
 /// Longest piece that can be had at once.
 pub const PIECE: usize = 1 << 16;
@@ -17,21 +16,25 @@ pub const PIECE: usize = 1 << 16;
 pub struct Stream {
     /// One period, and its beginning once more.
     octets: Vec<u8>,
+    period: usize,
 }
 
 impl Stream {
-    /// The stream of a seed.
-    pub fn new(seed: u64) -> Self {
+    /// The stream of a seed, for a connection whose ends buffer so many octets each. It repeats
+    /// after more octets than both ends hold between them, so that none is mistaken for one a whole
+    /// period away.
+    pub fn new(seed: u64, buffer: usize) -> Self {
+        let period = (2 * buffer + 1).next_power_of_two().max(PERIOD_MIN);
         let mut random = fastrand::Rng::with_seed(seed);
-        let mut octets = vec![0; PERIOD];
+        let mut octets = vec![0; period];
         random.fill(&mut octets);
         octets.extend_from_within(..PIECE);
-        Self { octets }
+        Self { octets, period }
     }
 
     /// Up to [`PIECE`] octets from a position on.
     pub fn piece(&self, position: u64, octets: usize) -> &[u8] {
-        let at = (position % PERIOD as u64) as usize;
+        let at = (position % self.period as u64) as usize;
         &self.octets[at..][..octets]
     }
 
@@ -139,8 +142,8 @@ mod tests {
 
     #[test]
     fn a_stream_repeats_after_its_period_and_not_before() {
-        let stream = Stream::new(1);
-        let period = PERIOD as u64;
+        let stream = Stream::new(1, 0);
+        let period = PERIOD_MIN as u64;
         assert_eq!(stream.piece(period - 10, 20), stream.piece(2 * period - 10, 20));
         assert_eq!(stream.piece(3, 8), &stream.piece(0, 11)[3..]);
         for shift in [1, 2, 1460, 8000, 65_536, period / 2] {
@@ -149,8 +152,18 @@ mod tests {
     }
 
     #[test]
+    fn nothing_that_both_ends_hold_is_alike() {
+        for buffer in [16 << 10, 256 << 10, 512 << 10, 1_000_000, 4 << 20] {
+            let stream = Stream::new(1, buffer);
+            for shift in (1..=2 * buffer as u64 / 4096).map(|pages| 4096 * pages) {
+                assert_ne!(stream.piece(7, 64), stream.piece(7 + shift, 64), "{buffer} {shift}");
+            }
+        }
+    }
+
+    #[test]
     fn every_octet_of_a_sink_is_compared() {
-        let stream = Stream::new(2);
+        let stream = Stream::new(2, 0);
         let lengths = [1, 100, 99, 7, 100];
         let total: usize = lengths.iter().sum();
         for wrong in (0..total).map(Some).chain([None]) {
@@ -175,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_difference_behind_the_first_piece_is_found() {
-        let stream = Stream::new(3);
+        let stream = Stream::new(3, 0);
         let mut octets = [stream.piece(5, PIECE), stream.piece(5 + PIECE as u64, 10)].concat();
         assert_eq!(stream.difference(5, &octets), None);
         let right = std::mem::replace(&mut octets[PIECE + 3], 0);

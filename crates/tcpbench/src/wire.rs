@@ -26,12 +26,6 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Its octets in two parts, the second of which may be empty and otherwise begins at an even
-    /// offset behind the headers.
-    pub fn parts(&self) -> [&[u8]; 2] {
-        [self.bytes(), &[]]
-    }
-
     /// Its octets.
     pub fn bytes(&self) -> &[u8] {
         self.lent.as_ref().map_or(&self.storage[..self.octets], PluginFrame::octets)
@@ -99,10 +93,7 @@ impl Pool {
     /// A frame with the same octets.
     pub fn copy(&mut self, frame: &Frame) -> Frame {
         let mut copy = self.take(frame.octets());
-        let [head, rest] = frame.parts();
-        let (front, back) = copy.bytes_mut().split_at_mut(head.len());
-        front.copy_from_slice(head);
-        back.copy_from_slice(rest);
+        copy.bytes_mut().copy_from_slice(frame.bytes());
         copy
     }
 
@@ -344,9 +335,8 @@ impl Wire {
 }
 
 fn keep(last: &mut Vec<u8>, frame: &Frame) {
-    let [head, rest] = frame.parts();
     last.clear();
-    last.extend(head.iter().chain(rest).take(HEADER_OCTETS));
+    last.extend(frame.bytes().iter().take(HEADER_OCTETS));
 }
 
 /// A segment by its headers.
@@ -419,7 +409,7 @@ mod tests {
             wire.carry(now);
             let port = wire.port(Side::Server);
             for frame in port.arrived.drain(..) {
-                arrived.push(frame.parts().concat());
+                arrived.push(frame.bytes().to_vec());
                 port.pool.put(frame);
             }
         }
