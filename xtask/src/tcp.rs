@@ -7,12 +7,15 @@
 use crate::command::{cargo, output, program, root};
 use crate::evidence::{build, machine, section};
 use crate::lwip;
-use linerate_record::tcp::{TcpReport, TcpSet};
+use linerate_record::tcp::{TcpPattern, TcpReport, TcpSet, TcpStack};
 use linerate_record::{Body, Figure, Record};
 use std::fs;
 use std::path::Path;
 
 const RESULT: &str = "docs/results/tcp.md";
+
+/// Where the plots of the wire that copies go.
+const PLOTS: &str = "docs/results/tcp";
 
 /// Octets that the proof sends in each pattern, unless told otherwise.
 const OCTETS: &str = "1e10";
@@ -38,9 +41,9 @@ pub(crate) fn write(octets: Option<&str>) -> Result<(), String> {
     let binary = build()?;
     lwip::ensure()?;
     let mut runs = Vec::new();
-    for wire in ["copy", "reference"] {
+    for (wire, plots) in [("copy", &["--svg", PLOTS][..]), ("reference", &[])] {
         eprintln!("linerate tcp --wire {wire}");
-        runs.push((wire, measure(&binary, &["--time", TIME, "--wire", wire])?));
+        runs.push((wire, measure(&binary, &[&["--time", TIME, "--wire", wire], plots].concat())?));
     }
     eprintln!("bench proof, {octets} octets in each pattern");
     let arguments = ["bench", "--quiet", "--locked", "-p", "linerate-tcpbench", "--bench", "proof"];
@@ -59,7 +62,7 @@ fn measure(binary: &Path, arguments: &[&str]) -> Result<(String, Record), String
     let file = std::env::temp_dir().join(format!("linerate-tcp-{}.json", std::process::id()));
     let binary = binary.to_str().ok_or("the path of the program is not UTF-8")?;
     let mut command = program(binary, &["tcp", "--quiet"]);
-    command.args(arguments).arg("--record").arg(&file);
+    command.args(arguments).arg("--record").arg(&file).current_dir(root());
     let printed = output(command);
     let json = fs::read_to_string(&file);
     // Gone already if the program has not written it.
@@ -82,6 +85,7 @@ fn document(runs: &[(&str, (String, Record))], proof: &str, octets: &str) -> Str
             text += &machine(record);
             text += &goals(report);
             text += &selected(report);
+            text += &plots(report);
         }
         text += &laws(report);
     }
@@ -125,35 +129,57 @@ fn goals(report: &TcpReport) -> String {
     text + "\n"
 }
 
+/// The plots of each stack.
+fn plots(report: &TcpReport) -> String {
+    let plots = linerate_report::svg::tcp(report).into_iter();
+    let shown = plots.map(|plot| format!("![{}](tcp/{}.svg)\n", plot.title, plot.name));
+    shown.collect::<String>() + "\n"
+}
+
 /// What is selected beside the best other set, and what it sums alone.
 fn selected(report: &TcpReport) -> String {
     let mut text = "What is selected beside the best other set; asked is 0.98 at least, and 0.07 \
-        of the payload summed alone at most. Sets that the stack calls for nothing differ as well: \
-        by where their memory lies.\n\n\
-        | stack | pattern | best other | over it | calls of routines | summed alone |\n\
-        |---|---|---|---:|---:|---:|\n"
+        of the payload summed alone at most. Of several others the best is also the luckiest: two \
+        are told apart where the intervals of their rates do not meet.\n\n\
+        | stack | pattern | best other | over it | told apart | calls of routines | summed alone |\n\
+        |---|---|---|---:|---|---|---:|\n"
         .to_owned();
     for stack in &report.stacks {
-        for pattern in &stack.patterns {
-            let rate = |set: &TcpSet| set.segments_per_cpu_s.as_number();
-            let own = pattern.sets.iter().find(|set| set.name == report.selected);
-            let others = pattern.sets.iter();
-            let others = others.filter(|set| set.name != report.selected && set.name != "off");
-            let best =
-                others.max_by(|a, b| rate(a).unwrap_or(0.0).total_cmp(&rate(b).unwrap_or(0.0)));
-            let Some((own, best)) = own.zip(best) else { continue };
-            let over = rate(own)
-                .zip(rate(best))
-                .map_or_else(|| "-".to_owned(), |(own, best)| format!("{:.3}", own / best));
-            let calls = if own.seam.is_empty() { "none" } else { "some" };
-            let alone = &own.checksum_per_payload;
-            let (stack, pattern) = (&stack.name, &pattern.name);
-            let alone = alone.as_number().map_or_else(|| "-".to_owned(), |x| format!("{x:.3}"));
-            text +=
-                &format!("| {stack} | {pattern} | {} | {over} | {calls} | {alone} |\n", best.name);
-        }
+        let rows = stack.patterns.iter();
+        let rows = rows.filter_map(|pattern| beside_best(&report.selected, stack, pattern));
+        text += &rows.collect::<String>();
     }
     text + "\n"
+}
+
+/// The row of what is selected.
+fn beside_best(selected: &str, stack: &TcpStack, pattern: &TcpPattern) -> Option<String> {
+    let number =
+        |figure: &Figure| figure.as_number().map_or_else(|| "-".to_owned(), |x| format!("{x:.3}"));
+    let rate = |set: &TcpSet| set.segments_per_cpu_s.as_number();
+    let own = pattern.sets.iter().find(|set| set.name == selected)?;
+    let others = pattern.sets.iter().filter(|set| set.name != selected && set.name != "off");
+    let best = others.max_by(|a, b| rate(a).unwrap_or(0.0).total_cmp(&rate(b).unwrap_or(0.0)))?;
+    let over = rate(own).zip(rate(best)).map(|(own, best)| format!("{:.3}", own / best));
+    let told = match meet(&own.segments_per_cpu_s, &best.segments_per_cpu_s) {
+        None => "-",
+        Some(true) => "no",
+        Some(false) => "yes",
+    };
+    Some(format!(
+        "| {} | {} | {} | {} | {told} | {} | {} |\n",
+        stack.name,
+        pattern.name,
+        best.name,
+        over.as_deref().unwrap_or("-"),
+        if own.seam.is_empty() { "none" } else { "some" },
+        number(&own.checksum_per_payload),
+    ))
+}
+
+/// Whether two intervals have anything in common, if both are known.
+fn meet(one: &Figure, other: &Figure) -> Option<bool> {
+    Some(one.low? <= other.high? && other.low? <= one.high?)
 }
 
 /// The law, as far as it was measured: exponents with their intervals beside what is asked.

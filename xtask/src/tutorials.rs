@@ -17,8 +17,8 @@ const FOLDER: &str = "docs/tutorials";
 const COMPARED: &str = "l1d_misses ";
 
 /// Rows that every machine has, by how they begin: the nearest tier of the memory, the farthest,
-/// how much time was taken away, and the strand of a dump that is read.
-const PRESENT: [&str; 4] = ["L1  ", "memory  ", "noise  ", "cpu 4  "];
+/// how much time was taken away, the strand of a dump that is read, and the routines of a stack.
+const PRESENT: [&str; 6] = ["L1  ", "memory  ", "noise  ", "cpu 4  ", "selected  ", "stack  "];
 
 /// As far as two compilers may differ in these.
 const TOLERANCE: f64 = 0.05;
