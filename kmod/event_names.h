@@ -75,7 +75,8 @@ static inline unsigned int event_name_distance(const char *a, const char *b)
 /* Says what comes nearest to a name that is not there, and all there are; count above 0. */
 static inline void event_name_help(const struct event_name *events, size_t count, const char *name)
 {
-	size_t i, nearest = 0;
+	size_t i, nearest = 0, used = 0;
+	char line[100];
 
 	for (i = 1; i < count; i++)
 		if (event_name_distance(events[i].name, name) <
@@ -83,9 +84,14 @@ static inline void event_name_help(const struct event_name *events, size_t count
 			nearest = i;
 	pr_err("there is no event `%s`; the nearest is %s\n", name, events[nearest].name);
 	pr_err("there are:\n");
-	for (i = 0; i < count; i++)
-		pr_cont(" %s", events[i].name);
-	pr_cont("\n");
+	for (i = 0; i < count; i++) {
+		if (used + 1 + strlen(events[i].name) >= sizeof(line)) {
+			pr_err("%s\n", line);
+			used = 0;
+		}
+		used += scnprintf(line + used, sizeof(line) - used, " %s", events[i].name);
+	}
+	pr_err("%s\n", line);
 }
 
 #endif

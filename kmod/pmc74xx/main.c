@@ -6,14 +6,14 @@
  * "AltiVec, multiprocessing", whose module does so for four counters and two of their registers.
  *
  *   insmod pmc74xx.ko events=PM_CYC,PM_INST_CMPL,PM_L1_DCACHE_MISS user_only=1
- *   cat /proc/pmc74xx
+ *   cat /proc/pmc74xx /proc/pmc74xx_events
  *   rmmod pmc74xx
  *
- * An event is a name of native/pmu/events/mpc74xx.h (on an MPC7400 or 7410, of the note's matrix),
- * or a number: the counter in bits 8 to 10, the selection below, as Linux' driver has it. User
- * programs read the counts by native/pmu/ppc74xx.h at any time. Counters wrap at 2^32 and nothing
- * interrupts. Linux itself says whose the counters are (reserve_pmc_hardware), so neither perf nor
- * this loads over the other.
+ * An event is a name of native/pmu/events/mpc74xx.h (on an MPC7400 or 7410, of mpc7400.h), or a
+ * number: the counter in bits 8 to 10, the selection below, as Linux' driver has it. Events are
+ * given counters so that all find one, wherever that can be done. User programs read the counts by
+ * native/pmu/ppc74xx.h at any time. Counters wrap at 2^32 and nothing interrupts. Linux itself says
+ * whose the counters are (reserve_pmc_hardware), so neither perf nor this loads over the other.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -26,32 +26,65 @@
 #include <asm/pmc.h>
 #include <asm/reg.h>
 
-#include "an2581.h"
 #include "event_names.h"
+#include "events/mpc7400.h"
 #include "events/mpc74xx.h"
 #include "ppc74xx.h"
 
 #define MAX_COUNTERS 6
+/* More than that, for whoever gives too many is to be told how many there are. */
+#define MAX_EVENTS 32
 
-static char *events[MAX_COUNTERS] = { "0x001" };
+static char *events[MAX_EVENTS] = { "0x001" };
 static unsigned int event_count = 1;
 module_param_array(events, charp, &event_count, 0444);
 MODULE_PARM_DESC(events, "what to count: names or numbers; cycles unless told otherwise");
+
+static unsigned int threshold;
+module_param(threshold, uint, 0444);
+MODULE_PARM_DESC(threshold, "what events with EXCEED exceed: 0 to 63 entries, or cycles by 2");
+
+static bool threshold_by_32;
+module_param(threshold_by_32, bool, 0444);
+MODULE_PARM_DESC(threshold_by_32, "the threshold is cycles by 32");
 
 static bool user_only;
 module_param(user_only, bool, 0444);
 MODULE_PARM_DESC(user_only, "leave out what happens in the kernel");
 
-#define NOTE_NAME(name, code) { #name, code },
-static const struct event_name of_7450[] = { LR_MPC74XX_EVENTS(EVENT_NAME) };
-static const struct event_name of_7400[] = { AN2581_EVENTS(NOTE_NAME) };
+/* Of an event by its first code, another. */
+struct other_code {
+	u32 code, also;
+};
 
-/* This processor's: its counters, and its names. */
-static u32 counters;
-static const struct event_name *known;
-static size_t known_count;
+#define EVENT_PROSE(name, code, prose) prose,
+#define EVENT_ALSO(name, code) { LR_MPC74XX_##name, code },
+static const struct event_name names_7450[] = { LR_MPC74XX_EVENTS(EVENT_NAME) };
+static const char *const prose_7450[] = { LR_MPC74XX_EVENTS(EVENT_PROSE) };
+static const struct other_code also_7450[] = { LR_MPC74XX_ALSO(EVENT_ALSO) };
+static const struct event_name names_7400[] = { LR_MPC7400_EVENTS(EVENT_NAME) };
+static const char *const prose_7400[] = { LR_MPC7400_EVENTS(EVENT_PROSE) };
 
-/* What each counter, from 1, counts; 0 is nothing. */
+struct processor {
+	u32 counters;
+	const struct event_name *names;
+	const char *const *prose;
+	size_t name_count;
+	const struct other_code *also;
+	size_t also_count;
+};
+
+static const struct processor mpc7450 = {
+	6, names_7450, prose_7450, ARRAY_SIZE(names_7450), also_7450, ARRAY_SIZE(also_7450)
+};
+static const struct processor mpc7400 = {
+	4, names_7400, prose_7400, ARRAY_SIZE(names_7400), NULL, 0
+};
+
+/* The one this runs on. */
+static const struct processor *here;
+
+/* What each counter, from 1, counts: a selection; 0 is nothing. */
 static u32 selected[MAX_COUNTERS + 1];
 
 struct registers {
@@ -60,87 +93,103 @@ struct registers {
 
 static DEFINE_PER_CPU(struct registers, found);
 
-/*
- * The counters that can count this, as a mask of bits 1 to 6. A number names one. Selections that
- * several counters have are the same number on all of them: up to 1 on any, up to 7 on 1 to 4, up
- * to 13 on 1, 2 and 4, up to 22 on 1 and 2 (MPC7450UM, tables of chapter 11; Linux' mpc7450-pmu.c
- * has the same).
- */
-static u32 counters_for(u32 code)
+/* The event of a name, on every counter that has it. */
+static struct lr_ppc74xx_event of_name(const struct event_name *name)
 {
-	const u32 all = (2u << counters) - 2;
-	const u32 counter = code >> 8, selection = code & 0xff;
-	const struct lr_ppc74xx_field field = lr_ppc74xx_field_of(counter);
+	struct lr_ppc74xx_event event = { 0 };
+	size_t i;
 
-	if (counter)
-		return selection <= field.mask ? 1u << counter & all : 0;
-	return all & (selection <= 1 ? 0x7e : selection <= 7 ? 0x1e : selection <= 13 ? 0x16 :
-		      selection <= 22 ? 0x06 : 0);
+	lr_ppc74xx_add(&event, here->counters, name->code);
+	for (i = 0; i < here->also_count; i++)
+		if (here->also[i].code == name->code)
+			lr_ppc74xx_add(&event, here->counters, here->also[i].also);
+	return event;
 }
 
-static int parse(const char *text, u32 *code)
+/* What a selection of a counter is called. */
+static const char *name_of(u32 counter, u32 selection)
 {
-	const struct event_name *event;
+	size_t i;
 
-	if (!kstrtou32(text, 0, code))
-		return 0;
-	event = event_named(known, known_count, text);
-	if (!event) {
-		event_name_help(known, known_count, text);
+	if (!selection)
+		return "nothing";
+	for (i = 0; i < here->name_count; i++) {
+		const struct lr_ppc74xx_event event = of_name(&here->names[i]);
+
+		if (event.counters >> counter & 1 && event.selection[counter] == selection)
+			return here->names[i].name;
+	}
+	return "-";
+}
+
+static int parse(const char *text, struct lr_ppc74xx_event *event)
+{
+	const struct event_name *name;
+	u32 code;
+
+	*event = (struct lr_ppc74xx_event){ 0 };
+	if (!kstrtou32(text, 0, &code)) {
+		lr_ppc74xx_add(event, here->counters, code);
+	} else {
+		name = event_named(here->names, here->name_count, text);
+		if (!name) {
+			event_name_help(here->names, here->name_count, text);
+			return -EINVAL;
+		}
+		*event = of_name(name);
+	}
+	if (!event->counters) {
+		pr_err("%s: no counter of this processor has it\n", text);
 		return -EINVAL;
 	}
-	*code = event->code;
 	return 0;
 }
 
-/*
- * A counter for each event. The sets of counters that events can have are single ones and a chain
- * in which each holds the one before, so it is right to begin with the smallest set and to take any
- * counter of it that is free: no later event could use that one where this one could not.
- */
-static int assign(const u32 *codes)
+/* Says that this event finds no counter, and which it could have had. */
+static void say_no_counter(const char *text, const struct lr_ppc74xx_event *event)
 {
-	u32 size, i, taken = 0;
+	char counters[3 * MAX_COUNTERS];
+	size_t used = 0;
+	u32 counter;
 
-	for (size = 1; size <= MAX_COUNTERS; size++)
-		for (i = 0; i < event_count; i++) {
-			const u32 possible = counters_for(codes[i]);
-			const u32 counter = __ffs(possible & ~taken ? possible & ~taken : 1);
-
-			if (hweight32(possible) != size)
-				continue;
-			if (!counter) {
-				pr_err("%s: each counter that has it is taken by another event\n",
-				       events[i]);
-				return -EBUSY;
-			}
-			taken |= 1u << counter;
-			selected[counter] = codes[i];
-		}
-	return 0;
+	for (counter = 1; counter <= here->counters; counter++)
+		if (event->counters >> counter & 1)
+			used += scnprintf(counters + used, sizeof(counters) - used, " %u",
+					  counter);
+	pr_err("%s: only on%s, taken by events before it; count them in another run\n", text,
+	       counters);
 }
 
 static int choose(void)
 {
-	u32 codes[MAX_COUNTERS];
-	unsigned int i;
-	int error;
+	struct lr_ppc74xx_event chosen[MAX_COUNTERS];
+	u32 by[MAX_COUNTERS + 1] = { 0 };
+	u32 i, counter;
 
-	if (event_count > counters) {
-		pr_err("%u events for %u counters; leave %u out\n", event_count, counters,
-		       event_count - counters);
+	if (event_count > here->counters) {
+		pr_err("%u events for %u counters; leave %u out\n", event_count, here->counters,
+		       event_count - here->counters);
+		return -EINVAL;
+	}
+	if (threshold > LR_PPC74XX_MMCR0_THRESHOLD >> LR_PPC74XX_MMCR0_THRESHOLD_SHIFT) {
+		pr_err("threshold=%u: 0 to 63\n", threshold);
 		return -EINVAL;
 	}
 	for (i = 0; i < event_count; i++) {
-		error = parse(events[i], &codes[i]);
+		const int error = parse(events[i], &chosen[i]);
+		u32 tried = 0;
+
 		if (error)
 			return error;
-		if (!counters_for(codes[i])) {
-			pr_err("%s: no counter of this processor has it\n", events[i]);
-			return -EINVAL;
+		if (!lr_ppc74xx_place(chosen, i + 1, by, &tried)) {
+			say_no_counter(events[i], &chosen[i]);
+			return -EBUSY;
 		}
 	}
-	return assign(codes);
+	for (counter = 1; counter <= here->counters; counter++)
+		if (by[counter])
+			selected[counter] = chosen[by[counter] - 1].selection[counter];
+	return 0;
 }
 
 /* All of these run on the processor that they are about. */
@@ -154,8 +203,8 @@ static void read_all(struct registers *to)
 	to->pmc[2] = lr_ppc74xx_read_pmc2();
 	to->pmc[3] = lr_ppc74xx_read_pmc3();
 	to->pmc[4] = lr_ppc74xx_read_pmc4();
-	to->pmc[5] = counters > 4 ? lr_ppc74xx_read_pmc5() : 0;
-	to->pmc[6] = counters > 4 ? lr_ppc74xx_read_pmc6() : 0;
+	to->pmc[5] = here->counters > 4 ? lr_ppc74xx_read_pmc5() : 0;
+	to->pmc[6] = here->counters > 4 ? lr_ppc74xx_read_pmc6() : 0;
 }
 
 static void read_here(void *to)
@@ -168,12 +217,13 @@ static void start_here(void *unused)
 	u32 counter;
 
 	read_all(this_cpu_ptr(&found));
-	lr_ppc74xx_reset(counters);
-	for (counter = 1; counter <= counters; counter++)
+	lr_ppc74xx_reset(here->counters);
+	for (counter = 1; counter <= here->counters; counter++)
 		lr_ppc74xx_select(counter, selected[counter]);
-	if (user_only)
-		lr_ppc74xx_write_mmcr0(lr_ppc74xx_read_mmcr0() |
-				       LR_PPC74XX_MMCR0_NOT_KERNEL);
+	lr_ppc74xx_write_mmcr0(lr_ppc74xx_read_mmcr0() |
+			       (user_only ? LR_PPC74XX_MMCR0_NOT_KERNEL : 0) |
+			       threshold << LR_PPC74XX_MMCR0_THRESHOLD_SHIFT);
+	lr_ppc74xx_write_mmcr2(threshold_by_32 ? LR_PPC74XX_MMCR2_BY_32 : 0);
 	lr_ppc74xx_start();
 }
 
@@ -186,7 +236,7 @@ static void restore_here(void *unused)
 	lr_ppc74xx_write_pmc2(before->pmc[2]);
 	lr_ppc74xx_write_pmc3(before->pmc[3]);
 	lr_ppc74xx_write_pmc4(before->pmc[4]);
-	if (counters > 4) {
+	if (here->counters > 4) {
 		lr_ppc74xx_write_pmc5(before->pmc[5]);
 		lr_ppc74xx_write_pmc6(before->pmc[6]);
 	}
@@ -214,12 +264,30 @@ static int show(struct seq_file *file, void *unused)
 		smp_call_function_single(cpu, read_here, &now, 1);
 		seq_printf(file, "cpu %u MMCR0 %#010x MMCR1 %#010x MMCR2 %#010x\n", cpu, now.mmcr0,
 			   now.mmcr1, now.mmcr2);
-		for (counter = 1; counter <= counters; counter++)
+		for (counter = 1; counter <= here->counters; counter++) {
+			const u32 selection = selection_in(&now, counter);
+
 			seq_printf(file, "counter %u selects %#04x %s count %u\n", counter,
-				   selection_in(&now, counter),
-				   selected[counter] ? event_name_of(known, known_count,
-								     selected[counter]) : "nothing",
-				   now.pmc[counter]);
+				   selection, name_of(counter, selection), now.pmc[counter]);
+		}
+	}
+	return 0;
+}
+
+/* Every event of this processor: its name, its counters with the selection, what it counts. */
+static int show_events(struct seq_file *file, void *unused)
+{
+	size_t i;
+	u32 counter;
+
+	for (i = 0; i < here->name_count; i++) {
+		const struct lr_ppc74xx_event event = of_name(&here->names[i]);
+
+		seq_printf(file, "%s", here->names[i].name);
+		for (counter = 1; counter <= here->counters; counter++)
+			if (event.counters >> counter & 1)
+				seq_printf(file, " %u:%#04x", counter, event.selection[counter]);
+		seq_printf(file, " %s\n", here->prose[i]);
 	}
 	return 0;
 }
@@ -227,18 +295,21 @@ static int show(struct seq_file *file, void *unused)
 /* Whether what was written is what is read. */
 static bool reads_back(void)
 {
+	const u32 wanted_threshold = threshold << LR_PPC74XX_MMCR0_THRESHOLD_SHIFT;
+	const u32 wanted_mmcr2 = threshold_by_32 ? LR_PPC74XX_MMCR2_BY_32 : 0;
 	struct registers now;
-	bool is_right = true;
+	bool is_right;
 	u32 counter;
 
 	read_all(&now);
-	for (counter = 1; counter <= counters; counter++) {
-		const u32 wanted = selected[counter] & 0xff;
+	is_right = (now.mmcr0 & LR_PPC74XX_MMCR0_THRESHOLD) == wanted_threshold &&
+		   now.mmcr2 == wanted_mmcr2;
+	for (counter = 1; counter <= here->counters; counter++) {
+		const u32 selection = selection_in(&now, counter);
 
-		pr_info("counter %u selects %#04x %s\n", counter, selection_in(&now, counter),
-			selected[counter] ? event_name_of(known, known_count, selected[counter]) :
-					    "nothing");
-		is_right &= selection_in(&now, counter) == wanted;
+		pr_info("counter %u selects %#04x %s\n", counter, selection,
+			name_of(counter, selection));
+		is_right &= selection == selected[counter];
 	}
 	pr_info("MMCR0 %#010x MMCR1 %#010x, user's UMMCR0 %#010x UMMCR1 %#010x: %s\n", now.mmcr0,
 		now.mmcr1, lr_ppc74xx_read_ummcr0(), lr_ppc74xx_read_ummcr1(),
@@ -246,19 +317,32 @@ static bool reads_back(void)
 	return is_right;
 }
 
+#define EVENTS_NAME KBUILD_MODNAME "_events"
+
+/* Both files, or none. */
+static int make_files(void)
+{
+	if (!proc_create_single(KBUILD_MODNAME, 0444, NULL, show))
+		return -ENOMEM;
+	if (!proc_create_single(EVENTS_NAME, 0444, NULL, show_events)) {
+		remove_proc_entry(KBUILD_MODNAME, NULL);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
 static int __init pmc74xx_init(void)
 {
 	const u32 version = mfspr(SPRN_PVR) >> 16;
+	const u32 counters = lr_ppc74xx_counters(version);
 	int error;
 
-	counters = lr_ppc74xx_counters(version);
 	if (!counters) {
 		pr_err("a processor of version %#06x has no counters that are known here\n",
 		       version);
 		return -ENODEV;
 	}
-	known = counters > 4 ? of_7450 : of_7400;
-	known_count = counters > 4 ? ARRAY_SIZE(of_7450) : ARRAY_SIZE(of_7400);
+	here = counters > 4 ? &mpc7450 : &mpc7400;
 	error = choose();
 	if (error)
 		return error;
@@ -268,9 +352,7 @@ static int __init pmc74xx_init(void)
 		return error;
 	}
 	on_each_cpu(start_here, NULL, 1);
-	error = reads_back() ? 0 : -EIO;
-	if (!error && !proc_create_single(KBUILD_MODNAME, 0444, NULL, show))
-		error = -ENOMEM;
+	error = reads_back() ? make_files() : -EIO;
 	if (error) {
 		on_each_cpu(restore_here, NULL, 1);
 		release_pmc_hardware();
@@ -283,9 +365,10 @@ static void __exit pmc74xx_exit(void)
 	struct registers last, now;
 	u32 counter, counted = 0;
 
+	remove_proc_entry(EVENTS_NAME, NULL);
 	remove_proc_entry(KBUILD_MODNAME, NULL);
 	read_all(&last);
-	for (counter = 1; counter <= counters; counter++)
+	for (counter = 1; counter <= here->counters; counter++)
 		counted |= last.pmc[counter];
 	on_each_cpu(restore_here, NULL, 1);
 	release_pmc_hardware();

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * The first process of Linux on the 7455, where there is no shell. For each of its arguments, which
- * the kernel hands over from behind "--" of its own: loads the module named there, with the
- * parameters behind a colon if any; prints /proc/MODULE if there is one, unloads it, and prints what
- * the kernel said meanwhile. Then ends the machine. Framed as lab/init frames the answer to a
- * question, called load_1, load_2 and so on; an error of this program stands on a line that begins
- * with "! ".
+ * The first process of Linux on the 7455, where there is no shell. For each line of /loads, a
+ * module, its parameters and a file of /proc to print beside /proc/MODULE, with tabs between: loads
+ * the module, prints those files where they are, unloads it, and prints what the kernel said
+ * meanwhile. Then ends the machine. Framed as lab/init frames the answer to a question, called
+ * load_1, load_2 and so on; an error of this program stands on a line that begins with "! ".
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -44,12 +43,12 @@ static int load(const char *module, const char *parameters)
 }
 
 /* Not every module has one. */
-static void print_state(const char *module)
+static void print_state(const char *name)
 {
 	char text[256], path[64];
 	FILE *file;
 
-	snprintf(path, sizeof(path), "/proc/%s", module);
+	snprintf(path, sizeof(path), "/proc/%s", name);
 	file = fopen(path, "r");
 	while (file && fgets(text, sizeof(text), file))
 		printf("/proc: %s", text);
@@ -72,26 +71,40 @@ static int print_log(void)
 	return 0;
 }
 
-int main(int count, char **arguments)
+/* What is asked for by a line, which loses its end. */
+static int answer(char *line)
 {
+	char *rest = line;
+	int status;
+
+	line[strcspn(line, "\n")] = '\0';
+
+	const char *const module = strsep(&rest, "\t");
+	const char *const parameters = strsep(&rest, "\t");
+
+	status = load(module, parameters ? parameters : "");
+	if (!status) {
+		print_state(module);
+		if (rest)
+			print_state(rest);
+		status = failed("unload", module,
+				syscall(SYS_delete_module, module, O_NONBLOCK));
+	}
+	return status | print_log();
+}
+
+int main(void)
+{
+	char line[512];
+	FILE *loads;
 	int i;
 
 	mkdir("/proc", 0555);
 	failed("mount", "/proc", mount("proc", "/proc", "proc", 0, NULL));
-	for (i = 1; i < count; i++) {
-		char *const module = strtok(arguments[i], ":");
-		const char *const parameters = strtok(NULL, "");
-		int status;
-
+	loads = fopen("/loads", "r");
+	for (i = 1; loads && fgets(line, sizeof(line), loads); i++) {
 		printf("@begin load_%d\n", i);
-		status = load(module, parameters ? parameters : "");
-		if (!status) {
-			print_state(module);
-			status = failed("unload", module,
-					syscall(SYS_delete_module, module, O_NONBLOCK));
-		}
-		status |= print_log();
-		printf("@end load_%d %d\n", i, status);
+		printf("@end load_%d %d\n", i, answer(line));
 	}
 	fflush(stdout);
 	reboot(RB_POWER_OFF);

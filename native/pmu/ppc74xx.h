@@ -6,8 +6,8 @@
  * counter counts up until its highest bit is set, which is its overflow.
  *
  * Registers and bits as in the MPC7450 RISC Microprocessor Family Reference Manual (MPC7450UM),
- * chapter 11; AN2581, "AltiVec, multiprocessing", has those of the MPC7400. Leaves out sampled
- * addresses but for their registers, and the threshold's events.
+ * chapter 11; AN2581, "AltiVec, multiprocessing", has those of the MPC7400. Events by name are in
+ * events/mpc74xx.h and events/mpc7400.h. Leaves out sampled addresses but for their registers.
  */
 #ifndef LINERATE_PMU_PPC74XX_H
 #define LINERATE_PMU_PPC74XX_H
@@ -66,6 +66,14 @@ LR_PPC74XX_REGISTERS(LR_PPC74XX_BOTH, LR_PPC74XX_READER)
 #define LR_PPC74XX_MMCR0_PMC1_OVERFLOWS 0x00008000u /* PMC1CE */
 #define LR_PPC74XX_MMCR0_OTHERS_OVERFLOW 0x00004000u /* PMCjCE */
 
+/*
+ * The threshold of events that count what exceeds one: up to 63 entries of a queue, or cycles by 2,
+ * or by 32 where MMCR2 has LR_PPC74XX_MMCR2_BY_32. One for all counters.
+ */
+#define LR_PPC74XX_MMCR0_THRESHOLD 0x003f0000u
+#define LR_PPC74XX_MMCR0_THRESHOLD_SHIFT 16
+#define LR_PPC74XX_MMCR2_BY_32 0x80000000u
+
 /* MSR[PM]: the process is marked. AN2581 calls it PMM. */
 #define LR_PPC74XX_MSR_MARKED 0x4u
 
@@ -96,6 +104,72 @@ static inline struct lr_ppc74xx_field lr_ppc74xx_field_of(uint32_t counter)
 	if (counter < 1 || counter > 6)
 		field.mask = 0;
 	return field;
+}
+
+/*
+ * The counters that count a code, as a mask of bits 1 to 6: the one in bits 8 to 10, or without any
+ * those that have the selection below in common. Of the six: up to 1 all, up to 7 counters 1 to 4,
+ * up to 13 counters 1, 2 and 4, up to 22 counters 1 and 2 (MPC7450UM, chapter 11; Linux'
+ * mpc7450-pmu.c has the same). Of the four: up to 4 all.
+ */
+static inline uint32_t lr_ppc74xx_counters_for(uint32_t counters, uint32_t code)
+{
+	const uint32_t counter = code >> 8, selection = code & 0xffu;
+
+	if (counter)
+		return counter <= counters && selection <= lr_ppc74xx_field_of(counter).mask
+			       ? 1u << counter : 0;
+	if (counters == 4)
+		return selection <= 4 ? 0x1e : 0;
+	return selection <= 1 ? 0x7e : selection <= 7 ? 0x1e : selection <= 13 ? 0x16 :
+	       selection <= 22 ? 0x06 : 0;
+}
+
+/* What an event is on each counter that has it, those as a mask of bits 1 to 6. */
+struct lr_ppc74xx_event {
+	uint32_t counters;
+	uint8_t selection[7];
+};
+
+/* The event may be counted by this code, too. */
+static inline void lr_ppc74xx_add(struct lr_ppc74xx_event *event, uint32_t counters, uint32_t code)
+{
+	const uint32_t added = lr_ppc74xx_counters_for(counters, code);
+	uint32_t counter;
+
+	event->counters |= added;
+	for (counter = 1; counter <= 6; counter++)
+		if (added >> counter & 1u)
+			event->selection[counter] = (uint8_t)code;
+}
+
+/*
+ * A counter for one more event, in by[1] to by[6], which have the events placed so far, from 1, and
+ * 0 where there is none. Takes a free counter, or one whose event finds another in the same way
+ * (augmenting paths). Whether there was one; if not, the events cannot be counted together. tried is
+ * 0 for the caller.
+ */
+static inline int lr_ppc74xx_place(const struct lr_ppc74xx_event *events, uint32_t event,
+				   uint32_t *by, uint32_t *tried)
+{
+	const uint32_t possible = events[event - 1].counters;
+	uint32_t counter;
+
+	for (counter = 1; counter <= 6; counter++)
+		if (possible >> counter & 1u && !by[counter]) {
+			by[counter] = event;
+			return 1;
+		}
+	for (counter = 1; counter <= 6; counter++) {
+		if (!(possible >> counter & 1u) || *tried >> counter & 1u)
+			continue;
+		*tried |= 1u << counter;
+		if (lr_ppc74xx_place(events, by[counter], by, tried)) {
+			by[counter] = event;
+			return 1;
+		}
+	}
+	return 0;
 }
 
 /* A register of selections with this one put in place of the counter's. */

@@ -79,6 +79,12 @@ struct Event {
     names: Vec<String>,
     native: String,
     code: Option<u64>,
+    /// Codes of other counters that count the same, for those who choose the counter themselves.
+    #[serde(default)]
+    also: Vec<u64>,
+    /// Who documents it, where the table has that for each event.
+    #[serde(default)]
+    sources: Vec<String>,
     /// What the counter's register takes, where Linux has another number (`code`) for it.
     register: Option<u64>,
     event: Option<u64>,
@@ -255,6 +261,7 @@ impl Names {
             self.check_hardware(table, &mut file)?;
         }
         self.check_natives(table, &file)?;
+        check_codes(table, &file)?;
         let mut rows = String::new();
         for event in &file.event {
             rows += &self.row(table, event)?;
@@ -336,6 +343,28 @@ impl Names {
              kernel_only: {kernel_only} }},\n"
         ))
     }
+}
+
+/// No code stands for two events, and none lacks its source where others have theirs.
+fn check_codes(table: &str, file: &TableFile) -> Result<(), String> {
+    let place = place(table);
+    let mut seen = BTreeMap::new();
+    let has_sources = file.event.iter().any(|event| !event.sources.is_empty());
+    for event in &file.event {
+        let native = &event.native;
+        if event.code.is_none() && !event.also.is_empty() {
+            return Err(format!("{place}: {native}: also: there is no `code`"));
+        }
+        if has_sources && event.sources.is_empty() {
+            return Err(format!("{place}: {native}: sources: other events have theirs"));
+        }
+        for code in event.code.iter().chain(&event.also) {
+            if let Some(other) = seen.insert(*code, native) {
+                return Err(format!("{place}: {native} and {other} have the code {code:#x}"));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn processor(processor: &Processor) -> String {

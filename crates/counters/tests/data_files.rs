@@ -85,6 +85,14 @@ fn wrong_codes_and_bases_are_named() {
     events("generic", "\"l1d\", \"read\"", "\"l0d\", \"read\"", &["cache", "l0d", "l1d, l1i"]);
     events("generic", "[\"l1i\", \"read\"", "[\"l1i\", \"fetch\"", &["fetch", "prefetch"]);
     events("cortex_a7", "emulated = [\"CPU", "emulated = [\"CPUS", &["emulated", "CPUS_CYCLES"]);
+    events(
+        "mpc74xx",
+        "also = [0x602]",
+        "also = [0x506]",
+        &["PM_L2_HIT", "PM_L2_DCACHE_MISS", "0x506"],
+    );
+    events("mpc74xx", "code = 0x502", "hardware = 1", &["PM_L2_HIT", "also"]);
+    events("mpc74xx", "sources = [\"papi\", \"shark\"]", "", &["PM_L3_HIT_6", "sources"]);
     events("software", "software = 2", "software = \"two\"", &["line"]);
     let error =
         error_of(|data| replace(&mut data.names, "like = \"stall_frontend\"", "like = \"x\""));

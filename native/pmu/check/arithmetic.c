@@ -7,6 +7,7 @@
  */
 #include <stdio.h>
 
+#include "../events/mpc7400.h"
 #include "../events/mpc74xx.h"
 #include "../ppc74xx.h"
 #include "../x86.h"
@@ -151,23 +152,131 @@ static void compare_selections(void)
 	compare("counter 7", lr_ppc74xx_selecting(7, 7, 1), 7);
 }
 
-/* Every event of the table fits the counter that its code names. */
-static void compare_events(void)
+#define CODE(name, code, prose) code,
+#define ALSO(name, code) { LR_MPC74XX_##name, code },
+
+/* Every event of a table has a counter, and fits each that has it. */
+static void compare_codes(const uint32_t *codes, size_t count, uint32_t counters)
 {
-#define EVENT(name, code, prose) code,
-	static const uint32_t codes[] = { LR_MPC74XX_EVENTS(EVENT) };
-#undef EVENT
 	size_t i;
 
-	for (i = 0; i < sizeof(codes) / sizeof(*codes); i++) {
-		const uint32_t counter = codes[i] >> 8;
-		const uint32_t event = codes[i] & 0xff;
+	for (i = 0; i < count; i++) {
+		const uint32_t possible = lr_ppc74xx_counters_for(counters, codes[i]);
+		uint32_t counter;
 
-		compare("counter of a code", counter <= 6, 1);
-		/* Counters 3 to 5 take the least: what any may count must fit them. */
-		compare("event of a code",
-			event & lr_ppc74xx_field_of(counter ? counter : 3).mask, event);
+		compare("has a counter", possible != 0 && !(possible & ~((2u << counters) - 2)), 1);
+		for (counter = 1; counter <= counters; counter++)
+			if (possible >> counter & 1)
+				compare("fits its counter",
+					codes[i] & 0xff & lr_ppc74xx_field_of(counter).mask,
+					codes[i] & 0xff);
 	}
+}
+
+static void compare_tables(void)
+{
+	static const uint32_t of_7450[] = { LR_MPC74XX_EVENTS(CODE) };
+	static const uint32_t of_7400[] = { LR_MPC7400_EVENTS(CODE) };
+	static const uint32_t also[][2] = { LR_MPC74XX_ALSO(ALSO) };
+	/* Counters, the last selection that some have in common, and which. */
+	static const uint32_t common[][3] = {
+		{ 6, 1, 0x7e }, { 6, 2, 0x1e },	 { 6, 7, 0x1e },  { 6, 8, 0x16 },
+		{ 6, 13, 0x16 }, { 6, 14, 0x06 }, { 6, 22, 0x06 }, { 4, 4, 0x1e },
+	};
+	size_t i;
+
+	compare_codes(of_7450, sizeof(of_7450) / sizeof(*of_7450), 6);
+	compare_codes(of_7400, sizeof(of_7400) / sizeof(*of_7400), 4);
+	for (i = 0; i < sizeof(also) / sizeof(*also); i++) {
+		compare_codes(&also[i][1], 1, 6);
+		compare("another counter", lr_ppc74xx_counters_for(6, also[i][0]) &
+						   lr_ppc74xx_counters_for(6, also[i][1]),
+			0);
+	}
+	for (i = 0; i < sizeof(common) / sizeof(*common); i++)
+		compare("counters in common",
+			lr_ppc74xx_counters_for(common[i][0], common[i][1]), common[i][2]);
+	compare("no counter 5", lr_ppc74xx_counters_for(4, 0x501), 0);
+	compare("no counter 7", lr_ppc74xx_counters_for(6, 0x701), 0);
+	compare("more than fits", lr_ppc74xx_counters_for(6, 0x320), 0);
+	compare("in common with none", lr_ppc74xx_counters_for(6, 23), 0);
+	compare("not in common there", lr_ppc74xx_counters_for(4, 5), 0);
+}
+
+/* Whether the events from `from` on find counters among those that are free: by trying all. */
+static int can_place(const struct lr_ppc74xx_event *events, uint32_t from, uint32_t count,
+		     uint32_t taken)
+{
+	uint32_t counter;
+
+	if (from == count)
+		return 1;
+	for (counter = 1; counter <= 6; counter++)
+		if (events[from].counters & ~taken & 1u << counter &&
+		    can_place(events, from + 1, count, taken | 1u << counter))
+			return 1;
+	return 0;
+}
+
+/* Each event has one counter, which has it, and no counter two. */
+static int is_placed(const struct lr_ppc74xx_event *events, uint32_t count, const uint32_t *by)
+{
+	uint32_t counter, seen = 0;
+
+	for (counter = 1; counter <= 6; counter++) {
+		if (!by[counter])
+			continue;
+		if (!(events[by[counter] - 1].counters >> counter & 1))
+			return 0;
+		seen |= 1u << (by[counter] - 1);
+	}
+	return seen == (1u << count) - 1;
+}
+
+/* Made-up events, so many together; each is refused just where trying all finds no way. */
+static void compare_placing(void)
+{
+	struct lr_ppc74xx_event events[6];
+	uint32_t random = 1, turn, i;
+
+	for (turn = 0; turn < 20000; turn++) {
+		const uint32_t count = turn % 6 + 1;
+		uint32_t by[7] = { 0 }, placed = 0;
+
+		for (i = 0; i < count; i++) {
+			random = random * 1664525u + 1013904223u;
+			/* Few counters each, or any would do. */
+			events[i].counters = random >> 16 & random >> 24 & 0x7e;
+			if (!events[i].counters)
+				events[i].counters = 2u << (random >> 10) % 6;
+		}
+		for (i = 1; i <= count; i++) {
+			uint32_t tried = 0;
+
+			if (!lr_ppc74xx_place(events, i, by, &tried))
+				break;
+			placed = i;
+			compare("placed", (uint64_t)is_placed(events, placed, by), 1);
+		}
+		compare("as many as can be", placed == count,
+			(uint64_t)can_place(events, 0, count, 0));
+	}
+}
+
+/* What an event of a table is on a counter: PM_SNOOP_RETRY is another selection on each of three. */
+static void compare_adding(void)
+{
+	struct lr_ppc74xx_event event = { 0 };
+
+	lr_ppc74xx_add(&event, 6, LR_MPC74XX_PM_SNOOP_RETRY);
+	compare("of one code", event.counters, 0x10);
+	lr_ppc74xx_add(&event, 6, 0x50f);
+	lr_ppc74xx_add(&event, 6, 0x60f);
+	compare("of three codes", event.counters, 0x70);
+	compare("on counter 4", event.selection[4], 0x18);
+	compare("on counter 6", event.selection[6], 0x0f);
+	lr_ppc74xx_add(&event, 4, 0x60f);
+	compare("not there", event.counters, 0x70);
 }
 
 int main(void)
@@ -177,7 +286,9 @@ int main(void)
 	compare_wraps();
 	compare_x86();
 	compare_selections();
-	compare_events();
+	compare_tables();
+	compare_placing();
+	compare_adding();
 	printf("registers of counters: %u results compared, %u differ\n", compared, differing);
 	return compared == 0 || differing != 0;
 }

@@ -69,7 +69,7 @@ const KERNEL_ARGUMENTS: &str = "console=ttyPZ0 quiet loglevel=1 panic=-1";
 pub(crate) fn check() -> Result<(), Obstacle> {
     let linux = Linux::with(module::NAME)?;
     let load = |processor: &str, expected: &str| {
-        let answers = linux.load(processor, &[module::NAME])?;
+        let answers = linux.load(processor, &[module::NAME.to_owned()])?;
         let judged = module::judge(&answers[0].output, expected);
         judged.map_err(|why| linux.fault(processor, &why))
     };
@@ -97,10 +97,10 @@ pub(super) fn emulator(processor: &str, folder: &Path, initrd: &Path, told: &str
     emulator
 }
 
-/// The kernel, and what it unpacks: the first process and a module.
+/// The kernel, and the folder that it unpacks: the first process, a module, and what to do.
 pub(super) struct Linux {
     folder: PathBuf,
-    initrd: PathBuf,
+    unpacked: PathBuf,
 }
 
 impl Linux {
@@ -108,18 +108,26 @@ impl Linux {
     pub(super) fn with(module: &str) -> Result<Self, Obstacle> {
         let folder = ready()?;
         let file = module::build(&folder, TOOLCHAIN, &folder.with_extension(module), module)?;
-        let initrd = pack(&file, &folder.with_extension("initrd"))?;
-        Ok(Self { folder, initrd })
+        let unpacked = folder.with_extension("initrd");
+        fill(&file, &unpacked)?;
+        Ok(Self { folder, unpacked })
     }
 
-    /// Starts it on a processor, where it loads and unloads a module for each of `loads`, `NAME` or
-    /// `NAME:PARAMETERS`; an answer for each.
-    pub(super) fn load(&self, processor: &str, loads: &[&str]) -> Result<Vec<Answer>, Obstacle> {
-        let console = run(emulator(processor, &self.folder, &self.initrd, &loads.join(" ")))?;
+    /// Starts it on a processor, where it loads and unloads a module for each of `loads`, lines of
+    /// `lab/linux-7455/init.c`; an answer for each.
+    pub(super) fn load(&self, processor: &str, loads: &[String]) -> Result<Vec<Answer>, Obstacle> {
+        write(
+            &self.unpacked.join("loads"),
+            &loads.iter().map(|l| format!("{l}\n")).collect::<String>(),
+        )?;
+        let initrd = super::guest::archive(&self.unpacked)?;
+        let console = run(emulator(processor, &self.folder, &initrd, ""))?;
         write(&self.log(), &console)?;
-        let question =
-            |(load, at)| Question { name: format!("load_{at}"), command: String::from(load) };
-        let questions: Vec<Question> = loads.iter().copied().zip(1..).map(question).collect();
+        let question = |(load, at): (&String, u32)| Question {
+            name: format!("load_{at}"),
+            command: load.clone(),
+        };
+        let questions: Vec<Question> = loads.iter().zip(1..).map(question).collect();
         answers(&console, &questions).map_err(|why| self.fault(processor, &why))
     }
 
@@ -207,11 +215,11 @@ pub(super) fn compile(source: &str, folder: &Path) -> Result<(), String> {
     output(compile).map(drop)
 }
 
-/// The archive that the kernel unpacks into its memory: the first process and the module.
-fn pack(module: &Path, folder: &Path) -> Result<PathBuf, String> {
+/// What the kernel unpacks into its memory: the first process and the module.
+fn fill(module: &Path, folder: &Path) -> Result<(), String> {
     compile("lab/linux-7455/init.c", folder)?;
     let name = module.file_name().ok_or("a module has a name".to_owned())?;
     fs::copy(module, folder.join(name))
         .map_err(|error| format!("{}: {error}", module.display()))?;
-    super::guest::archive(folder)
+    Ok(())
 }

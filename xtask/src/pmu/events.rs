@@ -9,82 +9,126 @@ use crate::fetch::write as write_file;
 use std::fs;
 use toml::{Table, Value};
 
-/// A table, and what its header calls itself.
-const TABLES: [(&str, &str); 4] = [
-    ("arm1176", "ARM1176"),
-    ("cortex_a7", "CORTEX_A7"),
-    ("armv8", "ARMV8"),
-    ("mpc74xx", "MPC74XX"),
+/// A table, where it lies, and what its header calls itself.
+struct Names {
+    table: &'static str,
+    folder: &'static str,
+    prefix: &'static str,
+}
+
+const COUNTERS: &str = "crates/counters/data/events";
+const HERE: &str = "native/pmu/events";
+
+const TABLES: [Names; 5] = [
+    Names { table: "arm1176", folder: COUNTERS, prefix: "ARM1176" },
+    Names { table: "cortex_a7", folder: COUNTERS, prefix: "CORTEX_A7" },
+    Names { table: "armv8", folder: COUNTERS, prefix: "ARMV8" },
+    Names { table: "mpc74xx", folder: COUNTERS, prefix: "MPC74XX" },
+    // Linux has no driver for it, so `counters` has no use for it.
+    Names { table: "mpc7400", folder: HERE, prefix: "MPC7400" },
 ];
 
 /// Writes every header.
 pub(crate) fn write() -> Result<(), String> {
-    for (table, prefix) in TABLES {
-        write_file(&root().join(file(table)), &generated(table, prefix)?)?;
-        println!("{}", file(table));
+    for names in &TABLES {
+        write_file(&root().join(names.file()), &names.generated()?)?;
+        println!("{}", names.file());
     }
     Ok(())
 }
 
-fn file(table: &str) -> String {
-    format!("native/pmu/events/{table}.h")
-}
-
-fn generated(table: &str, prefix: &str) -> Result<String, String> {
-    let data = |path: &str| {
-        let path = root().join("crates/counters/data").join(path);
-        let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-        text.parse::<Table>().map_err(|error| format!("{}: {error}", path.display()))
-    };
-    header(table, prefix, &data(&format!("events/{table}.toml"))?, &data("names.toml")?)
-}
-
-/// A table as a header: a list that a macro is applied to, and the codes by name.
-fn header(name: &str, prefix: &str, table: &Table, names: &Table) -> Result<String, String> {
-    let text = |key: &str| {
-        let value = table.get(key).and_then(Value::as_str);
-        value.ok_or_else(|| format!("{name}: no `{key}`"))
-    };
-    let events = table.get("event").and_then(Value::as_array);
-    let events = events.ok_or_else(|| format!("{name}: no `event`"))?;
-    let mut rows = String::new();
-    for event in events {
-        let (native, code, prose) = row(event, names).ok_or_else(|| {
-            format!("{name}: an event without native name, code or prose: {event:?}")
-        })?;
-        let prose = broken(prose, 84).join("\" \\\n\t  \"");
-        rows += &format!(" \\\n\tE({native}, {code:#05x}, \\\n\t  \"{prose}\")");
+impl Names {
+    fn file(&self) -> String {
+        format!("{HERE}/{}.h", self.table)
     }
-    let lower = name.to_lowercase();
-    Ok(format!(
-        "/* SPDX-License-Identifier: MIT OR Apache-2.0 */\n\
-         /*\n{}{}\
-         \x20* Written by `cargo xtask events`; the place to change is\n\
-         \x20* crates/counters/data/events/{name}.toml.\n */\n\
-         #ifndef LINERATE_PMU_EVENTS_{prefix}_H\n#define LINERATE_PMU_EVENTS_{prefix}_H\n\n\
-         /* E(name, code, prose) for each event. */\n\
-         #define LR_{prefix}_EVENTS(E){rows}\n\n\
-         /* LR_{prefix}_ and the name: the code. */\n\
-         #define LR_{prefix}_CODE(name, code, prose) LR_{prefix}_##name = code,\n\
-         enum lr_{lower}_event {{ LR_{prefix}_EVENTS(LR_{prefix}_CODE) }};\n\
-         #undef LR_{prefix}_CODE\n\n#endif\n",
-        comment(&format!("Events: {}. Name, what a counter takes, prose.", text("title")?)),
-        comment(&format!("Source: {}.", text("manual")?)),
-    ))
+
+    fn generated(&self) -> Result<String, String> {
+        self.header(&read(&self.source())?, &read("crates/counters/data/names.toml")?)
+    }
+
+    fn source(&self) -> String {
+        format!("{}/{}.toml", self.folder, self.table)
+    }
+
+    /// A table as a header: a list that a macro is applied to, and the codes by name.
+    fn header(&self, table: &Table, names: &Table) -> Result<String, String> {
+        let Self { prefix, .. } = self;
+        let fault = |what: &str| format!("{}: {what}", self.source());
+        let text = |key: &str| {
+            table.get(key).and_then(Value::as_str).ok_or_else(|| fault(&format!("no `{key}`")))
+        };
+        let events = table.get("event").and_then(Value::as_array);
+        let mut rows = String::new();
+        let mut others = String::new();
+        for event in events.ok_or_else(|| fault("no `event`"))? {
+            let row = row(event, names).ok_or_else(|| {
+                fault(&format!("an event without native name, code or prose: {event:?}"))
+            })?;
+            let prose = broken(&row.prose, 84).join("\" \\\n\t  \"");
+            rows += &format!(" \\\n\tE({}, {:#05x}, \\\n\t  \"{prose}\")", row.name, row.codes[0]);
+            for code in &row.codes[1..] {
+                others += &format!(" \\\n\tA({}, {code:#05x})", row.name);
+            }
+        }
+        if !others.is_empty() {
+            others = format!(
+                "/* A(name, code) for each further counter with an event of above. */\n\
+                 #define LR_{prefix}_ALSO(A){others}\n\n"
+            );
+        }
+        let lower = self.table.to_lowercase();
+        Ok(format!(
+            "/* SPDX-License-Identifier: MIT OR Apache-2.0 */\n\
+             /*\n{}{}\
+             \x20* Written by `cargo xtask events`; the place to change is\n\
+             \x20* {}.\n */\n\
+             #ifndef LINERATE_PMU_EVENTS_{prefix}_H\n#define LINERATE_PMU_EVENTS_{prefix}_H\n\n\
+             /* E(name, code, prose) for each event. */\n\
+             #define LR_{prefix}_EVENTS(E){rows}\n\n\
+             {others}\
+             /* LR_{prefix}_ and the name: the code. */\n\
+             #define LR_{prefix}_CODE(name, code, prose) LR_{prefix}_##name = code,\n\
+             enum lr_{lower}_event {{ LR_{prefix}_EVENTS(LR_{prefix}_CODE) }};\n\
+             #undef LR_{prefix}_CODE\n\n#endif\n",
+            comment(&format!("Events: {}. Name, what a counter takes, prose.", text("title")?)),
+            comment(&format!("Source: {}.", text("manual")?)),
+            self.source(),
+        ))
+    }
 }
 
-/// Native name, code in the register, and prose: its own or that of its first portable name.
-fn row<'a>(event: &'a Value, names: &'a Table) -> Option<(&'a str, i64, &'a str)> {
-    let native = event.get("native")?.as_str()?;
+fn read(path: &str) -> Result<Table, String> {
+    let text = fs::read_to_string(root().join(path)).map_err(|e| format!("{path}: {e}"))?;
+    text.parse::<Table>().map_err(|error| format!("{path}: {error}"))
+}
+
+/// An event for C.
+struct Row {
+    name: String,
+    /// The code in the register, and those of other counters.
+    codes: Vec<u32>,
+    /// Its own or that of its first portable name, and the source where there is but one.
+    prose: String,
+}
+
+fn row(event: &Value, names: &Table) -> Option<Row> {
     // Where Linux has a number of its own for the cycle counter, the register has another.
-    let code = event.get("register").or(event.get("code"))?.as_integer()?;
+    let code = event.get("register").or(event.get("code"))?;
+    let list = |key: &str| event.get(key).and_then(Value::as_array).into_iter().flatten();
+    let codes = [code].into_iter().chain(list("also"));
+    let codes: Option<Vec<u32>> = codes.map(|code| code.as_integer()?.try_into().ok()).collect();
     let portable = || {
         let first = event.get("names")?.as_array()?.first()?;
         let known = names.get("name")?.as_array()?;
         known.iter().find(|name| name.get("name") == Some(first))?.get("prose")
     };
-    let prose = event.get("prose").or_else(portable)?.as_str()?;
-    (!prose.contains(['"', '\\'])).then_some((native, code, prose))
+    let mut prose = event.get("prose").or_else(portable)?.as_str()?.to_owned();
+    let sources: Vec<&str> = list("sources").filter_map(Value::as_str).collect();
+    if let [only] = sources[..] {
+        prose += &format!(" (By one source: {only}.)");
+    }
+    let name = event.get("native")?.as_str()?.to_owned();
+    (!prose.contains(['"', '\\'])).then_some(Row { name, codes: codes?, prose })
 }
 
 /// Text as lines of a comment, with an empty one behind.
@@ -107,17 +151,53 @@ fn broken(text: &str, octets: usize) -> Vec<String> {
     pieces
 }
 
+/// An event of the PowerPC G4 with each counter that has it, and the selection there.
+pub(crate) struct Placed {
+    pub(crate) name: String,
+    pub(crate) places: Vec<(u32, u32)>,
+}
+
+/// The table of a processor with so many counters.
+pub(crate) fn powerpc(counters: u32) -> Result<Vec<Placed>, String> {
+    let table = if counters > 4 { "mpc74xx" } else { "mpc7400" };
+    let names = TABLES.iter().find(|names| names.table == table).ok_or("no table")?;
+    let (table, portable) = (read(&names.source())?, read("crates/counters/data/names.toml")?);
+    let events = table.get("event").and_then(Value::as_array).ok_or("no events")?;
+    let place = |event| {
+        let Row { name, codes, .. } = row(event, &portable).ok_or("an event without a code")?;
+        let places = codes.iter().flat_map(|&code| places(code, counters)).collect();
+        Ok(Placed { name, places })
+    };
+    events.iter().map(place).collect()
+}
+
+/// The counters of a code, which names one or is below 23 and means all that have the number
+/// (MPC7450UM, chapter 11, and MPC7400 User's Manual, section 11.5).
+fn places(code: u32, counters: u32) -> Vec<(u32, u32)> {
+    let selection = code & 0xff;
+    let all: &[u32] = match (code >> 8, selection, counters) {
+        (0, ..=1, 6) => &[1, 2, 3, 4, 5, 6],
+        (0, ..=7, 6) | (0, ..=4, 4) => &[1, 2, 3, 4],
+        (0, ..=13, 6) => &[1, 2, 4],
+        (0, ..=22, 6) => &[1, 2],
+        (0, ..) => &[],
+        (counter, ..) => return vec![(counter, selection)],
+    };
+    all.iter().map(|&counter| (counter, selection)).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{TABLES, file, generated, header};
+    use super::{COUNTERS, Names, TABLES, powerpc, read};
     use crate::command::root;
+    use std::collections::{BTreeMap, BTreeSet};
 
     #[test]
     fn the_headers_are_what_the_tables_make() {
-        for (table, prefix) in TABLES {
-            let stored = std::fs::read_to_string(root().join(file(table))).expect("a header");
-            let fresh = generated(table, prefix).expect("a table");
-            assert!(stored == fresh, "{} is out of date: run `cargo xtask events`", file(table));
+        for names in &TABLES {
+            let stored = std::fs::read_to_string(root().join(names.file())).expect("a header");
+            let fresh = names.generated().expect("a table");
+            assert!(stored == fresh, "{} is out of date: run `cargo xtask events`", names.file());
         }
     }
 
@@ -126,11 +206,85 @@ mod tests {
         let names = "[[name]]\nname = \"cycles\"\nprose = \"Cycles.\"\n".parse().expect("names");
         let table = "title = \"T\"\nmanual = \"M\"\n[[event]]\nnative = \"CYC\"\ncode = 0xff\n\
                      register = 0x11\nnames = [\"cycles\"]\n";
-        let made = |text: &str| header("t", "T", &text.parse().expect("TOML"), &names);
+        let head = Names { table: "t", folder: COUNTERS, prefix: "T" };
+        let made = |text: &str| head.header(&text.parse().expect("TOML"), &names);
         let text = made(table).expect("a header");
         assert!(text.contains("E(CYC, 0x011, \\\n\t  \"Cycles.\")"), "{text}");
+        assert!(!text.contains("ALSO"), "{text}");
+        let more = made(&format!("{table}also = [0x212]\nsources = [\"a\"]\n")).expect("a header");
+        assert!(more.contains("#define LR_T_ALSO(A) \\\n\tA(CYC, 0x212)\n"), "{more}");
+        assert!(more.contains("\"Cycles. (By one source: a.)\")"), "{more}");
         let hardware = table.replace("code", "hardware").replace("register", "umask");
         assert!(made(&hardware).is_err());
+        assert!(made(&format!("{table}also = [-1]\n")).is_err());
         assert!(made(&table.replace("[\"cycles\"]", "[\"other\"]")).is_err(), "no prose");
+    }
+
+    /// The selections of each counter that Apple's lists have, without "nothing": ranges.
+    const OF_7450: [&[(u32, u32)]; 6] = [
+        &[(1, 5), (7, 68), (70, 94)],
+        &[(1, 5), (7, 62)],
+        &[(1, 5), (7, 31)],
+        &[(1, 5), (7, 30)],
+        &[(1, 11), (13, 20)],
+        &[(1, 11), (13, 37), (42, 57)],
+    ];
+    const OF_7400: [&[(u32, u32)]; 4] =
+        [&[(1, 48)], &[(1, 42)], &[(1, 8), (10, 24), (26, 30)], &[(1, 8), (10, 27)]];
+
+    #[test]
+    fn the_tables_of_the_g4_are_whole_and_nothing_stands_in_them_twice() {
+        for (counters, documented) in [(6, &OF_7450[..]), (4, &OF_7400[..])] {
+            let table = powerpc(counters).expect("a table");
+            let mut seen = BTreeMap::new();
+            for event in &table {
+                assert!(!event.places.is_empty(), "{} has no counter", event.name);
+                for place in &event.places {
+                    let other = seen.insert(*place, &event.name);
+                    assert_eq!(other, None, "{place:?} is {}, too", event.name);
+                }
+            }
+            let ranges = documented.iter().zip(1..);
+            let pairs = ranges.flat_map(|(ranges, counter)| {
+                ranges.iter().flat_map(move |&(a, z)| (a..=z).map(move |s| (counter, s)))
+            });
+            assert!(pairs.eq(seen.keys().copied()), "{counters} counters: {:?}", seen.keys());
+            let names: BTreeSet<String> = table.iter().map(|e| e.name.to_lowercase()).collect();
+            assert_eq!(names.len(), table.len(), "a name stands for two events");
+        }
+    }
+
+    /// AN2581's matrix: what its module selects on counters 1 to 4 of an MPC7400.
+    #[test]
+    fn the_note_s_matrix_is_in_the_table() {
+        let matrix: [(u32, &[u32]); 4] = [
+            (1, &[1, 24, 4, 32, 34, 11, 21, 48, 13, 37]),
+            (2, &[1, 2, 6, 25, 11, 26, 17, 37]),
+            (3, &[1, 2, 15, 26, 27]),
+            (4, &[1, 2, 14]),
+        ];
+        let table = read("native/pmu/events/mpc7400.toml").expect("a table");
+        let is_by = |event: &toml::Value, source: &str| {
+            let sources = event["sources"].as_array().expect("sources");
+            sources.iter().any(|known| known.as_str() == Some(source))
+        };
+        let documented: BTreeSet<&str> = table["event"]
+            .as_array()
+            .expect("events")
+            .iter()
+            .filter(|event| is_by(event, "an2581"))
+            .filter_map(|event| event["native"].as_str())
+            .collect();
+        let placed = powerpc(4).expect("a table");
+        let mut count = 0;
+        for (counter, selections) in matrix {
+            for &selection in selections {
+                let event = placed.iter().find(|e| e.places.contains(&(counter, selection)));
+                let event = event.expect("an event of the note");
+                assert!(documented.contains(event.name.as_str()), "{}", event.name);
+                count += 1;
+            }
+        }
+        assert_eq!(count, 26);
     }
 }

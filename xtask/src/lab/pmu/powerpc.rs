@@ -5,6 +5,7 @@
 use super::super::linux_7455::{Linux, NAME};
 use super::super::{Answer, Obstacle, note};
 use super::{Extent, Page};
+use crate::pmu::events::{Placed, powerpc};
 
 const MODULE: &str = "pmc74xx";
 
@@ -16,7 +17,7 @@ struct Load {
 }
 
 /// What each counter must say after the first: that any can, the only one that can, by number.
-const LOADS: [Load; 9] = [
+const LOADS: [Load; 13] = [
     Load {
         parameters: "",
         works: true,
@@ -34,28 +35,57 @@ const LOADS: [Load; 9] = [
         says: &[
             "counter 1 selects 0x14 PM_ST_CMPL",
             "counter 2 selects 0x17 PM_L1_DCACHE_MISS",
-            "counter 3 selects 0x02 PM_INST_CMPL",
-            "counter 4 selects 0x01 PM_CYC",
+            "counter 3 selects 0x01 PM_CYC",
+            "counter 4 selects 0x02 PM_INST_CMPL",
             "counter 5 selects 0x02 PM_L2_HIT",
-            "counter 6 selects 0x1d -",
-            // 0x14 << 6 | 0x17; 2 << 27 | 1 << 22 | 2 << 17 | 0x1d << 11.
-            "MMCR0 0x00000517 MMCR1 0x1044e800",
-            "user's UMMCR0 0x00000517 UMMCR1 0x1044e800",
+            "counter 6 selects 0x1d PM_L2_MISS",
+            // 0x14 << 6 | 0x17; 1 << 27 | 2 << 22 | 2 << 17 | 0x1d << 11.
+            "MMCR0 0x00000517 MMCR1 0x0884e800",
+            "user's UMMCR0 0x00000517 UMMCR1 0x0884e800",
             AS_WRITTEN,
-            "/proc: counter 6 selects 0x1d - count 0",
+            "/proc: counter 6 selects 0x1d PM_L2_MISS count 0",
             ZERO,
         ],
     },
+    // Each of the two that counters 5 and 6 share gets one, whatever the other took first.
+    Load {
+        parameters: "events=PM_L2_HIT,0x505,PM_L1_DCACHE_MISS,PM_LD_CMPL",
+        works: true,
+        says: &[
+            "counter 2 selects 0x1a PM_LD_CMPL",
+            "counter 3 selects 0x17 PM_L1_DCACHE_MISS",
+            "counter 5 selects 0x05 PM_L3_ICACHE_MISS",
+            "counter 6 selects 0x02 PM_L2_HIT",
+            AS_WRITTEN,
+        ],
+    },
+    // 9 << 16 | 0x2b << 6, and not in supervisor state.
+    Load {
+        parameters: "events=PM_LD_MISS_EXCEED_L1_CYC threshold=9 threshold_by_32=1 user_only=1",
+        works: true,
+        says: &["MMCR0 0x40090ac0", "MMCR2 0x80000000", AS_WRITTEN],
+    },
+    Load { parameters: "threshold=64", works: false, says: &["threshold=64: 0 to 63"] },
     Load {
         parameters: "events=pm_br_mpred,user_only=1",
         works: false,
         says: &["there is no event `user_only=1`"],
     },
-    Load { parameters: "events=PM_BR_MPRD", works: false, says: &["the nearest is PM_BR_MPRED"] },
+    // The list that follows is whole: it ends with the table's last.
     Load {
-        parameters: "events=PM_L1_DCACHE_MISS,PM_LD_CMPL",
+        parameters: "events=PM_BR_MPRD",
         works: false,
-        says: &["each counter that has it is taken by another event"],
+        says: &["the nearest is PM_BR_MPRED", "there are:", " PM_PREFETCH_FULL\n"],
+    },
+    Load {
+        parameters: "events=1,1,1,1,1,1,1",
+        works: false,
+        says: &["7 events for 6 counters; leave 1 out"],
+    },
+    Load {
+        parameters: "events=PM_ST_CMPL,PM_DATA_SNOOP,PM_MTVSCR_CMPL,PM_LD_CMPL",
+        works: false,
+        says: &["PM_LD_CMPL: only on 2, taken by events before it"],
     },
     Load {
         parameters: "events=0x17",
@@ -83,29 +113,77 @@ const LOADS: [Load; 9] = [
 const AS_WRITTEN: &str = ": as written";
 const ZERO: &str = "all counts are 0, as an emulator's are; MMCR0 0x00000000 MMCR1 0x00000000";
 
-/// Loads it in every way, and on a processor that has no such counters.
+/// Loads it in every way, with every event, and on a processor that has no such counters.
 pub(super) fn check(_: Extent, page: &mut Page) -> Result<(), Obstacle> {
     let linux = Linux::with(MODULE)?;
-    let words = LOADS.map(|load| format!("{MODULE}:{}", load.parameters));
-    let words = words.each_ref().map(String::as_str);
-    let answers = linux.load("7455", &words)?;
+    let lines: Vec<String> =
+        LOADS.iter().map(|load| format!("{MODULE}\t{}", load.parameters)).collect();
+    let answers = linux.load("7455", &lines)?;
     for (load, answer) in LOADS.iter().zip(&answers) {
         judge(load, answer).map_err(|why| linux.fault("7455", &why))?;
     }
+    let mut counted = String::new();
+    for (processor, counters) in EVERY_EVENT {
+        let table = powerpc(counters)?;
+        check_every_event(&linux, processor, &table)?;
+        counted += &format!("{} events of a {processor}, ", table.len());
+    }
     let none =
         Load { parameters: "", works: false, says: &["has no counters that are known here"] };
-    let on_another = linux.load("750", &[MODULE])?;
+    let on_another = linux.load("750", &[MODULE.to_owned()])?;
     judge(&none, &on_another[0]).map_err(|why| linux.fault("750", &why))?;
     // What is not counted has no count, rather than 0.
     let output = answers[1].output.replace(" count 0\n", " count null\n");
     let shown = format!("# insmod {MODULE}.ko {}\n{output}", LOADS[1].parameters);
     page.add(format!("{NAME}, by {MODULE}"), &shown);
     note(&format!(
-        "RESULT PASS linux-7455: {MODULE} chooses by name on six counters, the registers read as \
-         written, {} wrong choices refused, nothing on a 750; counts null: the emulator has none",
+        "RESULT PASS linux-7455: {MODULE} finds a counter for each of {counted}the registers read \
+         as written, {} wrong choices refused, nothing on a 750; counts null: the emulator has \
+         none",
         LOADS.iter().filter(|load| !load.works).count()
     ));
     Ok(())
+}
+
+/// Processors, and how many counters each has.
+const EVERY_EVENT: [(&str, u32); 2] = [("7455", 6), ("7400", 4)];
+
+/// A load for each event; the first lists them all.
+fn check_every_event(linux: &Linux, processor: &str, table: &[Placed]) -> Result<(), Obstacle> {
+    let line = |event: &Placed| format!("{MODULE}\tevents={}", event.name);
+    let mut lines: Vec<String> = table.iter().map(line).collect();
+    lines[0] += &format!("\t{MODULE}_events");
+    let answers = linux.load(processor, &lines)?;
+    let mut judged = table.iter().zip(&answers).map(|(event, answer)| selects(event, answer));
+    let judged = judged.find(Result::is_err).unwrap_or(Ok(()));
+    judged
+        .and_then(|()| table.iter().try_for_each(|event| lists(event, &answers[0])))
+        .map_err(|why| linux.fault(processor, &why))
+}
+
+/// Whether an event was found a counter that has it, and the registers say so by its name.
+fn selects(event: &Placed, answer: &Answer) -> Result<(), String> {
+    let Answer { status, output, errors, .. } = answer;
+    let is_place = |(counter, selection): &(u32, u32)| {
+        output.contains(&format!("counter {counter} selects {selection:#04x} {}\n", event.name))
+    };
+    let is_right = *status == 0 && event.places.iter().any(is_place);
+    match is_right && output.contains(AS_WRITTEN) && output.contains(ZERO) {
+        true => Ok(()),
+        false => Err(format!("{} was not selected: {output}{errors}", event.name)),
+    }
+}
+
+/// Whether the list of events has this one with all its counters.
+fn lists(event: &Placed, answer: &Answer) -> Result<(), String> {
+    let mut places = event.places.clone();
+    places.sort_unstable();
+    let places = places.iter().map(|(counter, selection)| format!(" {counter}:{selection:#04x}"));
+    let begin = format!("/proc: {}{} ", event.name, places.collect::<String>());
+    match answer.output.lines().any(|line| line.starts_with(&begin) && line.ends_with(['.', ')'])) {
+        true => Ok(()),
+        false => Err(format!("no line begins with `{begin}`")),
+    }
 }
 
 fn judge(load: &Load, answer: &Answer) -> Result<(), String> {
@@ -122,19 +200,33 @@ fn judge(load: &Load, answer: &Answer) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Answer, LOADS, judge};
+    use super::{AS_WRITTEN, Answer, LOADS, Placed, ZERO, judge, lists, selects};
+
+    fn answer(status: i32, output: &str) -> Answer {
+        Answer { status, output: output.to_owned(), ..Answer::default() }
+    }
 
     #[test]
     fn silence_and_a_wrong_status_are_found() {
-        let load = &LOADS[3];
+        let load = LOADS.iter().find(|load| !load.works).expect("a load that fails");
         let output = load.says.concat();
-        let answer = |status, output: &str| Answer {
-            status,
-            output: output.to_owned(),
-            ..Answer::default()
-        };
         assert_eq!(judge(load, &answer(1, &output)), Ok(()));
         assert!(judge(load, &answer(0, &output)).is_err());
         assert!(judge(load, &answer(1, "")).is_err());
+    }
+
+    #[test]
+    fn an_event_on_a_counter_that_lacks_it_is_found() {
+        let event = Placed { name: "PM_A".to_owned(), places: vec![(6, 0x1d), (5, 0x13)] };
+        let said = |counter: &str| answer(0, &format!("counter {counter}\n{AS_WRITTEN}\n{ZERO}\n"));
+        assert_eq!(selects(&event, &said("5 selects 0x13 PM_A")), Ok(()));
+        assert_eq!(selects(&event, &said("6 selects 0x1d PM_A")), Ok(()));
+        for wrong in ["5 selects 0x1d PM_A", "4 selects 0x13 PM_A", "5 selects 0x13 PM_AB"] {
+            assert!(selects(&event, &said(wrong)).is_err(), "{wrong}");
+        }
+        let list = |line: &str| lists(&event, &answer(0, line));
+        assert_eq!(list("/proc: PM_A 5:0x13 6:0x1d What it counts.\n"), Ok(()));
+        assert!(list("/proc: PM_A 5:0x13 What it counts.\n").is_err());
+        assert!(list("/proc: PM_A 5:0x13 6:0x1d What it\n").is_err(), "cut");
     }
 }
