@@ -141,7 +141,7 @@ fn selected(report: &TcpReport) -> String {
     let mut text = "What is selected beside the best other set; asked is 0.98 at least, and 0.07 \
         of the payload summed alone at most. Of several others the best is also the luckiest: two \
         are told apart where the intervals of their rates do not meet.\n\n\
-        | stack | pattern | best other | over it | told apart | calls of routines | summed alone |\n\
+        | stack | pattern | best other | over it | told apart | calls of routines | alone |\n\
         |---|---|---|---:|---|---|---:|\n"
         .to_owned();
     for stack in &report.stacks {
