@@ -7,7 +7,7 @@
 use crate::command::{cargo, output, program, root};
 use crate::evidence::{build, machine, section};
 use crate::lwip;
-use linerate_record::tcp::{TcpPattern, TcpReport, TcpSet, TcpStack};
+use linerate_record::tcp::{TcpPattern, TcpReport, TcpSeam, TcpSet, TcpStack};
 use linerate_record::{Body, Figure, Record};
 use std::fs;
 use std::path::Path;
@@ -172,7 +172,7 @@ fn beside_best(selected: &str, stack: &TcpStack, pattern: &TcpPattern) -> Option
         pattern.name,
         best.name,
         over.as_deref().unwrap_or("-"),
-        if own.seam.is_empty() { "none" } else { "some" },
+        if own.seam.iter().all(TcpSeam::is_inline) { "none" } else { "some" },
         number(&own.checksum_per_payload),
     ))
 }

@@ -73,6 +73,43 @@ pub fn header(octets: &[u8], sum: Sum) -> Sum {
     Sum::from_wide(even + odd)
 }
 
+/// Copies a header and adds it to a sum, each word loaded once: [`header`] for what is copied
+/// anyway.
+///
+/// # Panics
+/// If the lengths differ, or are no multiple of 4.
+///
+/// ```
+/// use linerate_kernels::{Sum, checksum};
+///
+/// let header = [0x45, 0, 0, 40, 0, 1, 0x40, 0, 64, 6, 0xac, 0x6f, 192, 0, 2, 1, 198, 51, 100, 7];
+/// let mut copy = [0; 20];
+/// let sum = checksum::copy_header(&mut copy, &header, Sum::ZERO);
+/// assert_eq!((copy, sum), (header, checksum::header(&header, Sum::ZERO)));
+/// ```
+#[inline]
+pub fn copy_header(to: &mut [u8], from: &[u8], sum: Sum) -> Sum {
+    let (words, rest) = from.as_chunks::<4>();
+    let (places, rest_of_places) = to.as_chunks_mut::<4>();
+    assert!(words.len() == places.len() && rest.is_empty() && rest_of_places.is_empty());
+    let (pairs, last) = words.as_chunks::<2>();
+    let (places, last_place) = places.as_chunks_mut::<2>();
+    let (mut even, mut odd) = (u64::from(sum.raw()), 0);
+    for (place, [first, second]) in places.iter_mut().zip(pairs) {
+        let first = opaque(u32::from_ne_bytes(*first).into());
+        let second = opaque(u32::from_ne_bytes(*second).into());
+        *place = [(first as u32).to_ne_bytes(), (second as u32).to_ne_bytes()];
+        even += first;
+        odd += second;
+    }
+    if let ([place], [word]) = (last_place, last) {
+        let word = opaque(u32::from_ne_bytes(*word).into());
+        *place = (word as u32).to_ne_bytes();
+        even += word;
+    }
+    Sum::from_wide(even + odd)
+}
+
 /// The word that at most three octets begin.
 #[cold]
 fn last_octets(rest: &[u8]) -> u64 {

@@ -199,11 +199,17 @@ pub struct TcpSet {
     pub seam: Vec<TcpSeam>,
 }
 
-/// Calls of one routine.
+/// What [`TcpSeam::routine`] is of sums of headers, and of copies of headers that sum.
+pub const SEAM_HEADER: &str = "header";
+/// See [`SEAM_HEADER`].
+pub const SEAM_COPY_HEADER: &str = "copy_header";
+
+/// Calls of one routine, or of what is inline in every set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TcpSeam {
-    /// `checksum`, `copy` or `copy_checksum`.
+    /// `checksum`, `copy` or `copy_checksum`; inline `header`, a sum that stands alone, and
+    /// `copy_header`, a copy that sums.
     pub routine: String,
     /// Calls that were seen.
     pub calls: u64,
@@ -213,6 +219,13 @@ pub struct TcpSeam {
     pub lengths: Vec<u64>,
     /// Calls by where the source begins: 0 to 7 octets behind a multiple of 64, 8 to 15, and so on.
     pub alignments: Vec<u64>,
+}
+
+impl TcpSeam {
+    /// Whether it is not the set's, but the same in all of them.
+    pub fn is_inline(&self) -> bool {
+        [SEAM_HEADER, SEAM_COPY_HEADER].contains(&self.routine.as_str())
+    }
 }
 
 impl TcpReport {

@@ -33,7 +33,9 @@ static int are_sums_off;
 
 static struct lr_lwip_watch watch;
 static int is_watched;
-static struct lr_lwip_tally tallies[3];
+/* Of the routines, by activity, and of sums taken inline. */
+static struct lr_lwip_tally tallies[LR_LWIP_COPY_CHECKSUM + 1];
+#define INLINE_TALLY LR_LWIP_COPY_CHECKSUM
 
 static uint64_t enter(uint8_t activity)
 {
@@ -42,11 +44,11 @@ static uint64_t enter(uint8_t activity)
 	return watch.ticks ? watch.ticks() : 0;
 }
 
-static void leave(uint8_t activity, const void *src, size_t octets, uint64_t before)
+static void leave(unsigned which, const void *src, size_t octets, uint64_t before)
 {
 	if (watch.ticks) {
 		const uint64_t ticks = watch.ticks() - before;
-		struct lr_lwip_tally *const tally = &tallies[activity - LR_LWIP_CHECKSUM];
+		struct lr_lwip_tally *const tally = &tallies[which];
 		size_t length = 0;
 
 		while (octets >> length && length < LR_LWIP_LENGTHS - 1)
@@ -62,9 +64,14 @@ static void leave(uint8_t activity, const void *src, size_t octets, uint64_t bef
 }
 
 /* A sum of headers that were just written must not load wider than they were stored. */
+static int is_inline(size_t octets)
+{
+	return octets <= routines.inline_octets && octets % 4 == 0;
+}
+
 static uint32_t summed(const void *src, size_t octets)
 {
-	if (octets <= routines.inline_octets && octets % 4 == 0)
+	if (is_inline(octets))
 		return lr_csum_header(src, octets / 4, 0);
 	return routines.checksum(src, octets, 0);
 }
@@ -75,7 +82,8 @@ uint16_t lr_plugin_chksum(const void *src, int octets)
 		return lr_csum_fold(summed(src, (size_t)octets));
 	const uint64_t before = enter(LR_LWIP_CHECKSUM);
 	const uint32_t sum = summed(src, (size_t)octets);
-	leave(LR_LWIP_CHECKSUM, src, (size_t)octets, before);
+	leave(is_inline((size_t)octets) ? INLINE_TALLY : LR_LWIP_CHECKSUM - 1, src, (size_t)octets,
+	      before);
 	return lr_csum_fold(sum);
 }
 
@@ -93,7 +101,7 @@ uint16_t lr_plugin_chksum_copy(void *dst, const void *src, uint16_t octets)
 		return lr_csum_fold(routines.copy_checksum(dst, src, octets, 0));
 	const uint64_t before = enter(LR_LWIP_COPY_CHECKSUM);
 	const uint32_t sum = routines.copy_checksum(dst, src, octets, 0);
-	leave(LR_LWIP_COPY_CHECKSUM, src, octets, before);
+	leave(LR_LWIP_COPY_CHECKSUM - 1, src, octets, before);
 	return lr_csum_fold(sum);
 }
 
@@ -103,7 +111,7 @@ void *lr_plugin_copy(void *dst, const void *src, size_t octets)
 		return routines.copy(dst, src, octets);
 	const uint64_t before = enter(LR_LWIP_COPY);
 	routines.copy(dst, src, octets);
-	leave(LR_LWIP_COPY, src, octets, before);
+	leave(LR_LWIP_COPY - 1, src, octets, before);
 	return dst;
 }
 
@@ -563,7 +571,8 @@ static int begin(const struct lr_lwip_settings *wanted)
 		NETIF_SET_CHECKSUM_CTRL(&netif, NETIF_CHECKSUM_DISABLE_ALL);
 	else if (settings.sums == LR_LWIP_SUMS_ARRIVE_VERIFIED)
 		NETIF_SET_CHECKSUM_CTRL(&netif, NETIF_CHECKSUM_ENABLE_ALL &
-						~NETIF_CHECKSUM_CHECK_TCP);
+						~(NETIF_CHECKSUM_CHECK_TCP |
+						  NETIF_CHECKSUM_CHECK_IP));
 	netif_set_default(&netif);
 	netif_set_link_up(&netif);
 	netif_set_up(&netif);

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 /* Raised with every change of what follows; the program refuses any other. */
-#define LR_LWIP_TABLE_VERSION 1
+#define LR_LWIP_TABLE_VERSION 2
 
 /* A routine that is null is lwIP's own, or memcpy; checksum and copy_checksum are given together
  * or not at all. Sums are as in linerate/checksum.h. */
@@ -36,7 +36,7 @@ struct lr_lwip_routines {
 /* Classes of where the source begins: its address modulo 64, by steps of 8. */
 #define LR_LWIP_ALIGNMENTS 8
 
-/* What was seen of the calls of one routine while they were watched. */
+/* What was seen of the calls of one routine, or of sums taken inline, while they were watched. */
 struct lr_lwip_tally {
 	uint64_t calls, octets, ticks;
 	uint64_t lengths[LR_LWIP_LENGTHS];
@@ -59,7 +59,7 @@ enum {
 	LR_LWIP_SUMS_OFF,
 	/* lwIP, by the routines. */
 	LR_LWIP_SUMS_LWIP,
-	/* lwIP all but what arrives for TCP, which was verified before it is handed in. */
+	/* lwIP of what it sends; what arrives was verified before it is handed in. */
 	LR_LWIP_SUMS_ARRIVE_VERIFIED,
 };
 
@@ -111,7 +111,7 @@ struct lr_lwip_table {
 	void (*use)(const struct lr_lwip_routines *routines);
 	/* Begins or ends watching calls of routines; where it times, counts begin at 0. */
 	void (*watch)(const struct lr_lwip_watch *watch);
-	/* The tallies of checksum, copy and copy_checksum: three of them. */
+	/* The tallies of checksum, copy, copy_checksum, and of sums taken inline: four of them. */
 	const struct lr_lwip_tally *(*tallies)(void);
 
 	/* Time passes, to so many milliseconds since the start: runs the timers that are due. */

@@ -180,7 +180,7 @@ pub trait Stack {
     /// The version, for provenance.
     fn version(&self) -> String;
 
-    /// Whether what the routines copy and sum includes the copies inside the stack.
+    /// Whether copies and sums inside the stack go through the seam.
     fn copies_by_routines(&self) -> bool;
 
     /// Makes an endpoint.

@@ -10,13 +10,13 @@
 //!         buffer of the other end's driver --copy--> application
 //! ```
 //!
-//! The first is lwIP's `tcp_write`. The second is the driver's here: it verifies a frame while it
-//! takes it in, and lwIP is told not to. With [`WireMode::Reference`] lwIP reads the segment where
-//! the other end holds it, but for the headers, which it writes; it verifies by itself then.
+//! The first is lwIP's `tcp_write`. The second is the driver's here: it verifies a frame, the
+//! header of IP too, while it takes it in, and lwIP is told not to. With [`WireMode::Reference`]
+//! lwIP reads the segment where the other end holds it, but for the headers, which it writes; it
+//! verifies by itself then.
 //!
-//! lwIP computes and verifies sums of headers of IP too. Its delayed acknowledgements have a timer
-//! of 250 ms, whatever is asked for; its congestion control cannot be turned off, but it can begin
-//! with a window that nothing fills.
+//! Its delayed acknowledgements have a timer of 250 ms, whatever is asked for; its congestion
+//! control cannot be turned off, but it can begin with a window that nothing fills.
 
 // Calls of C, each behind a safe function but one.
 #[allow(unsafe_code)]
@@ -30,9 +30,8 @@ use crate::endpoint::{
     Stack, State, WireMode,
 };
 use crate::packet;
-use crate::routines::{Reading, Routines, Seam, Tallies};
+use crate::routines::{Reading, Routines, Seam, Tallies, Tally};
 use crate::wire::{Frame, Port};
-use linerate_kernels::{Sum, checksum};
 use plugin::{Plugin, Settings, Sums};
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -203,31 +202,13 @@ impl LwipEndpoint {
         let octets = frame.bytes();
         // Without memory the frame is lost, as in any driver.
         let Some(mut room) = self.plugin.room(octets.len()) else { return true };
-        let (head, from) = octets.split_at(packet::header_octets(octets));
-        let (header, payload) = room.octets_mut().split_at_mut(head.len());
-        header.copy_from_slice(head);
         if !self.verifies {
-            if !from.is_empty() {
-                self.seam.copy(payload, from);
-            }
-        } else if !packet::is_sound(octets, octets.len())
-            || !self.copy_verified(header, payload, from)
-        {
+            packet::copy(&mut self.seam, room.octets_mut(), octets);
+        } else if !packet::copy_verified(&mut self.seam, room.octets_mut(), octets) {
             return false;
         }
         self.plugin.input(room);
         true
-    }
-
-    /// Copies a payload and sums it on the way; whether the sum of the segment matches.
-    fn copy_verified(&mut self, header: &[u8], payload: &mut [u8], from: &[u8]) -> bool {
-        let octets = header.len() - packet::IP_HEADER + from.len();
-        let sum = packet::pseudo(header, octets);
-        let mut sum = checksum::header(&header[packet::IP_HEADER..], sum).raw();
-        if !from.is_empty() {
-            sum = self.seam.copy_checksum(payload, from, sum);
-        }
-        Sum::from_raw(sum).fold() == u16::MAX
     }
 
     /// Lets lwIP read a frame where it is.
@@ -330,8 +311,9 @@ impl Endpoint for LwipEndpoint {
     }
 
     fn tallies(&self) -> Tallies {
-        let [checksum, copy, copy_checksum] = self.plugin.tallies();
-        self.seam.tallies() + &Tallies { checksum, copy, copy_checksum }
+        let [checksum, copy, copy_checksum, header] = self.plugin.tallies();
+        let copy_header = Tally::default();
+        self.seam.tallies() + &Tallies { checksum, copy, copy_checksum, header, copy_header }
     }
 }
 

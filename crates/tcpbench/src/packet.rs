@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What drivers know of a packet: IPv4 and TCP as far as their sums go.
+//! What drivers do with a packet: IPv4 and TCP as far as their sums go.
 
 use crate::endpoint::HEADER_OCTETS;
+use crate::routines::Seam;
 use linerate_kernels::{Sum, checksum};
 
 /// Octets of a header of IPv4 without options, the only one that either end sends.
@@ -24,12 +25,46 @@ pub(crate) fn header_octets(packet: &[u8]) -> usize {
     octets.max(HEADER_OCTETS).min(packet.len() & !3)
 }
 
-/// Whether a header of IP is one of ours and undamaged, and has the length of the frame.
-pub(crate) fn is_sound(head: &[u8], octets: usize) -> bool {
-    head.len() >= HEADER_OCTETS
-        && head[0] == 0x45
-        && usize::from(u16::from_be_bytes([head[2], head[3]])) == octets
-        && checksum::header(&head[..IP_HEADER], Sum::ZERO).fold() == u16::MAX
+/// Whether a packet begins with a header of IP as either end sends it, and has the length it says.
+pub(crate) fn is_formed(packet: &[u8]) -> bool {
+    packet.len() >= HEADER_OCTETS
+        && packet[0] == 0x45
+        && usize::from(u16::from_be_bytes([packet[2], packet[3]])) == packet.len()
+}
+
+/// Whether an undamaged header, or segment with its pseudo-header, has this sum.
+pub(crate) fn matches(sum: Sum) -> bool {
+    sum.fold() == u16::MAX
+}
+
+/// Copies a packet that nobody verifies: its headers inline.
+pub(crate) fn copy(seam: &mut Seam, to: &mut [u8], packet: &[u8]) {
+    let (head, payload) = packet.split_at(header_octets(packet));
+    let (to_head, to_payload) = to.split_at_mut(head.len());
+    to_head.copy_from_slice(head);
+    if !payload.is_empty() {
+        seam.copy(to_payload, payload);
+    }
+}
+
+/// Copies a packet and sums it on the way; whether its sums match. If they do not, the copy is of
+/// no use.
+pub(crate) fn copy_verified(seam: &mut Seam, to: &mut [u8], packet: &[u8]) -> bool {
+    if !is_formed(packet) {
+        return false;
+    }
+    let (head, payload) = packet.split_at(header_octets(packet));
+    let (to_head, to_payload) = to.split_at_mut(head.len());
+    let (ip, tcp) = head.split_at(IP_HEADER);
+    let (to_ip, to_tcp) = to_head.split_at_mut(IP_HEADER);
+    if !matches(seam.copy_header(to_ip, ip, Sum::ZERO)) {
+        return false;
+    }
+    let mut sum = seam.copy_header(to_tcp, tcp, pseudo(ip, packet.len() - IP_HEADER));
+    if !payload.is_empty() {
+        sum = Sum::from_raw(seam.copy_checksum(to_payload, payload, sum.raw()));
+    }
+    matches(sum)
 }
 
 #[cfg(test)]

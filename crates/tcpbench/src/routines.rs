@@ -238,6 +238,10 @@ pub struct Tallies {
     pub copy: Tally,
     /// Copies that sum.
     pub copy_checksum: Tally,
+    /// Sums of headers, which stand alone and are inline.
+    pub header: Tally,
+    /// Copies of headers that sum, inline.
+    pub copy_header: Tally,
 }
 
 impl Add<&Self> for Tally {
@@ -261,6 +265,8 @@ impl Add<&Self> for Tallies {
             checksum: self.checksum + &other.checksum,
             copy: self.copy + &other.copy,
             copy_checksum: self.copy_checksum + &other.copy_checksum,
+            header: self.header + &other.header,
+            copy_header: self.copy_header + &other.copy_header,
         }
     }
 }
@@ -340,9 +346,30 @@ pub(crate) fn empty_call_ticks(reading: Reading) -> f64 {
 }
 
 impl Eye {
-    /// Calls a routine under the eye of whoever looks.
-    #[inline]
-    fn see<R>(&mut self, what: Activity, octets: &[u8], call: impl FnOnce() -> R) -> R {
+    /// Calls a routine under the eye of whoever looks: nobody, while sets are ranked.
+    #[inline(always)]
+    fn see<R>(
+        &mut self,
+        what: Activity,
+        tally: fn(&mut Tallies) -> &mut Tally,
+        octets: &[u8],
+        call: impl FnOnce() -> R,
+    ) -> R {
+        match self {
+            Self::Nobody => call(),
+            _ => self.see_watched(what, tally, octets, call),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn see_watched<R>(
+        &mut self,
+        what: Activity,
+        tally: fn(&mut Tallies) -> &mut Tally,
+        octets: &[u8],
+        call: impl FnOnce() -> R,
+    ) -> R {
         match self {
             Self::Nobody => call(),
             Self::Tallies(tallies, reading) => {
@@ -350,11 +377,7 @@ impl Eye {
                 let before = read();
                 let result = call();
                 let ticks = read() - before;
-                match what {
-                    Activity::Checksum => tallies.checksum.count(octets, ticks),
-                    Activity::Copy => tallies.copy.count(octets, ticks),
-                    _ => tallies.copy_checksum.count(octets, ticks),
-                }
+                tally(tallies).count(octets, ticks);
                 result
             }
             Self::Sampler(activity) => {
@@ -418,14 +441,15 @@ impl Seam {
     #[inline]
     pub fn checksum(&mut self, octets: &[u8], sum: u32) -> u32 {
         let routine = self.routines.checksum;
-        self.eye.see(Activity::Checksum, octets, || routine.checksum(octets, sum))
+        let call = || routine.checksum(octets, sum);
+        self.eye.see(Activity::Checksum, |t| &mut t.checksum, octets, call)
     }
 
     /// Copies octets.
     #[inline]
     pub fn copy(&mut self, to: &mut [u8], from: &[u8]) {
         let routine = self.routines.copy;
-        self.eye.see(Activity::Copy, from, || routine.copy(to, from));
+        self.eye.see(Activity::Copy, |t| &mut t.copy, from, || routine.copy(to, from));
     }
 
     /// Copies octets and adds them to a sum; in two passes where the set has nothing for both.
@@ -435,7 +459,23 @@ impl Seam {
             self.copy(to, from);
             return self.checksum(to, sum);
         };
-        self.eye.see(Activity::CopyChecksum, from, || both.copy_checksum(to, from, sum))
+        let call = || both.copy_checksum(to, from, sum);
+        self.eye.see(Activity::CopyChecksum, |t| &mut t.copy_checksum, from, call)
+    }
+
+    /// Adds a header to a sum: inline in every set, for it may just have been written in pieces
+    /// that no wider load may straddle.
+    #[inline]
+    pub fn header(&mut self, header: &[u8], sum: Sum) -> Sum {
+        let call = move || checksum::header(header, sum);
+        self.eye.see(Activity::Checksum, |t| &mut t.header, header, call)
+    }
+
+    /// Copies a header and adds it to a sum, inline as well.
+    #[inline]
+    pub fn copy_header(&mut self, to: &mut [u8], from: &[u8], sum: Sum) -> Sum {
+        let call = move || checksum::copy_header(to, from, sum);
+        self.eye.see(Activity::CopyChecksum, |t| &mut t.copy_header, from, call)
     }
 }
 
@@ -497,5 +537,10 @@ mod tests {
         let twice = tallies.clone() + &tallies;
         assert_eq!(twice.checksum.alignments.iter().sum::<u64>(), 4);
         assert_eq!(tallies.copy_checksum, Tally::default());
+        let sum = seam.header(&from[..20], Sum::ZERO);
+        assert_eq!(seam.copy_header(&mut to[..40], &from[..40], Sum::ZERO), sum + sum);
+        let inline = seam.tallies();
+        assert_eq!((inline.header.octets, inline.copy_header.octets), (20, 40));
+        assert_eq!((&inline.checksum, &inline.copy), (&tallies.checksum, &tallies.copy));
     }
 }

@@ -169,13 +169,15 @@ fn fit_laws(request: &mut Request, watch: &Watch<'_>) -> Result<Vec<TcpLaw>, Err
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::routines::STACK;
     use linerate_record::Scalar;
+    use linerate_record::tcp::TcpSeam;
 
     /// Everything is there, and nothing contradicts itself; how fast it is, is not judged.
     #[test]
     fn a_short_run_has_a_row_for_every_set_of_every_pattern() {
         let stacks = Stacks::named(&["smoltcp".to_owned()]).expect("it is built in");
-        let sets = [SELECTED, "document"].map(|name| Set::find(name).expect("a set"));
+        let sets = [SELECTED, "document", STACK].map(|name| Set::find(name).expect("a set"));
         let cpus = linerate_linux::allowed_cpus().expect("some processor");
         let request = Request {
             stacks,
@@ -195,7 +197,7 @@ mod tests {
         assert_eq!(stack.patterns.len(), 5);
         for pattern in &stack.patterns {
             let names: Vec<&str> = pattern.sets.iter().map(|set| set.name.as_str()).collect();
-            assert_eq!(names, [SELECTED, "document", OFF], "{}", pattern.name);
+            assert_eq!(names, [SELECTED, "document", STACK, OFF], "{}", pattern.name);
             assert!(pattern.proof.corrupted > 0 && pattern.proof.lost > 0, "{:?}", pattern.proof);
             for set in &pattern.sets {
                 let share = |figure: &linerate_record::Figure| figure.as_number().unwrap_or(0.0);
@@ -204,9 +206,16 @@ mod tests {
                 let total = sum + copy + both;
                 assert!((0.0..1.0).contains(&total), "{} {}: {total}", pattern.name, set.name);
                 // Connections without data are headers alone, which are summed inline.
-                let sums = set.seam.iter().any(|seam| seam.routine != "copy");
+                let calls = set.seam.iter().filter(|seam| !seam.is_inline());
+                let sums = calls.clone().any(|seam| seam.routine != "copy");
                 let has_payload = pattern.name != "response";
-                assert_eq!(sums, has_payload && set.name != OFF, "{} {}", pattern.name, set.name);
+                let is_summed = ![STACK, OFF].contains(&set.name.as_str());
+                assert_eq!(sums, has_payload && is_summed, "{} {}", pattern.name, set.name);
+                let sums_headers = set.seam.iter().any(TcpSeam::is_inline);
+                assert_eq!(sums_headers, is_summed, "{} {}", pattern.name, set.name);
+                let unseen =
+                    [&set.share_checksum, &set.sampled_checksum, &set.checksum_per_payload];
+                assert!(set.name != STACK || unseen.iter().all(|f| f.as_number().is_none()));
                 let is_text = matches!(set.gbps_per_cpu_s.value, Scalar::Text(_));
                 assert!(!is_text);
                 assert_eq!(

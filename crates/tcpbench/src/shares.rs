@@ -27,7 +27,7 @@ use crate::sampling::{Counts, Sampler};
 use crate::session::{Session, Slice};
 use linerate_machine::ticks::ticks_per_second;
 use linerate_record::stats::{Estimate, median_interval};
-use linerate_record::tcp::TcpSeam;
+use linerate_record::tcp::{SEAM_COPY_HEADER, SEAM_HEADER, TcpSeam};
 use linerate_record::{Figure, Tier};
 
 /// Of what fills a slice of the rounds, so much work is done in a slice here: the shorter it is,
@@ -52,7 +52,10 @@ const METHOD_TIMED: &str = "timestamp counter around each call at the seam, less
                             medians over turns";
 const METHOD_SAMPLED: &str = "looks at random moments from another processor at what runs, in \
                               slices that had the processor; normal interval of a share";
-const METHOD_ALONE: &str = "octets of the calls at the seam over the payload of the same slices";
+const METHOD_ALONE: &str = "octets summed by calls at the seam and inline, in headers, over the \
+                            payload of the same slices";
+
+const UNSEEN: &str = "the stack's own sums do not go through the seam";
 
 /// What routines take of a set, and what is asked of them. Figures are of sums, of copies, and of
 /// copies that sum.
@@ -62,6 +65,17 @@ pub(crate) struct Shares {
     /// Octets summed alone over octets of payload.
     pub(crate) alone: Figure,
     pub(crate) seam: Vec<TcpSeam>,
+}
+
+impl Shares {
+    /// Where the stack sums by itself, out of sight of the seam.
+    pub(crate) fn without_sums(mut self) -> Self {
+        let unseen = |method| Figure::absent("1", Tier::Sw, method, UNSEEN);
+        self.timed[0] = unseen(METHOD_TIMED);
+        self.sampled[0] = unseen(METHOD_SAMPLED);
+        self.alone = unseen(METHOD_ALONE);
+        self
+    }
 }
 
 /// Finds the shares in slices of a session, parts of so much work; by looking, if there is somebody
@@ -84,8 +98,11 @@ pub(crate) fn shares(
     let tallies = watched.clone().fold(Tallies::default(), |sum, w| sum + &w.tallies);
     let octets = watched.map(|watched| watched.slice.octets).sum();
     let costs = READINGS.map(empty_call_ticks);
-    let routines: [fn(&Tallies) -> &Tally; 3] =
-        [|t| &t.checksum, |t| &t.copy, |t| &t.copy_checksum];
+    let routines: [fn(&Tallies) -> Tally; 3] = [
+        |t| t.checksum.clone() + &t.header,
+        |t| t.copy.clone(),
+        |t| t.copy_checksum.clone() + &t.copy_header,
+    ];
     Ok(Shares {
         timed: routines.map(|of| timed(&turns, of, costs)),
         sampled: [Activity::Checksum, Activity::Copy, Activity::CopyChecksum]
@@ -131,7 +148,7 @@ fn turns(session: &mut Session, amount: u64) -> Result<Vec<Turn>, Error> {
     Ok(turns)
 }
 
-fn timed(turns: &[Turn], of: fn(&Tallies) -> &Tally, costs: [f64; 2]) -> Figure {
+fn timed(turns: &[Turn], of: fn(&Tallies) -> Tally, costs: [f64; 2]) -> Figure {
     let per_ns = ticks_per_second() / 1e9;
     let by = |which: usize| {
         let shares = turns.iter().map(|Turn { plain, watched }| {
@@ -198,15 +215,22 @@ fn alone(tallies: &Tallies, octets: u64) -> Figure {
     match octets {
         0 => Figure::absent("1", Tier::Sw, METHOD_ALONE, "no payload is sent"),
         _ => {
-            let share = tallies.checksum.octets as f64 / octets as f64;
+            let summed = tallies.checksum.octets + tallies.header.octets;
+            let share = summed as f64 / octets as f64;
             Figure::exact("1", share, Tier::Sw, METHOD_ALONE)
         }
     }
 }
 
 fn seams(tallies: Tallies) -> Vec<TcpSeam> {
-    let Tallies { checksum, copy, copy_checksum } = tallies;
-    let routines = [("checksum", checksum), ("copy", copy), ("copy_checksum", copy_checksum)];
+    let Tallies { checksum, copy, copy_checksum, header, copy_header } = tallies;
+    let routines = [
+        ("checksum", checksum),
+        ("copy", copy),
+        ("copy_checksum", copy_checksum),
+        (SEAM_HEADER, header),
+        (SEAM_COPY_HEADER, copy_header),
+    ];
     let called = routines.into_iter().filter(|(_, tally)| tally.calls > 0);
     let seam = |(routine, tally): (&str, Tally)| TcpSeam {
         routine: routine.to_owned(),

@@ -19,10 +19,10 @@ use crate::endpoint::{
     Checksums, Config, Congestion, Counters, Endpoint, HEADER_OCTETS, Micros, SERVER_PORT, Side,
     Stack, State, WireMode,
 };
-use crate::packet::{IP_HEADER, header_octets, is_sound, pseudo};
+use crate::packet::{self, IP_HEADER, header_octets, pseudo};
 use crate::routines::{Reading, Seam, Tallies};
 use crate::wire::{Frame, Pool, Port};
-use linerate_kernels::{Sum, checksum};
+use linerate_kernels::Sum;
 use smoltcp::iface::{Config as InterfaceConfig, Interface, PollResult, SocketHandle, SocketSet};
 use smoltcp::phy::{self, ChecksumCapabilities, DeviceCapabilities, Medium};
 use smoltcp::socket::tcp;
@@ -31,7 +31,8 @@ use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
-/// Where the checksum stands in a header of TCP.
+/// Where the checksums stand in headers of IPv4 and of TCP.
+const IP_CHECKSUM: usize = 10;
 const TCP_CHECKSUM: usize = 16;
 
 /// smoltcp.
@@ -72,17 +73,10 @@ impl Layer {
     fn send(&mut self, octets: usize, port: &mut Port<'_>) {
         let mut frame = port.pool.take(octets);
         let from = &self.outgoing[..octets];
-        let (head, payload) = from.split_at(header_octets(from));
-        let (to_head, to_payload) = frame.bytes_mut().split_at_mut(head.len());
-        to_head.copy_from_slice(head);
         if self.checksums == Checksums::Routines {
-            let mut sum = sum_of_headers(head, octets);
-            if !payload.is_empty() {
-                sum = Sum::from_raw(self.seam.copy_checksum(to_payload, payload, sum.raw()));
-            }
-            finish(to_head, sum);
-        } else if !payload.is_empty() {
-            self.seam.copy(to_payload, payload);
+            copy_summed(&mut self.seam, frame.bytes_mut(), from);
+        } else {
+            packet::copy(&mut self.seam, frame.bytes_mut(), from);
         }
         self.sent(frame, port);
     }
@@ -91,13 +85,8 @@ impl Layer {
     fn send_in_place(&mut self, mut frame: Frame, port: &mut Port<'_>) {
         if self.checksums == Checksums::Routines {
             let packet = frame.bytes_mut();
-            let octets = packet.len();
-            let (head, payload) = packet.split_at_mut(header_octets(packet));
-            let mut sum = sum_of_headers(head, octets);
-            if !payload.is_empty() {
-                sum = Sum::from_raw(self.seam.checksum(payload, sum.raw()));
-            }
-            finish(head, sum);
+            let sum = sum(&mut self.seam, packet);
+            finish(packet, [self.seam.header(&packet[..IP_HEADER], Sum::ZERO), sum]);
         }
         self.sent(frame, port);
     }
@@ -109,43 +98,45 @@ impl Layer {
 
     /// Copies a packet; whether its sums match.
     fn receive(&mut self, packet: &[u8], to: &mut [u8]) -> bool {
-        let (head, payload) = packet.split_at(header_octets(packet));
-        let (to_head, to_payload) = to.split_at_mut(head.len());
-        to_head.copy_from_slice(head);
-        let verify = self.checksums == Checksums::Routines;
-        if !verify || !is_sound(head, packet.len()) {
-            if !payload.is_empty() {
-                self.seam.copy(to_payload, payload);
-            }
-            return !verify;
+        if self.checksums == Checksums::Routines {
+            return packet::copy_verified(&mut self.seam, to, packet);
         }
-        let mut sum = sum_of_headers(head, packet.len());
-        if !payload.is_empty() {
-            sum = Sum::from_raw(self.seam.copy_checksum(to_payload, payload, sum.raw()));
-        }
-        sum.fold() == u16::MAX
+        packet::copy(&mut self.seam, to, packet);
+        true
     }
 
     /// Whether the sums of a packet match where it is.
     fn verify(&mut self, packet: &[u8]) -> bool {
-        let (head, payload) = packet.split_at(header_octets(packet));
-        if self.checksums != Checksums::Routines {
-            return true;
-        }
-        if !is_sound(head, packet.len()) {
-            return false;
-        }
-        let mut sum = sum_of_headers(head, packet.len());
-        if !payload.is_empty() {
-            sum = Sum::from_raw(self.seam.checksum(payload, sum.raw()));
-        }
-        sum.fold() == u16::MAX
+        self.checksums != Checksums::Routines
+            || packet::is_formed(packet)
+                && packet::matches(self.seam.header(&packet[..IP_HEADER], Sum::ZERO))
+                && packet::matches(sum(&mut self.seam, packet))
     }
 }
 
-/// The sum of the pseudo-header and of the header of TCP, of a packet of so many octets.
-fn sum_of_headers(head: &[u8], octets: usize) -> Sum {
-    checksum::header(&head[IP_HEADER..], pseudo(head, octets - IP_HEADER))
+/// The sum of a segment with its pseudo-header, taken where it is.
+fn sum(seam: &mut Seam, packet: &[u8]) -> Sum {
+    let (head, payload) = packet.split_at(header_octets(packet));
+    let sum = seam.header(&head[IP_HEADER..], pseudo(head, packet.len() - IP_HEADER));
+    match payload {
+        [] => sum,
+        _ => Sum::from_raw(seam.checksum(payload, sum.raw())),
+    }
+}
+
+/// Copies a packet in which smoltcp has left out both checksums, sums it on the way, and writes
+/// them.
+fn copy_summed(seam: &mut Seam, to: &mut [u8], packet: &[u8]) {
+    let (head, payload) = packet.split_at(header_octets(packet));
+    let (to_head, to_payload) = to.split_at_mut(head.len());
+    let (to_ip, to_tcp) = to_head.split_at_mut(IP_HEADER);
+    let ip = seam.copy_header(to_ip, &head[..IP_HEADER], Sum::ZERO);
+    let pseudo = pseudo(head, packet.len() - IP_HEADER);
+    let mut segment = seam.copy_header(to_tcp, &head[IP_HEADER..], pseudo);
+    if !payload.is_empty() {
+        segment = Sum::from_raw(seam.copy_checksum(to_payload, payload, segment.raw()));
+    }
+    finish(to_head, [ip, segment]);
 }
 
 /// The packet that smoltcp reads.
@@ -186,12 +177,10 @@ impl Inbox {
     }
 }
 
-/// Writes both checksums, of which smoltcp has left zeros.
-fn finish(head: &mut [u8], sum: Sum) {
-    let (ip, tcp) = head.split_at_mut(IP_HEADER);
-    tcp[TCP_CHECKSUM..][..2].copy_from_slice(&sum.finish().to_be_bytes());
-    let sum = checksum::header(ip, Sum::ZERO).finish();
-    ip[10..12].copy_from_slice(&sum.to_be_bytes());
+/// Writes the checksums of IP and of TCP, which were zeros when these sums were taken.
+fn finish(head: &mut [u8], [ip, tcp]: [Sum; 2]) {
+    head[IP_CHECKSUM..][..2].copy_from_slice(&ip.finish().to_be_bytes());
+    head[IP_HEADER + TCP_CHECKSUM..][..2].copy_from_slice(&tcp.finish().to_be_bytes());
 }
 
 /// The layer and the wire for the time of one poll.

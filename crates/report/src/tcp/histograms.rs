@@ -7,7 +7,7 @@ use super::line;
 use crate::Style;
 use crate::layout::{Grid, stacked};
 use crate::value::{count, percent, significant};
-use linerate_record::tcp::{TcpReport, TcpSeam};
+use linerate_record::tcp::{SEAM_COPY_HEADER, SEAM_HEADER, TcpReport, TcpSeam};
 
 /// Octets between the places where a source begins.
 const ALIGNMENT_STEP: usize = 8;
@@ -39,6 +39,8 @@ fn named(seam: &TcpSeam) -> &str {
     match seam.routine.as_str() {
         "checksum" => "sum",
         "copy_checksum" => "copy+sum",
+        SEAM_HEADER => "inline sum",
+        SEAM_COPY_HEADER => "inline copy+sum",
         other => other,
     }
 }

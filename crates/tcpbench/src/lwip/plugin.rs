@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
 /// `LR_LWIP_TABLE_VERSION`.
-const TABLE_VERSION: u32 = 1;
+const TABLE_VERSION: u32 = 2;
 
 /// What builds the plug-in.
 const REBUILD: &str = "in the source of linerate: cargo xtask fetch lwip";
@@ -70,7 +70,7 @@ pub(super) enum Sums {
     Off,
     /// lwIP, by the routines.
     Lwip,
-    /// lwIP, all but what arrives for TCP.
+    /// lwIP, of what it sends.
     ArriveVerified,
 }
 
@@ -107,7 +107,7 @@ struct Table {
     end: unsafe extern "C" fn(),
     use_routines: unsafe extern "C" fn(*const Routines),
     watch: unsafe extern "C" fn(*const Watch),
-    tallies: unsafe extern "C" fn() -> *const [RawTally; 3],
+    tallies: unsafe extern "C" fn() -> *const [RawTally; 4],
     advance: unsafe extern "C" fn(u32),
     next_timer: unsafe extern "C" fn() -> u32,
     open: unsafe extern "C" fn() -> c_int,
@@ -289,9 +289,9 @@ impl Plugin {
         self.activity.replace(activity.map(Arc::clone));
     }
 
-    /// What was seen of checksums, copies, copies with a sum.
-    pub(super) fn tallies(&self) -> [Tally; 3] {
-        // SAFETY: three tallies that are never moved, written by calls into the object alone, none
+    /// What was seen of checksums, copies, copies with a sum, and inline sums of headers.
+    pub(super) fn tallies(&self) -> [Tally; 4] {
+        // SAFETY: four tallies that are never moved, written by calls into the object alone, none
         // of which is under way.
         let raw = unsafe { &*(self.table.tallies)() };
         raw.each_ref().map(|raw| Tally {
