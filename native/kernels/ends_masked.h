@@ -15,6 +15,15 @@
 #define FEW VEC
 
 /*
+ * Fewer octets than this are copied by words. What was stored under a mask is not forwarded to a
+ * load that follows at once, and no narrow store to a load under a mask; but a few octets go from
+ * buffer to buffer as soon as they are written. Beside AVX2 the messages of 1 to 1460 octets of
+ * `linerate tcp`, on smoltcp, went from 0.97 to 1.00 (Zen 5), though a copy of one octet that
+ * nothing follows takes 10 cycles instead of 7.
+ */
+#define MASKED_COPY 16
+
+/*
  * Lines that masked loads are about to need. A masked load of a line that is not in the cache is not
  * begun ahead of its turn, so that it waits for memory alone; a prefetch is. Of 60 octets in every
  * 2048 of 96 MiB the sum takes 44 cycles with it and 102 without (Zen 5).
@@ -33,6 +42,8 @@ ALWAYS_INLINE vec load_few(const uint8_t *src, size_t octets)
 
 ALWAYS_INLINE uint64_t sum_few(uint8_t *dst, const uint8_t *src, size_t octets, const int copy)
 {
+	if (copy && octets < MASKED_COPY)
+		return sum_words(dst, src, octets, copy);
 	const vec v = load_few(src, octets);
 	if (copy)
 		vec_store_first(dst, v, octets);
@@ -192,7 +203,10 @@ ALWAYS_INLINE void copy_middle(uint8_t *dst, const uint8_t *src, size_t octets)
 
 ALWAYS_INLINE void copy_below_vec(uint8_t *dst, const uint8_t *src, size_t octets)
 {
-	vec_store_first(dst, load_few(src, octets), octets);
+	if (octets < MASKED_COPY)
+		copy_below_16(dst, src, octets);
+	else
+		vec_store_first(dst, load_few(src, octets), octets);
 }
 
 ALWAYS_INLINE void fill_below_vec(uint8_t *dst, uint8_t value, size_t octets)
