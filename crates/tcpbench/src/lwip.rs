@@ -92,7 +92,15 @@ impl Stack for Lwip {
     }
 
     fn endpoint(&self, config: &Config) -> Result<Box<dyn Endpoint>, String> {
-        let plugin = Plugin::load(config.segment, &self.folders).map_err(|e| e.to_string())?;
+        let plugin = Plugin::load(config.segment, &self.folders).map_err(|error| match error {
+            // Building it anew would not help.
+            LoadError::Missing { .. } if self.check(1460).is_ok() => format!(
+                "it was not built for segments of {} octets: SEGMENTS in \
+                 crates/tcpbench/lwip/Makefile",
+                config.segment
+            ),
+            error => error.to_string(),
+        })?;
         Ok(Box::new(LwipEndpoint::new(plugin, config)?))
     }
 }

@@ -202,6 +202,17 @@ fn connections_open_and_close_again_and_again() {
     });
 }
 
+#[test]
+fn a_segment_that_lwip_was_not_built_for_is_refused_with_where_sizes_stand() {
+    let lwip = Lwip::new();
+    if let Err(error) = lwip.check(1460) {
+        return println!("SKIP: lwIP: {error}");
+    }
+    let refused = lwip.endpoint(&Config { segment: 536, ..config(Side::Client) });
+    let said = refused.err().expect("there is no such object");
+    assert!(said.contains("536") && said.contains("lwip/Makefile"), "{said}");
+}
+
 /// Frames that both ends have sent, and have taken in.
 fn frames(pair: &Pair) -> [u64; 2] {
     let [client, server] = [pair.client.counters(), pair.server.counters()];
