@@ -30,4 +30,4 @@ pub use packet::Packet;
 pub use runner::{Job, Outcome, RunError, Watch, buffers_octets, run, steering};
 pub use sink::Kept;
 pub use source::{DESCRIPTORS, coupled_share};
-pub use stage::{BUCKETS, BuildContext, BuildError, Stage, StageKind, Steer};
+pub use stage::{BUCKETS, BuildContext, BuildError, Stage, StageKind, Steer, no_steering};

@@ -74,6 +74,11 @@ pub type Build = fn(&Params, &BuildContext) -> Result<Box<dyn Stage>, BuildError
 /// Makes the steering of a stage, if the hash of the addresses does not do.
 pub type MakeSteer = fn(&Params) -> Result<Option<Arc<dyn Steer>>, BuildError>;
 
+/// The [`MakeSteer`] of a stage that leaves it to the hash of the addresses; never fails.
+pub fn no_steering(_: &Params) -> Result<Option<Arc<dyn Steer>>, BuildError> {
+    Ok(None)
+}
+
 /// A kind of stage: its specification and how to make one.
 #[derive(Clone, Copy)]
 pub struct StageKind {

@@ -147,8 +147,7 @@ fn limit(resource: Resource) -> Option<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is valid for writing during the call.
     let status = unsafe { libc::getrlimit(resource, &mut limit) };
-    // Narrower than 64 bits on some 32-bit targets.
-    #[allow(clippy::useless_conversion)]
+    #[allow(clippy::useless_conversion, reason = "narrower than 64 bits on some 32-bit targets")]
     (status == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then(|| u64::from(limit.rlim_cur))
 }
 

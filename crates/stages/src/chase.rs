@@ -8,7 +8,7 @@
 //! look-up does: equal packets load equal lines, so a source of few packets stays in a near cache.
 
 use crate::params::Reader;
-use linerate_dataplane::{Burst, Stage, StageKind, StageLedger};
+use linerate_dataplane::{Burst, Stage, StageKind, StageLedger, no_steering};
 use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
 use std::hint::black_box;
 
@@ -40,7 +40,7 @@ pub(crate) const KIND: StageKind = StageKind {
         let lines = params.integer::<usize>("kib")? * 1024 / size_of::<Line>();
         Ok(Box::new(Chase { lines: cycle(lines), loads: params.integer("loads")? }))
     },
-    steer: crate::no_steering,
+    steer: no_steering,
 };
 
 #[derive(Clone, Copy)]

@@ -4,7 +4,7 @@
 
 use crate::headers::protocol;
 use linerate_dataplane::packet::Layers;
-use linerate_dataplane::{Burst, Stage, StageKind, StageLedger};
+use linerate_dataplane::{Burst, Stage, StageKind, StageLedger, no_steering};
 use linerate_path::spec::{StageSpec, State};
 
 pub(crate) const KIND: StageKind = StageKind {
@@ -18,7 +18,7 @@ pub(crate) const KIND: StageKind = StageKind {
         drop_causes: &[],
     },
     build: |_, _| Ok(Box::new(Count::default())),
-    steer: crate::no_steering,
+    steer: no_steering,
 };
 
 /// The names of packets and octets, by [`class`].

@@ -2,7 +2,7 @@
 //! `fault`: panics at one packet, to try out how a broken stage is reported.
 
 use crate::params::Reader;
-use linerate_dataplane::{Burst, Stage, StageKind, StageLedger, Verdict};
+use linerate_dataplane::{Burst, Stage, StageKind, StageLedger, Verdict, no_steering};
 use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
 
 pub(crate) const KIND: StageKind = StageKind {
@@ -21,7 +21,7 @@ pub(crate) const KIND: StageKind = StageKind {
         drop_causes: &[],
     },
     build: |params, _| Ok(Box::new(Fault { packet: Reader(params).integer("packet")? })),
-    steer: crate::no_steering,
+    steer: no_steering,
 };
 
 struct Fault {

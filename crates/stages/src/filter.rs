@@ -15,7 +15,7 @@ use crate::cause::causes;
 use crate::headers::{array, be16, be32, protocol};
 use crate::params::Reader;
 use linerate_dataplane::packet::{Fragment, Layers};
-use linerate_dataplane::{BuildError, Burst, Stage, StageKind, StageLedger};
+use linerate_dataplane::{BuildError, Burst, Stage, StageKind, StageLedger, no_steering};
 use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
 use rule::{Key, LATER_FRAGMENT, Parsed, Rule};
 
@@ -62,7 +62,7 @@ pub(crate) const KIND: StageKind = StageKind {
         drop_causes: CAUSES,
     },
     build: |params, _| Ok(Box::new(Filter::new(Reader(params))?)),
-    steer: crate::no_steering,
+    steer: no_steering,
 };
 
 struct Filter {

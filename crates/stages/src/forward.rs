@@ -14,7 +14,7 @@ use crate::headers::{array_mut, be16, be32};
 use crate::params::{Mac, Prefix, Reader, fail};
 use crate::routes::{Route, Routes};
 use linerate_dataplane::packet::Layers;
-use linerate_dataplane::{BuildError, Burst, Stage, StageKind, StageLedger};
+use linerate_dataplane::{BuildError, Burst, Stage, StageKind, StageLedger, no_steering};
 use linerate_kernels::checksum;
 use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
 
@@ -59,7 +59,7 @@ pub(crate) const KIND: StageKind = StageKind {
         drop_causes: CAUSES,
     },
     build: |params, _| Ok(Box::new(Forward::new(Reader(params))?)),
-    steer: crate::no_steering,
+    steer: no_steering,
 };
 
 struct Forward {

@@ -15,7 +15,9 @@ use crate::headers::{
 };
 use crate::params::{Address4, Reader};
 use linerate_dataplane::packet::{Fragment, Layers, Packet};
-use linerate_dataplane::{Burst, Stage, StageKernels, StageKind, StageLedger, Verdict};
+use linerate_dataplane::{
+    Burst, Stage, StageKernels, StageKind, StageLedger, Verdict, no_steering,
+};
 use linerate_kernels::{Sum, checksum};
 use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
 
@@ -88,7 +90,7 @@ pub(crate) const KIND: StageKind = StageKind {
         let key = u32::try_from(params.integer::<i64>("key")?).ok();
         Ok(Box::new(Decap { local, remote, key, untouched: 0 }))
     },
-    steer: crate::no_steering,
+    steer: no_steering,
 };
 
 struct Decap {

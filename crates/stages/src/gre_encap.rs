@@ -16,7 +16,7 @@ use crate::cause::causes;
 use crate::headers::{ETHERNET_OCTETS, ETHERTYPE_IPV4, ETHERTYPE_IPV6, array, be16, protocol};
 use crate::params::{Address4, Reader};
 use linerate_dataplane::packet::{Fragment, Layers, Packet};
-use linerate_dataplane::{BuildError, Burst, Stage, StageKind, StageLedger};
+use linerate_dataplane::{BuildError, Burst, Stage, StageKind, StageLedger, no_steering};
 use linerate_kernels::{Sum, checksum};
 use linerate_path::model::Params;
 use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
@@ -68,7 +68,7 @@ pub(crate) const KIND: StageKind = StageKind {
         drop_causes: CAUSES,
     },
     build: |params, _| build(params, None),
-    steer: crate::no_steering,
+    steer: no_steering,
 };
 
 pub(crate) const SEQUENCED: StageKind = StageKind {
@@ -82,7 +82,7 @@ pub(crate) const SEQUENCED: StageKind = StageKind {
         drop_causes: CAUSES,
     },
     build: |params, _| build(params, Some(0)),
-    steer: crate::no_steering,
+    steer: no_steering,
 };
 
 const IP_OCTETS: usize = 20;

@@ -25,10 +25,8 @@ mod routes;
 mod verify;
 mod work;
 
-use linerate_dataplane::{BuildError, StageKind, Steer};
-use linerate_path::model::Params;
+use linerate_dataplane::StageKind;
 use linerate_path::spec::StageSpec;
-use std::sync::Arc;
 
 /// Every kind of stage, in the order in which a path would use them.
 pub static KINDS: &[StageKind] = &[
@@ -54,11 +52,6 @@ pub fn specs() -> Vec<StageSpec> {
 /// The kind with this name.
 pub fn kind(name: &str) -> Option<&'static StageKind> {
     KINDS.iter().find(|kind| kind.spec.kind == name)
-}
-
-/// The steering of a stage that leaves it to the hash of the addresses.
-fn no_steering(_: &Params) -> Result<Option<Arc<dyn Steer>>, BuildError> {
-    Ok(None)
 }
 
 #[cfg(test)]

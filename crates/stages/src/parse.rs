@@ -5,7 +5,7 @@
 //! behind the IP packet (link-layer padding) stay.
 
 use crate::headers::{self, FAULT_NAMES};
-use linerate_dataplane::{Burst, Stage, StageKind, StageLedger, Verdict};
+use linerate_dataplane::{Burst, Stage, StageKind, StageLedger, Verdict, no_steering};
 use linerate_path::spec::{StageSpec, State};
 
 pub(crate) const KIND: StageKind = StageKind {
@@ -19,7 +19,7 @@ pub(crate) const KIND: StageKind = StageKind {
         drop_causes: &FAULT_NAMES,
     },
     build: |_, _| Ok(Box::new(Parse)),
-    steer: crate::no_steering,
+    steer: no_steering,
 };
 
 struct Parse;

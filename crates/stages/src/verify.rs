@@ -13,7 +13,7 @@ use crate::cause::causes;
 use crate::headers::{array, be16, is_en_route_v6, protocol};
 use crate::params::Reader;
 use linerate_dataplane::packet::{Fragment, Layers};
-use linerate_dataplane::{Burst, Stage, StageKernels, StageKind, StageLedger};
+use linerate_dataplane::{Burst, Stage, StageKernels, StageKind, StageLedger, no_steering};
 use linerate_kernels::{Sum, checksum};
 use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
 
@@ -44,7 +44,7 @@ pub(crate) const KIND: StageKind = StageKind {
     build: |params, _| {
         Ok(Box::new(Verify { l4: Reader(params).bool("l4")?, counts: Counts::default() }))
     },
-    steer: crate::no_steering,
+    steer: no_steering,
 };
 
 struct Verify {

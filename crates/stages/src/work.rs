@@ -6,7 +6,7 @@
 //! alone the compiler would make one multiplication.
 
 use crate::params::Reader;
-use linerate_dataplane::{Burst, Stage, StageKind, StageLedger};
+use linerate_dataplane::{Burst, Stage, StageKind, StageLedger, no_steering};
 use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
 use std::hint::black_box;
 
@@ -26,7 +26,7 @@ pub(crate) const KIND: StageKind = StageKind {
         drop_causes: &[],
     },
     build: |params, _| Ok(Box::new(Work { adds: Reader(params).integer("adds")?, value: 1 })),
-    steer: crate::no_steering,
+    steer: no_steering,
 };
 
 struct Work {

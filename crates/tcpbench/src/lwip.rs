@@ -18,8 +18,7 @@
 //! Its delayed acknowledgements have a timer of 250 ms, whatever is asked for; its congestion
 //! control cannot be turned off, but it can begin with a window that nothing fills.
 
-// Calls of C, each behind a safe function but one.
-#[allow(unsafe_code)]
+#[expect(unsafe_code, reason = "calls of C, each behind a safe function but one")]
 mod plugin;
 
 pub(crate) use plugin::PluginFrame;
@@ -220,8 +219,7 @@ impl LwipEndpoint {
     }
 
     /// Lets lwIP read a frame where it is.
-    // The loader cannot know what keeps a frame.
-    #[allow(unsafe_code)]
+    #[expect(unsafe_code, reason = "the plug-in cannot know what keeps a frame")]
     fn lend(&mut self, mut frame: Frame, port: &mut Port<'_>) {
         let (header, payload) = frame.pinned(HEADER_OCTETS);
         let number = self.lent.keep(frame);

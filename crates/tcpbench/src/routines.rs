@@ -479,9 +479,8 @@ impl Seam {
     }
 }
 
-// Functions as C calls them, made for a test.
 #[cfg(test)]
-#[allow(unsafe_code)]
+#[expect(unsafe_code, reason = "functions as C calls them")]
 pub(crate) mod slowed;
 
 #[cfg(test)]

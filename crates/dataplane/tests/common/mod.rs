@@ -3,8 +3,8 @@
 
 use linerate_dataplane::traffic::Traffic;
 use linerate_dataplane::{
-    BuildError, Burst, Job, Outcome, RunError, Stage, StageKind, StageLedger, Steer, Verdict,
-    Watch, generator::Generator, run, stage,
+    Burst, Job, Outcome, RunError, Stage, StageKind, StageLedger, Verdict, Watch,
+    generator::Generator, no_steering, run, stage,
 };
 use linerate_kernels::{Kernels, Sum};
 use linerate_path::model::{
@@ -13,7 +13,6 @@ use linerate_path::model::{
 };
 use linerate_path::spec::{StageSpec, State};
 use std::hint::black_box;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -190,10 +189,6 @@ impl Stage for FailEarly {
         self.bursts -= 1;
         burst.sift(ledger, |_, _| Verdict::Pass);
     }
-}
-
-fn no_steering(_: &Params) -> Result<Option<Arc<dyn Steer>>, BuildError> {
-    Ok(None)
 }
 
 fn number(params: &Params, name: &str) -> i64 {

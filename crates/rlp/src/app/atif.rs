@@ -7,29 +7,20 @@
 //!
 //! Leaves out: what the frames mean; that is `RLP`'s.
 
-use super::{OtherSide, Place, mark_access, place};
+use super::{OtherSide, Place, and_not_framed, mark_access, place};
 use crate::frame::{self, FAULT_NAMES};
 use linerate_dataplane::params::{Mac, Reader};
 use linerate_dataplane::{
-    BuildError, Burst, Packet, Stage, StageKind, StageLedger, Steer, Verdict,
+    BuildError, Burst, Packet, Stage, StageKind, StageLedger, Verdict, no_steering,
 };
 use linerate_path::model::Params;
 use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
-use std::sync::Arc;
 
 /// Smallest frame without its check sequence (IEEE Std 802.3).
 const MIN_OCTETS: usize = 60;
 
 /// Why packets are dropped: faults of a packet of frames, and packets `RLP` has not made.
-const CAUSES: [&str; FAULT_NAMES.len() + 1] = {
-    let mut causes = ["not_framed"; FAULT_NAMES.len() + 1];
-    let mut at = 0;
-    while at < FAULT_NAMES.len() {
-        causes[at] = FAULT_NAMES[at];
-        at += 1;
-    }
-    causes
-};
+const CAUSES: [&str; FAULT_NAMES.len() + 1] = and_not_framed(&FAULT_NAMES);
 const NOT_FRAMED: u8 = FAULT_NAMES.len() as u8;
 
 const PARAMS: &[ParamSpec] = &[ParamSpec {
@@ -75,10 +66,6 @@ pub(super) const RXTX: StageKind = StageKind {
     build: |params, _| Ok(Box::new(Both { source: source(params)?, other: OtherSide::new() })),
     steer: no_steering,
 };
-
-fn no_steering(_: &Params) -> Result<Option<Arc<dyn Steer>>, BuildError> {
-    Ok(None)
-}
 
 fn source(params: &Params) -> Result<[u8; 6], BuildError> {
     let Mac(source) = Reader(params).parsed("source_mac")?;

@@ -95,6 +95,17 @@ fn mark_access(packet: &mut Packet<'_>) {
     };
 }
 
+/// Causes of drops: `faults`, and last `not_framed`, for a packet that `RLP` has not made.
+const fn and_not_framed<const FAULTS: usize, const CAUSES: usize>(
+    faults: &[&'static str; FAULTS],
+) -> [&'static str; CAUSES] {
+    assert!(CAUSES == FAULTS + 1);
+    let mut causes = ["not_framed"; CAUSES];
+    let (of_faults, _) = causes.split_at_mut(FAULTS);
+    of_faults.copy_from_slice(faults);
+    causes
+}
+
 /// Keeps the packets of a session together, whichever way they travel.
 struct BySession;
 

@@ -8,27 +8,18 @@
 //!
 //! Leaves out: which session it is, and whether the packet is new; both are `RLP`'s.
 
-use super::{OtherSide, Place, mark_a10, place};
+use super::{OtherSide, Place, and_not_framed, mark_a10, place};
 use crate::envelope::{self, Ends, FAULT_NAMES, HEADER_OCTETS};
 use crate::frame;
 use linerate_dataplane::params::{Address4, Mac, Reader};
 use linerate_dataplane::{
-    BuildError, Burst, Packet, Stage, StageKind, StageLedger, Steer, Verdict,
+    BuildError, Burst, Packet, Stage, StageKind, StageLedger, Verdict, no_steering,
 };
 use linerate_path::model::Params;
 use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
-use std::sync::Arc;
 
 /// Why packets are dropped: faults of an envelope, and packets `RLP` has not made.
-const CAUSES: [&str; FAULT_NAMES.len() + 1] = {
-    let mut causes = ["not_framed"; FAULT_NAMES.len() + 1];
-    let mut at = 0;
-    while at < FAULT_NAMES.len() {
-        causes[at] = FAULT_NAMES[at];
-        at += 1;
-    }
-    causes
-};
+const CAUSES: [&str; FAULT_NAMES.len() + 1] = and_not_framed(&FAULT_NAMES);
 const NOT_FRAMED: u8 = FAULT_NAMES.len() as u8;
 
 const fn text(name: &'static str, default: &'static str, help: &'static str) -> ParamSpec {
@@ -78,10 +69,6 @@ pub(super) const RXTX: StageKind = StageKind {
     build: |params, _| Ok(Box::new(Both { ends: ends(params)?, other: OtherSide::new() })),
     steer: no_steering,
 };
-
-fn no_steering(_: &Params) -> Result<Option<Arc<dyn Steer>>, BuildError> {
-    Ok(None)
-}
 
 fn ends(params: &Params) -> Result<Ends, BuildError> {
     let params = Reader(params);
