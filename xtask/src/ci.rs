@@ -6,21 +6,44 @@
 //!
 //! What the programs of a step write goes to a file per step under `target/ci`. Of a step that
 //! failed, what looks like the cause is printed, once more at the very end.
+//!
+//! Steps that measure, or whose programs take all processors, run alone; then the others, side by
+//! side.
 
 use crate::command::{cargo, cargo_of, log_to, output, program, root, status, status_with_lines};
-use crate::{counts, examples, isa, lab, lwip, native, pmu, ports, protocol, schema, tutorials};
+use crate::{counts, examples, isa, lab, lwip, native, pmu, ports, protocol, tutorials};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::Command;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::thread;
 use std::time::Instant;
 
-/// How much to check.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Extent {
-    /// Every step.
-    Full,
+/// What to check.
+pub(crate) struct Choice {
+    steps: Vec<&'static Step>,
     /// Without the steps that take minutes.
-    Fast,
+    is_fast: bool,
+    /// Nothing is checked: the names are asked for.
+    is_list: bool,
+}
+
+/// The steps of these words: all, or those whose names have one of the words in them.
+pub(crate) fn choose(words: &[&str]) -> Result<Choice, String> {
+    let (options, names): (Vec<&str>, Vec<&str>) =
+        words.iter().partition(|word| ["--fast", "--list"].contains(word));
+    let named = |name: &&str| STEPS.iter().any(|step| step.name.contains(name));
+    if let Some(name) = names.iter().find(|name| !named(name)) {
+        let all: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
+        return Err(format!("no step's name has `{name}` in it; they are\n  {}", all.join("\n  ")));
+    }
+    let wanted =
+        |step: &&Step| names.is_empty() || names.iter().any(|name| step.name.contains(name));
+    Ok(Choice {
+        steps: STEPS.iter().filter(wanted).collect(),
+        is_fast: options.contains(&"--fast"),
+        is_list: options.contains(&"--list"),
+    })
 }
 
 /// What came of a step.
@@ -44,17 +67,37 @@ struct Step {
     name: &'static str,
     /// Left out of a fast run.
     slow: bool,
+    /// What only one step at a time may use, if another step may run beside this one at all.
+    uses: Option<&'static str>,
     run: fn() -> Outcome,
 }
 
 const fn quick(name: &'static str, run: fn() -> Outcome) -> Step {
-    Step { name, slow: false, run }
+    Step { name, slow: false, uses: None, run }
 }
 
 const fn slow(name: &'static str, run: fn() -> Outcome) -> Step {
-    Step { name, slow: true, run }
+    Step { name, slow: true, uses: None, run }
 }
 
+/// A slow step that neither measures nor takes both processors: another runs beside it.
+const fn beside(uses: &'static str, name: &'static str, run: fn() -> Outcome) -> Step {
+    Step { name, slow: true, uses: Some(uses), run }
+}
+
+/// What native/Makefile builds for CI.
+const NATIVE: &str = "native/build/ci";
+/// What the lab has fetched, and the images it builds.
+const LAB: &str = "lab/cache";
+const COUNTS: &str = "native/build/counts";
+const ISA: &str = "native/build/isa";
+const PORTS: &str = "native/build/ci-ports";
+/// Cargo's folder, and those it has for other compilers.
+const TARGET: &str = "target";
+const TARGET_OLDEST: &str = "target of the oldest compiler";
+const TARGET_NIGHTLY: &str = "target of the nightly compiler";
+
+/// Those that run alone stand first.
 const STEPS: &[Step] = &[
     quick("format", || expect_success(cargo(&["fmt", "--all", "--check"]))),
     quick("lints", lints),
@@ -62,86 +105,165 @@ const STEPS: &[Step] = &[
     quick("lwIP for the TCP benchmark", lwip::check),
     quick("tests", tests),
     quick("documentation", documentation),
-    quick("schema files", || schema::check().into()),
     quick("kernels in C, briefly", || {
         native::make(&["headers", "symbols", "builds", "check-quick", "check-pmu"])
     }),
     quick("registers of counters", pmu::check),
-    slow("README commands", || examples::check().into()),
-    slow("tutorials", tutorials::check),
     // Each bench does one short round: does it run, are its results right.
     slow("benches run", || {
         expect_success(cargo(&["bench", "--workspace", "--benches", "--locked", "--", "--test"]))
     }),
     slow("tests of time and seeds, optimised", tests_of_time),
-    slow("kernels in C", || native::make(&["check", "check-huge", "check-levels"])),
-    slow("kernels in C under sanitizers", || native::make(&["check-asan"])),
-    slow("kernels in C under Valgrind", native::valgrind),
-    slow("kernels in C with clang", || native::make(&["check-clang"])),
-    slow("kernels in C, every architecture", isa::check),
-    slow("kernels in C, instructions", counts::check),
-    slow("copies that survive faults", || {
+    slow("README commands", || examples::check().into()),
+    slow("tutorials", tutorials::check),
+    beside(NATIVE, "kernels in C", || native::make(&["check", "check-huge", "check-levels"])),
+    beside(LAB, "schemes for vector registers", lab::check_vector_context),
+    beside(NATIVE, "kernels in C under sanitizers", || native::make(&["check-asan"])),
+    beside(NATIVE, "kernels in C under Valgrind", native::valgrind),
+    beside(NATIVE, "kernels in C with clang", || native::make(&["check-clang"])),
+    beside(NATIVE, "copies that survive faults", || {
         native::make(&["check-fault", "examples", "check-fault-qemu"])
     }),
-    slow("sharing of vector registers", || native::make(&["check-vector", "check-vector-qemu"])),
-    slow("ports into lwIP and DPDK", ports::check),
-    slow("parsers fuzzed for a minute", || protocol::fuzz_briefly().into()),
-    slow("oldest compiler, workspace", || {
+    beside(NATIVE, "sharing of vector registers", || {
+        native::make(&["check-vector", "check-vector-qemu"])
+    }),
+    // Fetches the compiler that the base crates are built with.
+    beside(LAB, "guests", lab::check_all),
+    beside(LAB, "counters without perf", lab::check_pmu),
+    beside(LAB, "oldest compiler, base crates", oldest_compiler_of_base_crates),
+    beside(COUNTS, "kernels in C, instructions", counts::check),
+    beside(ISA, "kernels in C, every architecture", isa::check),
+    beside(TARGET, "parsers fuzzed for a minute", || protocol::fuzz_briefly().into()),
+    beside(TARGET, "probe", probe),
+    beside(PORTS, "ports into lwIP and DPDK", ports::check),
+    beside(TARGET_OLDEST, "oldest compiler, workspace", || {
         oldest_compiler(env!("CARGO_PKG_RUST_VERSION"), &["--workspace"])
     }),
-    slow("probe", probe),
-    slow("schemes for vector registers", lab::check_vector_context),
-    // Fetches the compiler that the step after it uses.
-    slow("guests", lab::check_all),
-    slow("counters without perf", lab::check_pmu),
-    slow("oldest compiler, base crates", oldest_compiler_of_base_crates),
-    slow("ring under Miri", ring_under_miri),
-    slow("ring under ThreadSanitizer", ring_under_thread_sanitizer),
+    beside(TARGET_NIGHTLY, "ring under Miri", ring_under_miri),
+    beside(TARGET_NIGHTLY, "ring under ThreadSanitizer", ring_under_thread_sanitizer),
 ];
 
-/// Runs the steps and returns failure if any of them failed.
-pub(crate) fn run(extent: Extent) -> ExitCode {
-    let (mut lines, mut causes) = (Vec::new(), Vec::new());
-    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
-    for step in STEPS {
-        println!("== {}", step.name);
-        let log = log_of(step);
-        log_to(log.as_deref().and_then(|log| File::create(log).ok()));
-        let start = Instant::now();
-        let outcome = if step.slow && extent == Extent::Fast {
-            Outcome::Skipped("left out by --fast".to_owned())
-        } else {
-            (step.run)()
-        };
-        log_to(None);
-        let seconds = start.elapsed().as_secs_f64();
-        let verdict =
-            |word: &str, why: &str| format!("{word} {:<30} {seconds:6.1} s{why}", step.name);
-        let first = lines.len();
-        match outcome {
-            Outcome::Passed(skips) => {
-                passed += 1;
-                skipped += skips.len();
-                lines.push(verdict("pass", ""));
-                lines.extend(skips.iter().map(|skip| format!("     {skip}")));
-            }
-            Outcome::Failed(why) => {
-                failed += 1;
-                lines.push(verdict("FAIL", &format!("  {why}")));
-                causes.extend(log.map(|log| cause(step.name, &log)));
-                println!("{}", causes.last().map_or("", String::as_str));
-            }
-            Outcome::Skipped(why) => {
-                skipped += 1;
-                lines.push(verdict("SKIP", &format!("  {why}")));
-            }
-        }
-        lines[first..].iter().for_each(|line| println!("{line}"));
+/// How many run side by side. Of steps that use one processor each, as many as CI has.
+const LANES: usize = 2;
+
+/// What is to be said of a step that has ended.
+struct Report {
+    is_failed: bool,
+    is_passed: bool,
+    skipped: usize,
+    lines: Vec<String>,
+    /// Of a failure, if its log tells it.
+    cause: Option<String>,
+}
+
+/// Runs the steps; the error says how many of them failed.
+pub(crate) fn run(choice: Choice) -> Result<(), String> {
+    let Choice { steps, is_fast, is_list } = choice;
+    if is_list {
+        steps.iter().for_each(|step| println!("{}", step.name));
+        return Ok(());
     }
-    println!("\n{}", lines.join("\n"));
+    let (beside, alone): (Vec<_>, Vec<_>) = steps.into_iter().partition(|s| s.uses.is_some());
+    let mut reports: Vec<Report> = alone.into_iter().map(|step| report(step, is_fast)).collect();
+    reports.extend(side_by_side(beside, |step| report(step, is_fast)));
+    println!();
+    reports.iter().flat_map(|report| &report.lines).for_each(|line| println!("{line}"));
+    let failed = reports.iter().filter(|report| report.is_failed).count();
+    let passed = reports.iter().filter(|report| report.is_passed).count();
+    let skipped: usize = reports.iter().map(|report| report.skipped).sum();
     println!("{passed} passed, {failed} failed, {skipped} skipped");
-    causes.iter().for_each(|cause| println!("\n{cause}"));
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    reports.iter().filter_map(|report| report.cause.as_ref()).for_each(|why| println!("\n{why}"));
+    if failed == 0 { Ok(()) } else { Err(format!("{failed} steps failed")) }
+}
+
+/// Steps that wait to be run, and what is in use.
+struct Waiting {
+    steps: Vec<&'static Step>,
+    used: Vec<&'static str>,
+}
+
+impl Waiting {
+    /// The first step that uses nothing that is in use.
+    fn take(&mut self) -> Option<&'static Step> {
+        let is_free = |step: &&Step| step.uses.is_none_or(|what| !self.used.contains(&what));
+        let at = self.steps.iter().position(is_free)?;
+        let step = self.steps.remove(at);
+        self.used.extend(step.uses);
+        Some(step)
+    }
+}
+
+/// Runs steps in [`LANES`] threads, those that use the same one after the other; what came of them,
+/// in their order.
+fn side_by_side<T: Send>(
+    steps: Vec<&'static Step>,
+    run: impl Fn(&'static Step) -> T + Sync,
+) -> Vec<T> {
+    let order: Vec<_> = steps.iter().map(|step| step.name).collect();
+    let (waiting, ended) = (Mutex::new(Waiting { steps, used: Vec::new() }), Condvar::new());
+    let lock = || waiting.lock().unwrap_or_else(PoisonError::into_inner);
+    let lane = || {
+        let mut done = Vec::new();
+        loop {
+            let mut waiting = lock();
+            let step = loop {
+                match waiting.take() {
+                    Some(step) => break step,
+                    None if waiting.steps.is_empty() => return done,
+                    None => waiting = ended.wait(waiting).unwrap_or_else(PoisonError::into_inner),
+                }
+            };
+            drop(waiting);
+            done.push((step.name, run(step)));
+            lock().used.retain(|what| step.uses != Some(*what));
+            ended.notify_all();
+        }
+    };
+    let mut done: Vec<(&str, T)> = thread::scope(|scope| {
+        let lanes = [(); LANES].map(|()| scope.spawn(lane));
+        lanes.into_iter().flat_map(|lane| lane.join().expect("a step does not panic")).collect()
+    });
+    done.sort_by_key(|(name, _)| order.iter().position(|step| step == name));
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Runs a step and says what came of it.
+fn report(step: &'static Step, is_fast: bool) -> Report {
+    println!("== {}", step.name);
+    let log = log_of(step);
+    log_to(log.as_deref().and_then(|log| File::create(log).ok()));
+    let start = Instant::now();
+    let outcome = if step.slow && is_fast {
+        Outcome::Skipped("left out by --fast".to_owned())
+    } else {
+        std::panic::catch_unwind(step.run)
+            .unwrap_or_else(|_| Outcome::Failed("it panicked".to_owned()))
+    };
+    log_to(None);
+    let seconds = start.elapsed().as_secs_f64();
+    let verdict = |word: &str, why: &str| format!("{word} {:<34} {seconds:6.1} s{why}", step.name);
+    let mut report =
+        Report { is_failed: false, is_passed: false, skipped: 0, lines: Vec::new(), cause: None };
+    match outcome {
+        Outcome::Passed(skips) => {
+            report.is_passed = true;
+            report.skipped = skips.len();
+            report.lines.push(verdict("pass", ""));
+            report.lines.extend(skips.iter().map(|skip| format!("     {skip}")));
+        }
+        Outcome::Failed(why) => {
+            report.is_failed = true;
+            report.lines.push(verdict("FAIL", &format!("  {why}")));
+            report.cause = log.map(|log| cause(step.name, &log));
+            println!("{}", report.cause.as_deref().unwrap_or(""));
+        }
+        Outcome::Skipped(why) => {
+            report.skipped = 1;
+            report.lines.push(verdict("SKIP", &format!("  {why}")));
+        }
+    }
+    println!("{}", report.lines.join("\n"));
+    report
 }
 
 /// The file for what a step's programs write; `None` where it cannot be made.
@@ -346,7 +468,63 @@ fn ring_under_thread_sanitizer() -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use super::telling;
+    use super::{LANES, STEPS, Step, beside, choose, side_by_side, telling};
+    use std::sync::{Barrier, Mutex};
+
+    #[test]
+    fn steps_that_use_the_same_run_one_after_the_other_and_others_beside_them() {
+        const fn step(name: &'static str, uses: &'static str) -> Step {
+            beside(uses, name, || unreachable!())
+        }
+        static MADE_UP: [Step; 5] =
+            [step("a", "x"), step("b", "x"), step("c", "y"), step("d", "x"), step("e", "z")];
+        // a and c wait for each other; whatever else may begin before both have ended.
+        let both = Barrier::new(2);
+        let running = Mutex::new(Vec::new());
+        let results = side_by_side(MADE_UP.iter().collect(), |step| {
+            let others: Vec<&str> = {
+                let mut running = running.lock().expect("no step panics");
+                running.push(step.uses);
+                running.iter().flatten().copied().collect()
+            };
+            if ["a", "c"].contains(&step.name) {
+                both.wait();
+            }
+            running.lock().expect("no step panics").retain(|uses| *uses != step.uses);
+            (step.name, others)
+        });
+        assert_eq!(results.iter().map(|(name, _)| *name).collect::<String>(), "abcde");
+        for (name, others) in results {
+            assert!(others.len() <= LANES, "{name} beside {others:?}");
+            let once = |what: &&str| others.iter().filter(|other| other == &what).count() == 1;
+            assert!(others.iter().all(once), "{name} beside {others:?}");
+        }
+    }
+
+    #[test]
+    fn steps_are_chosen_by_a_part_of_their_names() {
+        let names = |words: &[&str]| -> Vec<&str> {
+            choose(words)
+                .map_or_else(|why| panic!("{why}"), |c| c.steps)
+                .iter()
+                .map(|s| s.name)
+                .collect()
+        };
+        assert_eq!(names(&["guests"]), ["guests"]);
+        assert_eq!(names(&["Miri", "--fast", "format"]), ["format", "ring under Miri"]);
+        assert_eq!(names(&[]).len(), STEPS.len());
+        let why = choose(&["format", "nothing"]).err().unwrap_or_default();
+        assert!(why.contains("`nothing`") && why.contains("\n  ring under Miri"), "{why}");
+    }
+
+    /// The page's order is the table's, and those side by side come last.
+    #[test]
+    fn steps_that_run_alone_stand_first_and_names_are_unique() {
+        assert!(STEPS.is_sorted_by_key(|step| step.uses.is_some()));
+        for step in STEPS {
+            assert_eq!(STEPS.iter().filter(|other| other.name == step.name).count(), 1);
+        }
+    }
 
     #[test]
     fn what_is_telling_is_found_in_a_log() {

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Running other programs from the root of the repository.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::sync::Mutex;
 
-/// Where the output of programs goes instead of ours, if anywhere.
-static LOG: Mutex<Option<File>> = Mutex::new(None);
-
-/// Sends the output of programs to `log` from now on, or to ours again.
-pub(crate) fn log_to(log: Option<File>) {
-    *LOG.lock().expect("nothing panics while it holds the lock") = log;
+thread_local! {
+    /// Where the output of this thread's programs goes instead of ours, if anywhere.
+    static LOG: RefCell<Option<File>> = const { RefCell::new(None) };
 }
 
-/// The log once more, if there is one.
-fn log() -> Option<File> {
-    let log = LOG.lock().expect("nothing panics while it holds the lock");
-    log.as_ref().map(|file| file.try_clone().expect("a file can be shared"))
+/// Sends the output of programs that this thread starts to `log` from now on, or to ours again.
+pub(crate) fn log_to(log: Option<File>) {
+    LOG.set(log);
+}
+
+/// The log of this thread once more, if it has one; for a thread that it starts.
+pub(crate) fn log() -> Option<File> {
+    LOG.with_borrow(|log| log.as_ref().map(|file| file.try_clone().expect("a file can be shared")))
 }
 
 /// A line of our own, to wherever output goes.

@@ -41,11 +41,8 @@ impl Tuning {
 }
 
 /// Runs everything and writes the result.
-pub(crate) fn write(tunings: Option<&str>) -> Result<(), String> {
-    let tunings = match tunings {
-        None => TUNINGS,
-        Some(text) => text.parse().map_err(|_| format!("'{text}' is no number of tunings"))?,
-    };
+pub(crate) fn write(tunings: Option<usize>) -> Result<(), String> {
+    let tunings = tunings.unwrap_or(TUNINGS);
     let binary = build()?;
     let ring = bench("linerate-dataplane", "ring")?;
     let edge = bench("linerate", "edge")?;

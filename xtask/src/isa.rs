@@ -11,7 +11,7 @@
 //! times. An emulator's say nothing about a processor.
 
 use crate::ci::Outcome;
-use crate::command::{program, say, shown};
+use crate::command::{log, log_to, program, say, shown};
 use crate::machines::{self, Machine};
 use std::fmt::Write as _;
 use std::process::Command;
@@ -130,14 +130,19 @@ struct Line {
     verdict: Verdict,
 }
 
+/// The rows of those names, or an error that lists all.
+pub(crate) fn rows(names: &[&str]) -> Result<Vec<&'static str>, String> {
+    let all: Vec<_> = BUILDS.iter().flat_map(|b| b.rows).map(|row| row.name).collect();
+    let known = |name: &&str| {
+        let found = all.iter().find(|row| *row == name).copied();
+        found.ok_or_else(|| format!("no row is called `{name}`; choose of {}", all.join(", ")))
+    };
+    names.iter().map(known).collect()
+}
+
 /// Checks the rows of those names, or all; `full` makes every case of the check. `Err` names the
 /// rows that failed.
 pub(crate) fn run(names: &[&str], full: bool) -> Result<(), String> {
-    let known = |name: &&str| BUILDS.iter().flat_map(|b| b.rows).any(|row| row.name == *name);
-    if let Some(unknown) = names.iter().find(|name| !known(name)) {
-        let all: Vec<_> = BUILDS.iter().flat_map(|b| b.rows).map(|row| row.name).collect();
-        return Err(format!("no row is called `{unknown}`; choose of {}", all.join(", ")));
-    }
     let lines = lines(names, full);
     say(&table(&lines)).map_err(|e| format!("cannot print the table: {e}"))?;
     let failed = |line: &&Line| matches!(line.verdict, Verdict::Fails(_));
@@ -177,7 +182,11 @@ fn lines(names: &[&str], full: bool) -> Vec<Line> {
     };
     thread::scope(|scope| {
         for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(work);
+            let log = log();
+            scope.spawn(|| {
+                log_to(log);
+                work();
+            });
         }
     });
     let mut lines = found.into_inner().unwrap_or_else(PoisonError::into_inner);

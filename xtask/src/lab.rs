@@ -14,13 +14,14 @@ mod pmu;
 mod vector_context;
 
 use crate::ci::Outcome;
-use crate::command::{root, say};
+use crate::command::{log, log_to, root, say};
 use crate::fetch::{TAG, write};
 use guest::Guest;
 pub(crate) use guest::{Answer, Question};
 use module::Toolchain;
 use packages::{Package, Packages};
-pub(crate) use pmu::{Extent, write_page as write_pmu_page};
+use pmu::Extent;
+pub(crate) use pmu::write_page as write_pmu_page;
 use std::path::PathBuf;
 
 /// Why the lab has no answer.
@@ -216,40 +217,61 @@ pub(crate) fn ask(name: &str, plan: &[Question]) -> Result<Vec<Answer>, Obstacle
     guest.ask(&ready.prefix, &ready.programs, plan)
 }
 
-/// Runs the checks in the guest of this name, or `command` alone where there is one.
-pub(crate) fn run(name: &str, command: Option<&str>) -> Result<(), String> {
-    let why = |(Obstacle::Missing(why) | Obstacle::Failed(why))| why;
-    if name == linux_7455::NAME {
-        return match command {
-            None => linux_7455::check().map_err(why),
-            Some(_) => Err(format!("{name} has no shell; leave the command out")),
-        };
-    }
-    if name == vector_context::NAME {
-        return match command {
-            None => vector_context::write().map_err(why),
-            Some("--brief") => vector_context::check().map_err(why),
-            Some(_) => Err(format!("{name} takes --brief or nothing")),
-        };
-    }
-    let guest = called(name)?;
-    let result = Ready::new(guest).and_then(|ready| match command {
-        Some(command) => match ready.command(command)? {
-            0 => Ok(()),
-            status => Err(Obstacle::Failed(format!("exit status {status} in the guest"))),
+/// What a person asks of the lab.
+pub(crate) enum Task {
+    /// The checks in a guest.
+    Check(&'static Guest),
+    /// A command in a guest.
+    Command(&'static Guest, String),
+    Linux7455,
+    Counters(Extent),
+    VectorContext(Extent),
+}
+
+/// The task of these words: a name, and what it takes.
+pub(crate) fn choose(words: &[&str]) -> Result<Task, String> {
+    let (name, rest) = words.split_first().ok_or("which guest? cargo xtask help lists them")?;
+    let extent = || match rest {
+        [] => Ok(Extent::Full),
+        ["--brief"] => Ok(Extent::Brief),
+        _ => Err(format!("{name} takes --brief or nothing")),
+    };
+    match *name {
+        pmu::NAME => extent().map(Task::Counters),
+        vector_context::NAME => extent().map(Task::VectorContext),
+        linux_7455::NAME if rest.is_empty() => Ok(Task::Linux7455),
+        linux_7455::NAME => Err(format!("{name} takes nothing, for it has no shell")),
+        _ => match rest {
+            [] => called(name).map(Task::Check),
+            [command] => Ok(Task::Command(called(name)?, (*command).to_owned())),
+            _ => Err(format!("{name} takes a command as one word: '{}'", rest.join(" "))),
         },
-        None => ready.check().map(drop),
-    });
-    result.map_err(why)
+    }
 }
 
-/// Checks the counters read by their registers, for a person.
-pub(crate) fn run_pmu(extent: Extent) -> Result<(), String> {
-    pmu::check(extent)?.iter().for_each(|skip| note(skip));
-    Ok(())
+/// Does it.
+pub(crate) fn run(task: Task) -> Result<(), String> {
+    let result = match task {
+        Task::Check(guest) => Ready::new(guest).and_then(|ready| ready.check()).map(drop),
+        Task::Command(guest, command) => {
+            match Ready::new(guest).and_then(|ready| ready.command(&command)) {
+                Ok(0) => Ok(()),
+                Ok(status) => Err(Obstacle::Failed(format!("exit status {status} in the guest"))),
+                Err(obstacle) => Err(obstacle),
+            }
+        }
+        Task::Linux7455 => linux_7455::check(),
+        Task::VectorContext(Extent::Full) => vector_context::write(),
+        Task::VectorContext(Extent::Brief) => vector_context::check(),
+        Task::Counters(extent) => {
+            pmu::check(extent)?.iter().for_each(|skip| note(skip));
+            Ok(())
+        }
+    };
+    result.map_err(|(Obstacle::Missing(why) | Obstacle::Failed(why))| why)
 }
 
-/// The same for CI.
+/// Checks the counters read by their registers, as a step of CI.
 pub(crate) fn check_pmu() -> Outcome {
     match pmu::check(Extent::Brief) {
         Ok(skips) => Outcome::Passed(skips),
@@ -287,7 +309,12 @@ fn check_guests() -> Vec<(&'static str, Result<(), Obstacle>)> {
     let ready: Vec<_> = GUESTS.iter().map(|guest| (guest.name, Ready::new(guest))).collect();
     std::thread::scope(|scope| {
         let start = |(name, ready): (_, Result<Ready, Obstacle>)| {
-            (name, scope.spawn(|| ready.and_then(|ready| ready.check()).map(drop)))
+            let log = log();
+            let check = || {
+                log_to(log);
+                ready.and_then(|ready| ready.check()).map(drop)
+            };
+            (name, scope.spawn(check))
         };
         let checks: Vec<_> = ready.into_iter().map(start).collect();
         let end = |check: std::thread::ScopedJoinHandle<'_, _>| {

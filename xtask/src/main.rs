@@ -34,7 +34,9 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
-  ci [--fast]   everything CI checks; --fast leaves out what takes minutes
+  ci [--fast] [NAME...]
+                everything CI checks, or the steps whose names have one of those in them; --fast
+                leaves out what takes minutes; --list only names the steps
   schema        write docs/schema from the program
   events        write native/pmu/events from the event tables
   registers     compare the accesses to registers in native/pmu with the encodings of the manuals
@@ -91,54 +93,159 @@ usage: cargo xtask COMMAND
                 which native/ports puts ours, and which `linerate tcp` then runs
 ";
 
+/// What a command does; the error says why it could not.
+type Task = Box<dyn FnOnce() -> Result<(), String>>;
+
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
-    match words.as_slice() {
-        ["ci"] => ci::run(ci::Extent::Full),
-        ["ci", "--fast"] => ci::run(ci::Extent::Fast),
-        ["schema"] => schema::write(),
-        ["events"] => report(pmu::events::write()),
-        ["registers"] => report(pmu::registers()),
-        ["evidence"] => report(evidence::write(None)),
-        ["evidence", "kernels"] => report(kernels::write()),
-        ["evidence", "counts"] => report(counts::write()),
-        ["evidence", "regions"] => report(regions::write()),
-        ["evidence", "memory"] => report(memory::write(None)),
-        ["evidence", "memory", repeats] => report(memory::write(Some(repeats))),
-        ["evidence", "tcp"] => report(tcp::write(None)),
-        ["evidence", "tcp", octets] => report(tcp::write(Some(octets))),
-        ["evidence", "pmu"] => report(lab::write_pmu_page()),
-        ["evidence", "corpus"] => report(corpus::write()),
-        ["evidence", "netra"] => report(netra::write()),
-        ["evidence", "rlp-loss"] => report(protocol::loss()),
-        ["evidence", "rlp-stages"] => report(protocol::stages()),
-        ["evidence", "fuzz"] => report(protocol::fuzz()),
-        ["evidence", "vector-costs"] => report(counts::context::write()),
-        ["evidence", "vector-models"] => report(vector_models::write()),
-        ["evidence", "rlp"] => report(rlp::write()),
-        ["isa", "--full", names @ ..] => report(isa::run(names, true)),
-        ["isa", names @ ..] => report(isa::run(names, false)),
-        ["lab", "pmu"] => report(lab::run_pmu(lab::Extent::Full)),
-        ["lab", "pmu", "--brief"] => report(lab::run_pmu(lab::Extent::Brief)),
-        ["lab", guest] => report(lab::run(guest, None)),
-        ["lab", guest, command] => report(lab::run(guest, Some(command))),
-        ["tutorials"] => report(tutorials::write()),
-        ["fetch", "lwip"] => report(fetch::lwip().and_then(|()| lwip::build(&[]))),
-        ["evidence", tunings] => report(evidence::write(Some(tunings))),
-        _ => {
-            eprint!("{USAGE}");
-            ExitCode::from(2)
-        }
-    }
+    let (why, status) = match task(&words).map(|task| task()) {
+        Ok(Ok(())) => return ExitCode::SUCCESS,
+        Ok(Err(why)) => (why, 1),
+        Err(why) => (why, 2),
+    };
+    eprintln!("xtask: {why}");
+    ExitCode::from(status)
 }
 
-fn report(result: Result<(), String>) -> ExitCode {
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("xtask: {error}");
-            ExitCode::FAILURE
+/// What the words ask for; the error says what is wrong with them. Does nothing yet.
+fn task(words: &[&str]) -> Result<Task, String> {
+    let task: Task = match words {
+        _ if words.iter().any(|word| ["--help", "-h"].contains(word)) => Box::new(help),
+        ["ci", rest @ ..] => {
+            let choice = ci::choose(rest)?;
+            Box::new(|| ci::run(choice))
+        }
+        ["schema"] => Box::new(schema::write),
+        ["events"] => Box::new(pmu::events::write),
+        ["registers"] => Box::new(pmu::registers),
+        ["evidence", rest @ ..] => evidence(rest)?,
+        ["isa", "--full", names @ ..] => {
+            let rows = isa::rows(names)?;
+            Box::new(move || isa::run(&rows, true))
+        }
+        ["isa", names @ ..] => {
+            let rows = isa::rows(names)?;
+            Box::new(move || isa::run(&rows, false))
+        }
+        ["lab", rest @ ..] => {
+            let task = lab::choose(rest)?;
+            Box::new(|| lab::run(task))
+        }
+        ["tutorials"] => Box::new(tutorials::write),
+        ["fetch", "lwip"] => Box::new(|| fetch::lwip().and_then(|()| lwip::build(&[]))),
+        ["help"] => Box::new(help),
+        _ => return Err(unknown(words)),
+    };
+    Ok(task)
+}
+
+fn evidence(words: &[&str]) -> Result<Task, String> {
+    let task: Task = match words {
+        [] => Box::new(|| evidence::write(None)),
+        ["kernels"] => Box::new(kernels::write),
+        ["counts"] => Box::new(counts::write),
+        ["regions"] => Box::new(regions::write),
+        ["memory"] => Box::new(|| memory::write(None)),
+        ["memory", repeats] => {
+            let repeats = number(repeats, "repeats")?;
+            Box::new(move || memory::write(Some(repeats)))
+        }
+        ["pmu"] => Box::new(lab::write_pmu_page),
+        ["corpus"] => Box::new(corpus::write),
+        ["netra"] => Box::new(netra::write),
+        ["rlp-loss"] => Box::new(protocol::loss),
+        ["rlp-stages"] => Box::new(protocol::stages),
+        ["fuzz"] => Box::new(protocol::fuzz),
+        ["rlp"] => Box::new(rlp::write),
+        ["tcp"] => Box::new(|| tcp::write(None)),
+        ["tcp", octets] => {
+            let octets = tcp::octets(octets)?;
+            Box::new(move || tcp::write(Some(&octets)))
+        }
+        ["vector-models"] => Box::new(vector_models::write),
+        ["vector-costs"] => Box::new(counts::context::write),
+        [tunings] => {
+            let tunings = number(tunings, "tunings, and no evidence that is known here")?;
+            Box::new(move || evidence::write(Some(tunings)))
+        }
+        _ => return Err(unknown(&[&["evidence"], words].concat())),
+    };
+    Ok(task)
+}
+
+fn help() -> Result<(), String> {
+    print!("{USAGE}");
+    Ok(())
+}
+
+fn unknown(words: &[&str]) -> String {
+    if words.is_empty() {
+        return format!("no command\n{USAGE}");
+    }
+    format!("there is no `{}`\n{USAGE}", words.join(" "))
+}
+
+/// A number of something, 1 or more.
+fn number(text: &str, of: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| format!("`{text}` is no number of {of}\n{USAGE}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{USAGE, task};
+
+    fn words(line: &str) -> Vec<&str> {
+        line.split_whitespace().collect()
+    }
+
+    /// The first words of a command as the usage has them: those before what may be left out.
+    #[test]
+    fn every_command_of_the_usage_is_known() {
+        let mut found = 0;
+        for line in USAGE.lines() {
+            let Some(command) = line.strip_prefix("  ").filter(|l| !l.starts_with(' ')) else {
+                continue;
+            };
+            let command = command.split("  ").next().unwrap_or(command);
+            let command = command.split('[').next().unwrap_or(command);
+            let command = command.replace("GUEST", "guest-arm64");
+            found += 1;
+            assert_eq!(task(&words(&command)).err(), None, "{command}");
+        }
+        assert!(found > 20, "{found} commands");
+    }
+
+    #[test]
+    fn what_is_not_known_is_refused_before_anything_is_done() {
+        let cases = [
+            ("", "no command"),
+            ("nothing", "there is no `nothing`"),
+            ("schema more", "there is no `schema more`"),
+            ("fetch nothing", "there is no `fetch nothing`"),
+            ("ci nothing", "no step's name has `nothing`"),
+            ("ci --slow", "no step's name has `--slow`"),
+            ("isa nothing", "no row is called `nothing`; choose of arm926"),
+            ("isa --full nothing", "no row is called `nothing`; choose of arm926"),
+            ("lab", "which guest?"),
+            ("lab nothing", "there is no `nothing`; the lab has guest-arm64"),
+            ("lab linux-7455 ls", "linux-7455 takes nothing"),
+            ("lab pmu --short", "pmu takes --brief or nothing"),
+            ("lab vector-context --short", "vector-context takes --brief or nothing"),
+            ("lab guest-arm64 ls /", "one word"),
+            ("evidence nothing", "`nothing` is no number of tunings"),
+            ("evidence 0", "`0` is no number of tunings"),
+            ("evidence memory x", "`x` is no number of repeats"),
+            ("evidence memory -1", "`-1` is no number of repeats"),
+            ("evidence tcp x", "`x` is no number of octets"),
+            ("evidence tcp 0", "`0` is no number of octets"),
+            ("evidence tcp inf", "`inf` is no number of octets"),
+            ("evidence tcp 1 2", "there is no `evidence tcp 1 2`"),
+        ];
+        for (line, expected) in cases {
+            let why = task(&words(line)).err().unwrap_or_default();
+            assert!(why.contains(expected), "{line}: {why}");
         }
     }
 }

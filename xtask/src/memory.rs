@@ -21,11 +21,8 @@ const PLOT: &str = "docs/results/memory.svg";
 const REPEATS: usize = 20;
 
 /// Measures and writes.
-pub(crate) fn write(repeats: Option<&str>) -> Result<(), String> {
-    let repeats = match repeats {
-        None => REPEATS,
-        Some(text) => text.parse().map_err(|_| format!("'{text}' is no number of repeats"))?,
-    };
+pub(crate) fn write(repeats: Option<usize>) -> Result<(), String> {
+    let repeats = repeats.unwrap_or(REPEATS);
     let binary = build()?;
     let plot = root().join(PLOT);
     let shown = run(&binary, &["memory", "--all", "--quiet", "--no-store", "--svg"], Some(&plot))?;

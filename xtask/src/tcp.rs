@@ -20,6 +20,9 @@ const PLOTS: &str = "docs/results/tcp";
 /// Octets that the proof sends in each pattern, unless told otherwise.
 const OCTETS: &str = "1e10";
 
+/// Of these, sending takes weeks.
+const MOST_OCTETS: f64 = 1e15;
+
 /// How long each wire is measured.
 const TIME: &str = "20s";
 
@@ -34,6 +37,16 @@ const GOALS: [(&str, &str, Option<f64>, f64); 4] = [
     ("smoltcp", "bulk", None, 0.85),
     ("smoltcp", "jumbo", None, 0.85),
 ];
+
+/// A number of octets, as the proof takes it.
+pub(crate) fn octets(text: &str) -> Result<String, String> {
+    let is_number = text.parse::<f64>().is_ok_and(|octets| (1.0..=MOST_OCTETS).contains(&octets));
+    if is_number {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("`{text}` is no number of octets; give one, such as {OCTETS}"))
+    }
+}
 
 /// Measures and writes.
 pub(crate) fn write(octets: Option<&str>) -> Result<(), String> {

@@ -14,7 +14,7 @@ mod predicted;
 mod run;
 
 use super::{Obstacle, check_tools, note};
-use crate::command::{output, program, root};
+use crate::command::{log, log_to, output, program, root};
 use plan::{BUSY, Row, SCHEMES, TRAFFIC};
 use run::{Ran, Run, Symbols};
 use std::collections::BTreeMap;
@@ -81,7 +81,13 @@ impl Images {
             }
         };
         let done: Vec<Result<Vec<(usize, Ran)>, Obstacle>> = std::thread::scope(|scope| {
-            let workers = [0, 1].map(|number| scope.spawn(move || worker(number)));
+            let workers = [0, 1].map(|number| {
+                let log = log();
+                scope.spawn(move || {
+                    log_to(log);
+                    worker(number)
+                })
+            });
             workers.map(|worker| worker.join().expect("a worker does not panic")).into()
         });
         let mut results = Vec::new();
