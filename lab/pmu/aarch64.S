@@ -6,31 +6,36 @@
 	.set TO_EL0, 0x3c0 /* SPSR: EL0, AArch64, no interrupts there */
 	.set SUPERVISOR_CALL, 0x15 /* ESR_EL1.EC */
 
+/* Pairs of registers to where sp points, or from there: what a call may change, and what not. */
+	.macro	changed move
+	\move	x0, x1, [sp]
+	\move	x2, x3, [sp, #16]
+	\move	x4, x5, [sp, #32]
+	\move	x6, x7, [sp, #48]
+	\move	x8, x9, [sp, #64]
+	\move	x10, x11, [sp, #80]
+	\move	x12, x13, [sp, #96]
+	\move	x14, x15, [sp, #112]
+	\move	x16, x17, [sp, #128]
+	\move	x18, x30, [sp, #144]
+	.endm
+
+	.macro	kept move
+	\move	x19, x20, [sp]
+	\move	x21, x22, [sp, #16]
+	\move	x23, x24, [sp, #32]
+	\move	x25, x26, [sp, #48]
+	\move	x27, x28, [sp, #64]
+	\move	x29, x30, [sp, #80]
+	.endm
+
 	.macro	save
 	sub	sp, sp, #160
-	stp	x0, x1, [sp]
-	stp	x2, x3, [sp, #16]
-	stp	x4, x5, [sp, #32]
-	stp	x6, x7, [sp, #48]
-	stp	x8, x9, [sp, #64]
-	stp	x10, x11, [sp, #80]
-	stp	x12, x13, [sp, #96]
-	stp	x14, x15, [sp, #112]
-	stp	x16, x17, [sp, #128]
-	stp	x18, x30, [sp, #144]
+	changed	stp
 	.endm
 
 	.macro	restore
-	ldp	x0, x1, [sp]
-	ldp	x2, x3, [sp, #16]
-	ldp	x4, x5, [sp, #32]
-	ldp	x6, x7, [sp, #48]
-	ldp	x8, x9, [sp, #64]
-	ldp	x10, x11, [sp, #80]
-	ldp	x12, x13, [sp, #96]
-	ldp	x14, x15, [sp, #112]
-	ldp	x16, x17, [sp, #128]
-	ldp	x18, x30, [sp, #144]
+	changed	ldp
 	add	sp, sp, #160
 	.endm
 
@@ -107,12 +112,7 @@ on_user:
 	.globl	call_in_user_mode
 call_in_user_mode:
 	sub	sp, sp, #96
-	stp	x19, x20, [sp]
-	stp	x21, x22, [sp, #16]
-	stp	x23, x24, [sp, #32]
-	stp	x25, x26, [sp, #48]
-	stp	x27, x28, [sp, #64]
-	stp	x29, x30, [sp, #80]
+	kept	stp
 	msr	elr_el1, x0
 	mov	x0, x1
 	mov	x2, #TO_EL0
@@ -122,12 +122,7 @@ call_in_user_mode:
 back_from_user_mode:
 	svc	#0
 back:
-	ldp	x19, x20, [sp]
-	ldp	x21, x22, [sp, #16]
-	ldp	x23, x24, [sp, #32]
-	ldp	x25, x26, [sp, #48]
-	ldp	x27, x28, [sp, #64]
-	ldp	x29, x30, [sp, #80]
+	kept	ldp
 	add	sp, sp, #96
 	ret
 

@@ -74,6 +74,19 @@ pub(crate) fn bench(package: &str, name: &str) -> Result<String, String> {
     String::from_utf8(text).map_err(|error| error.to_string())
 }
 
+/// What a command of the program prints, and its record.
+pub(crate) fn recorded(mut command: Command) -> Result<(String, Record), String> {
+    let file = std::env::temp_dir().join(format!("linerate-record-{}.json", std::process::id()));
+    command.arg("--record").arg(&file);
+    let printed = output(command);
+    let json = fs::read_to_string(&file);
+    // Gone already if the program has not written it.
+    let _ = fs::remove_file(&file);
+    let text = String::from_utf8(printed?).map_err(|error| error.to_string())?;
+    let json = json.map_err(|error| format!("{}: {error}", file.display()))?;
+    Ok((text, Record::from_json(&json).map_err(|error| error.to_string())?))
+}
+
 /// Runs one tuning, watching its peak resident memory.
 fn tune(binary: &Path) -> Result<Tuning, String> {
     let start = Instant::now();

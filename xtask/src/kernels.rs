@@ -4,8 +4,8 @@
 //!
 //! Takes a minute and wants an idle machine: it is not part of CI.
 
-use crate::command::{output, root};
-use crate::evidence::{bench, build, machine, section};
+use crate::command::root;
+use crate::evidence::{bench, build, machine, recorded, section};
 use linerate_record::Record;
 use std::fs;
 use std::path::Path;
@@ -34,16 +34,9 @@ pub(crate) fn write() -> Result<(), String> {
 
 /// One run of the program: what it prints, and its record.
 fn measure(binary: &Path) -> Result<(String, Record), String> {
-    let file = std::env::temp_dir().join(format!("linerate-kernels-{}.json", std::process::id()));
     let mut command = Command::new(binary);
-    command.args(["kernels", "--svg", PLOTS, "--record"]).arg(&file).current_dir(root());
-    let printed = output(command);
-    let json = fs::read_to_string(&file);
-    // Gone already if the program has not written it.
-    let _ = fs::remove_file(&file);
-    let text = String::from_utf8(printed?).map_err(|error| error.to_string())?;
-    let json = json.map_err(|error| format!("{}: {error}", file.display()))?;
-    Ok((text, Record::from_json(&json).map_err(|error| error.to_string())?))
+    command.args(["kernels", "--svg", PLOTS]).current_dir(root());
+    recorded(command)
 }
 
 /// The names of the plots, in order.

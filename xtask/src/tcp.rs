@@ -5,7 +5,7 @@
 //! Takes some minutes and wants an idle machine: it is not part of CI.
 
 use crate::command::{cargo, output, program, root};
-use crate::evidence::{build, machine, section};
+use crate::evidence::{build, machine, recorded, section};
 use crate::lwip;
 use linerate_record::tcp::{TcpPattern, TcpReport, TcpSeam, TcpSet, TcpStack};
 use linerate_record::{Body, Figure, Record};
@@ -72,17 +72,10 @@ pub(crate) fn write(octets: Option<&str>) -> Result<(), String> {
 
 /// What the program prints, and its record.
 fn measure(binary: &Path, arguments: &[&str]) -> Result<(String, Record), String> {
-    let file = std::env::temp_dir().join(format!("linerate-tcp-{}.json", std::process::id()));
     let binary = binary.to_str().ok_or("the path of the program is not UTF-8")?;
     let mut command = program(binary, &["tcp", "--quiet"]);
-    command.args(arguments).arg("--record").arg(&file).current_dir(root());
-    let printed = output(command);
-    let json = fs::read_to_string(&file);
-    // Gone already if the program has not written it.
-    let _ = fs::remove_file(&file);
-    let text = String::from_utf8(printed?).map_err(|error| error.to_string())?;
-    let json = json.map_err(|error| format!("{}: {error}", file.display()))?;
-    Ok((text, Record::from_json(&json).map_err(|error| error.to_string())?))
+    command.args(arguments).current_dir(root());
+    recorded(command)
 }
 
 fn document(runs: &[(&str, (String, Record))], proof: &str, octets: &str) -> String {

@@ -60,16 +60,23 @@ pub(super) fn document(
     text
 }
 
-fn settings(s: &Settings) -> String {
+/// How many, and what each does with a packet.
+fn vector_tasks(s: &Settings) -> String {
     format!(
-        "{} ticks/s, {} interrupts/s, vector tasks: {}, of which {} always have a packet; {}, {} \
-         instructions of path per packet, life {}, {} ms",
-        s.ticks_per_s,
-        s.interrupts_per_s,
+        "{}, of which {} always have a packet; {}, {} instructions of path per packet",
         s.tasks,
         s.busy,
         s.pattern_name(),
-        2 * s.path,
+        2 * s.path
+    )
+}
+
+fn settings(s: &Settings) -> String {
+    format!(
+        "{} ticks/s, {} interrupts/s, vector tasks: {}, life {}, {} ms",
+        s.ticks_per_s,
+        s.interrupts_per_s,
+        vector_tasks(s),
         if s.life == 0 { "unlimited".to_owned() } else { format!("{} packet", s.life) },
         s.duration_ms,
     )
@@ -94,16 +101,12 @@ fn right(checks: &Results) -> String {
         let s = checked(mode, MANY.0);
         let _ = writeln!(
             text,
-            "\n### {}\n\n{}. Vector tasks: {}, of which {} always have a packet; {}, {} \
-             instructions of path per packet, {} ticks/s.\n\n\
+            "\n### {}\n\n{}. Vector tasks: {}, {} ticks/s.\n\n\
              | scheme | switches | interrupts | deepest | compared | corrupt | wrong sums | scalar \
              instead | stalled | models |\n|---|---:|---:|---:|---:|---:|---:|---:|---|---|",
             mode.name(),
             mode.what(),
-            s.tasks,
-            s.busy,
-            s.pattern_name(),
-            2 * s.path,
+            vector_tasks(&s),
             s.ticks_per_s
         );
         let runs = SCHEMES.iter().filter_map(|scheme| {
