@@ -335,17 +335,12 @@ fn tests() -> Outcome {
 }
 
 /// What compares the time of a loop with that of its parts says nothing where loops are not
-/// optimised; and the segments of a seed must be those of the other profile. In the profile that
-/// has just been built for the benches.
+/// optimised; and the segments of a seed must be those of the other profile. In the profile, and
+/// with the features, that have just been built for the benches; other tests of these names come
+/// along.
 fn tests_of_time() -> Outcome {
-    tests_of(&[
-        "--profile=bench",
-        "-p=linerate-dataplane",
-        "--test=kernels",
-        "--test=time",
-        "-p=linerate-tcpbench",
-        "--test=deterministic",
-    ])
+    let tests = ["--test=kernels", "--test=time", "--test=deterministic"];
+    tests_of(&[&["--profile=bench", "--workspace"], &tests[..]].concat())
 }
 
 fn tests_of(selection: &[&str]) -> Outcome {

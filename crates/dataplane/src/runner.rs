@@ -194,11 +194,11 @@ pub fn run(job: &Job<'_>, watch: &Watch<'_>) -> Result<Outcome, RunError> {
 }
 
 /// As [`run`], without the profile: for benches that ask what the profile costs. The report's
-/// totals are right, everything else in it is empty.
+/// totals are right, everything else in it is empty. No feature of the crate, which would then be
+/// built twice, and with it all that stands above it.
 ///
 /// # Errors
 /// As [`run`].
-#[cfg(feature = "unmetered")]
 pub fn run_unmetered(job: &Job<'_>, watch: &Watch<'_>) -> Result<Outcome, RunError> {
     run_metered::<false>(job, watch)
 }
