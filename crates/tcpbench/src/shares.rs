@@ -98,11 +98,8 @@ pub(crate) fn shares(
     let tallies = watched.clone().fold(Tallies::default(), |sum, w| sum + &w.tallies);
     let octets = watched.map(|watched| watched.slice.octets).sum();
     let costs = READINGS.map(empty_call_ticks);
-    let routines: [fn(&Tallies) -> Tally; 3] = [
-        |t| t.checksum.clone() + &t.header,
-        |t| t.copy.clone(),
-        |t| t.copy_checksum.clone() + &t.copy_header,
-    ];
+    let routines: [fn(&Tallies) -> Tally; 3] =
+        [|t| t.checksum.clone() + &t.header, |t| t.copy.clone(), |t| t.copy_checksum.clone()];
     Ok(Shares {
         timed: routines.map(|of| timed(&turns, of, costs)),
         sampled: [Activity::Checksum, Activity::Copy, Activity::CopyChecksum]
@@ -154,7 +151,7 @@ fn timed(turns: &[Turn], of: fn(&Tallies) -> Tally, costs: [f64; 2]) -> Figure {
         let shares = turns.iter().map(|Turn { plain, watched }| {
             let Watched { slice, tallies } = &watched[which];
             let tally = of(tallies);
-            let inside = (tally.ticks as f64 - costs[which] * tally.calls as f64).max(0.0);
+            let inside = (tally.ticks as f64 - costs[which] * tally.timed as f64).max(0.0);
             let whole = plain.cpu_ns as f64 * per_ns / plain.frames as f64;
             inside / slice.frames as f64 / whole
         });

@@ -297,6 +297,7 @@ impl Plugin {
         raw.each_ref().map(|raw| Tally {
             calls: raw.calls,
             octets: raw.octets,
+            timed: raw.calls,
             ticks: raw.ticks,
             lengths: raw.lengths,
             alignments: raw.alignments,
