@@ -82,7 +82,6 @@ static inline void event_name_help(const struct event_name *events, size_t count
 		if (event_name_distance(events[i].name, name) <
 		    event_name_distance(events[nearest].name, name))
 			nearest = i;
-	pr_err("there is no event `%s`; the nearest is %s\n", name, events[nearest].name);
 	pr_err("there are:\n");
 	for (i = 0; i < count; i++) {
 		if (used + 1 + strlen(events[i].name) >= sizeof(line)) {
@@ -92,6 +91,8 @@ static inline void event_name_help(const struct event_name *events, size_t count
 		used += scnprintf(line + used, sizeof(line) - used, " %s", events[i].name);
 	}
 	pr_err("%s\n", line);
+	/* Last, where it is seen first. */
+	pr_err("there is no event `%s`; the nearest is %s\n", name, events[nearest].name);
 }
 
 #endif

@@ -139,7 +139,8 @@ static int parse(const char *text, struct lr_ppc74xx_event *event)
 		*event = of_name(name);
 	}
 	if (!event->counters) {
-		pr_err("%s: no counter of this processor has it\n", text);
+		pr_err("%s: no counter of this processor has it; a number is 0xCSS, counter and selection\n",
+		       text);
 		return -EINVAL;
 	}
 	return 0;

@@ -27,7 +27,7 @@ const TOOLS: [(&str, &str); 4] = [
     ("arm-linux-gnueabi-gcc", "gcc-arm-linux-gnueabi"),
 ];
 
-/// How often each board is started.
+/// How often each machine is started.
 #[derive(Clone, Copy)]
 pub(crate) enum Extent {
     /// As often as CI has time for.
@@ -44,13 +44,26 @@ impl Extent {
     }
 }
 
-/// What the machines wrote, to be shown: a heading, and text as it came.
+/// What the machines wrote, to be shown.
 #[derive(Default)]
-struct Page(Vec<(String, String)>);
+struct Page {
+    /// A heading, and text as it came.
+    sections: Vec<(String, String)>,
+    /// A line for each machine that was started several times.
+    repeated: String,
+}
 
 impl Page {
     fn add(&mut self, heading: String, text: &str) {
-        self.0.push((heading, text.trim_end().to_owned()));
+        self.sections.push((heading, text.trim_end().to_owned()));
+    }
+
+    /// Says that so many starts of a machine wrote the same console, of so many octets.
+    fn repeats(&mut self, machine: &str, runs: usize, octets: usize) {
+        let line = format!("{machine}: {runs} starts, {octets} octets, identical");
+        note(&format!("RESULT PASS {line}"));
+        self.repeated += &line;
+        self.repeated.push('\n');
     }
 }
 
@@ -89,8 +102,8 @@ fn check_boards(extent: Extent, page: &mut Page) -> Result<(), Obstacle> {
         }
         let shown = judge::judge(&console, &board.disassemble(&image)?)
             .map_err(|why| format!("{}: {why}; it said:\n{console}", board.name))?;
-        let runs = extent.runs();
-        note(&format!("RESULT PASS {}: {shown}, {runs} runs identical", board.name));
+        note(&format!("RESULT PASS {}: {shown}", board.name));
+        page.repeats(&format!("{}, without Linux", board.name), extent.runs(), console.len());
         page.add(format!("{}, without Linux", board.name), &with_nulls(&console));
     }
     Ok(())
@@ -124,7 +137,8 @@ pub(crate) fn write_page() -> Result<(), String> {
          `program NAME N INSTRUCTIONS CYCLES RESULT`, what the reads take (`program reads`) \
          subtracted;\n`event NAME CODE COUNT` over one loop.\n",
     );
-    for (heading, shown) in &page.0 {
+    text += &format!("\n## Starts compared octet by octet\n\n```\n{}```\n", page.repeated);
+    for (heading, shown) in &page.sections {
         text += &format!("\n## {heading}\n\n```\n{shown}\n```\n");
     }
     write(&root().join(FILE), &text)?;

@@ -98,6 +98,26 @@ pub(super) fn programs(console: &str, turn: u64) -> Result<usize, String> {
     Ok(PROGRAMS.len() * LENGTHS.len())
 }
 
+/// Whether each program ran to its result, the counter of cycles moved, and no instruction was
+/// counted: what is left where the emulator does not count instructions.
+pub(super) fn uncounted(console: &str) -> Result<(), String> {
+    let runs = values(console, "program")?;
+    for (name, truth) in PROGRAMS {
+        for n in LENGTHS {
+            let is_run = |(run, numbers): &&(&str, Vec<u64>)| *run == name && numbers[0] == n;
+            match runs.iter().find(is_run).map(|(_, numbers)| &numbers[1..]) {
+                Some(&[0, _, result]) if result == truth(n).1 => {}
+                found => return Err(format!("{name} {n}: {found:?}")),
+            }
+        }
+    }
+    let cycles = runs.iter().map(|(_, numbers)| numbers.get(2).copied().unwrap_or(0));
+    match cycles.max() {
+        Some(1..) => Ok(()),
+        _ => Err("the counter of cycles does not move".to_owned()),
+    }
+}
+
 /// Whether just those events count that the emulator counts; how many do, and of how many.
 fn events(console: &str) -> Result<(usize, usize), String> {
     let events = values(console, "event")?;
@@ -144,7 +164,7 @@ fn hexadecimal(text: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{CHECKS, LENGTHS, PROGRAMS, judge, loop_of};
+    use super::{CHECKS, LENGTHS, PROGRAMS, judge, loop_of, uncounted};
 
     const LISTING: &str = "40200100 <other>:\n40200100:\te3a03000 \tmov\tr3, #0\n\n\
         40200a50 <program_c_loop>:\n40200a50:\te3a03000 \tmov\tr3, #0\n\
@@ -199,6 +219,28 @@ mod tests {
         ] {
             assert!(judge(&right.replace(from, to), LISTING).is_err(), "{from}");
         }
+    }
+
+    #[test]
+    fn programs_without_counts_have_results_and_time() {
+        let mut console = String::from("program reads 0 0 375 0\n");
+        for (name, truth) in PROGRAMS {
+            for n in LENGTHS {
+                console += &format!("program {name} {n} 0 91 {}\n", truth(n).1);
+            }
+        }
+        assert_eq!(uncounted(&console), Ok(()));
+        for (from, to) in [
+            ("loop 10 0 91 10\n", "loop 10 35 91 10\n"),
+            ("loop 10 0 91 10\n", "loop 10 0 91 11\n"),
+            ("program empty 1 0 91 1\n", ""),
+            ("program empty 1 0 91 1\n", "program empty\n"),
+        ] {
+            assert!(console.contains(from), "{from}");
+            assert!(uncounted(&console.replacen(from, to, 1)).is_err(), "{to}");
+        }
+        let still = console.replace(" 91 ", " 0 ").replace(" 375 ", " 0 ");
+        assert!(uncounted(&still).is_err());
     }
 
     #[test]

@@ -138,8 +138,8 @@ pub(super) fn check(_: Extent, page: &mut Page) -> Result<(), Obstacle> {
     page.add(format!("{NAME}, by {MODULE}"), &shown);
     note(&format!(
         "RESULT PASS linux-7455: {MODULE} finds a counter for each of {counted}the registers read \
-         as written, {} wrong choices refused, nothing on a 750; counts null: the emulator has \
-         none",
+         as written, so many loads keep no memory and warn of nothing, {} wrong choices refused, \
+         nothing on a 750; counts null: the emulator has none",
         LOADS.iter().filter(|load| !load.works).count()
     ));
     Ok(())
@@ -148,17 +148,49 @@ pub(super) fn check(_: Extent, page: &mut Page) -> Result<(), Obstacle> {
 /// Processors, and how many counters each has.
 const EVERY_EVENT: [(&str, u32); 2] = [("7455", 6), ("7400", 4)];
 
-/// A load for each event; the first lists them all.
+/// A load for each event; the first lists them all. Around these, what the kernel's memory holds.
 fn check_every_event(linux: &Linux, processor: &str, table: &[Placed]) -> Result<(), Obstacle> {
     let line = |event: &Placed| format!("{MODULE}\tevents={}", event.name);
     let mut lines: Vec<String> = table.iter().map(line).collect();
     lines[0] += &format!("\t{MODULE}_events");
+    let memory = format!("{MODULE}\t\tvmallocinfo");
+    lines.insert(0, memory.clone());
+    lines.push(memory);
     let answers = linux.load(processor, &lines)?;
-    let mut judged = table.iter().zip(&answers).map(|(event, answer)| selects(event, answer));
+    let (before, events, then) =
+        (&answers[0], &answers[1..=table.len()], &answers[lines.len() - 1]);
+    let mut judged = table.iter().zip(events).map(|(event, answer)| selects(event, answer));
     let judged = judged.find(Result::is_err).unwrap_or(Ok(()));
     judged
-        .and_then(|()| table.iter().try_for_each(|event| lists(event, &answers[0])))
+        .and_then(|()| table.iter().try_for_each(|event| lists(event, &events[0])))
+        .and_then(|()| keeps_nothing(before, then, table.len()))
+        .and_then(|()| answers.iter().try_for_each(warns_of_nothing))
         .map_err(|why| linux.fault(processor, &why))
+}
+
+/// Whether so many loads kept less than an area of the kernel's memory each, of which a module has
+/// some.
+fn keeps_nothing(before: &Answer, then: &Answer, loads: usize) -> Result<(), String> {
+    let areas = |answer: &Answer| {
+        answer.output.lines().filter(|line| line.starts_with("/proc: 0x")).count()
+    };
+    match (areas(before), areas(then)) {
+        (0, _) | (_, 0) => Err("the kernel does not say what its memory holds".to_owned()),
+        (before, then) if then >= before + loads => {
+            Err(format!("memory is kept: {before} areas, then {then}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn warns_of_nothing(answer: &Answer) -> Result<(), String> {
+    let warning = |line: &&str| {
+        ["WARNING", "BUG", "Oops", "Call Trace"].iter().any(|word| line.contains(word))
+    };
+    match answer.output.lines().find(warning) {
+        Some(line) => Err(format!("the kernel warned: {line}")),
+        None => Ok(()),
+    }
 }
 
 /// Whether an event was found a counter that has it, and the registers say so by its name.
@@ -200,7 +232,10 @@ fn judge(load: &Load, answer: &Answer) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{AS_WRITTEN, Answer, LOADS, Placed, ZERO, judge, lists, selects};
+    use super::{
+        AS_WRITTEN, Answer, LOADS, Placed, ZERO, judge, keeps_nothing, lists, selects,
+        warns_of_nothing,
+    };
 
     fn answer(status: i32, output: &str) -> Answer {
         Answer { status, output: output.to_owned(), ..Answer::default() }
@@ -228,5 +263,15 @@ mod tests {
         assert_eq!(list("/proc: PM_A 5:0x13 6:0x1d What it counts.\n"), Ok(()));
         assert!(list("/proc: PM_A 5:0x13 What it counts.\n").is_err());
         assert!(list("/proc: PM_A 5:0x13 6:0x1d What it\n").is_err(), "cut");
+    }
+
+    #[test]
+    fn memory_that_is_kept_and_warnings_are_found() {
+        let areas = |count: usize| answer(0, &"/proc: 0xc9000000-0xc9002000 8192\n".repeat(count));
+        assert_eq!(keeps_nothing(&areas(40), &areas(45), 10), Ok(()));
+        assert!(keeps_nothing(&areas(40), &areas(50), 10).is_err());
+        assert!(keeps_nothing(&areas(40), &areas(0), 10).is_err());
+        assert_eq!(warns_of_nothing(&answer(0, "<6>pmc74xx: counter 1\n")), Ok(()));
+        assert!(warns_of_nothing(&answer(0, "<4>WARNING: CPU: 0 at\n")).is_err());
     }
 }
