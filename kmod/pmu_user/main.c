@@ -47,6 +47,9 @@ static const struct event_name known[] = { LR_CORTEX_A7_EVENTS(EVENT_NAME) };
 /* The number of the cycle counter is 31, so there are never more event counters. */
 #define MAX_COUNTERS 31
 
+/* What the architecture calls cycles as an event. */
+#define CPU_CYCLES 0x11
+
 static char *events[MAX_COUNTERS];
 static unsigned int event_count;
 module_param_array(events, charp, &event_count, 0444);
@@ -306,7 +309,17 @@ static void read_registers(void *to)
 	registers->enabled = LR_ARM_READ(pmcntenset);
 }
 
-/* A line for each CPU as it is now, and one for each event counter. */
+static void show_counter(struct seq_file *file, u32 counter, u32 code)
+{
+	seq_printf(file, "counter %u event %#x %s%s\n", counter, code,
+		   has_table() ? event_name_of(known, ARRAY_SIZE(known), code) : "-",
+		   user_only ? " user" : "");
+}
+
+/*
+ * A line for each CPU as it is now, one for each event counter, and last that of the cycle counter.
+ * crates/counters/src/pmu_user.rs reads it, and takes nothing else: change both.
+ */
 static int show(struct seq_file *file, void *unused)
 {
 	struct registers now;
@@ -326,9 +339,8 @@ static int show(struct seq_file *file, void *unused)
 	cpus_read_unlock();
 	seq_printf(file, "counters %u\n", counters);
 	for (i = 0; i < event_count; i++)
-		seq_printf(file, "counter %u event %#x %s%s\n", i, codes[i],
-			   has_table() ? event_name_of(known, ARRAY_SIZE(known), codes[i]) : "-",
-			   user_only ? " user" : "");
+		show_counter(file, i, codes[i]);
+	show_counter(file, LR_ARM_BIT(SELECT_CYCLES), CPU_CYCLES);
 	return 0;
 }
 

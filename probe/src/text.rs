@@ -76,8 +76,9 @@ const SIMULATOR: &str = "valgrind";
 pub(crate) fn doctor(report: &DoctorReport) -> String {
     let mut text = String::new();
     let is_own = |state: &&TierState| !matches!(state.tier, Tier::Sim | Tier::Model);
-    for TierState { tier, works, sentence, fix, .. } in report.tiers.iter().filter(is_own) {
-        let tier = format!("{tier:?}").to_lowercase();
+    for TierState { tier, way, works, sentence, fix, .. } in report.tiers.iter().filter(is_own) {
+        let way = way.as_ref().map(|way| format!(" {way}")).unwrap_or_default();
+        let tier = format!("{tier:?}").to_lowercase() + &way;
         let works = if *works { "works" } else { "-" };
         let _ = writeln!(text, "{tier:6} {works:6} {}", advised(sentence, fix.as_deref()));
     }

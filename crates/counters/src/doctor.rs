@@ -33,8 +33,9 @@ pub fn examine(opener: &dyn Opener, around: &Surroundings) -> DoctorReport {
     DoctorReport { tiers, best_tier, observations }
 }
 
-/// The figures of a report, by name: `best_tier`; `tier_hw` and so on, absent with the reason where
-/// the tier does not work; `counters_at_once`; `advice`, the number of things worth changing.
+/// The figures of a report, by name: `best_tier`; `tier_hw`, `tier_hw_registers` and so on, absent
+/// with the reason where the tier does not work; `counters_at_once`; `advice`, the number of things
+/// worth changing.
 pub fn figures(report: &DoctorReport) -> BTreeMap<String, Figure> {
     const TRIED: &str = "events opened and counted on work of known size";
     const READ: &str = "files of the kernel";
@@ -44,7 +45,8 @@ pub fn figures(report: &DoctorReport) -> BTreeMap<String, Figure> {
             true => Figure::text("works", Tier::Sw, TRIED),
             false => Figure::absent("text", Tier::Sw, TRIED, &state.sentence),
         };
-        figures.insert(format!("tier_{}", tiers::word(state.tier)), figure);
+        let way = state.way.as_ref().map(|way| format!("_{way}")).unwrap_or_default();
+        figures.insert(format!("tier_{}{way}", tiers::word(state.tier)), figure);
     }
     let best = tiers::word(report.best_tier);
     figures.insert("best_tier".to_owned(), Figure::text(best, Tier::Sw, TRIED));

@@ -10,6 +10,7 @@ mod formula;
 pub mod metrics;
 pub mod opener;
 pub mod refusal;
+pub(crate) mod registers;
 pub mod rotation;
 pub mod session;
 pub mod sim;

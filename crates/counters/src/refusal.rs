@@ -7,7 +7,8 @@ mod pmu;
 pub use explain::{Attempt, explain};
 pub(crate) use pmu::instead_of_nothing;
 
-use crate::event::Event;
+use crate::event::{Class, Event};
+use crate::registers;
 use crate::surroundings::{Facts, Surroundings};
 
 /// An event that is not counted.
@@ -65,13 +66,19 @@ pub enum Cause {
     TargetGone,
     /// It was opened but never got a counter.
     NeverScheduled,
+    /// No module has opened the registers of the counters, or somebody closed them again.
+    RegistersClosed,
+    /// A thread that reads registers may run on several CPUs.
+    NotOnOneCpu,
+    /// The module that opened the registers selects other events.
+    NotSelected,
     /// Something else; the sentence has the error number.
     Other,
 }
 
 impl Cause {
     /// All of them.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 24] = [
         Self::NoVirtualPmu,
         Self::NoPmuDriver,
         Self::DeviceTreeWithoutPmu,
@@ -92,6 +99,9 @@ impl Cause {
         Self::NoDescriptors,
         Self::TargetGone,
         Self::NeverScheduled,
+        Self::RegistersClosed,
+        Self::NotOnOneCpu,
+        Self::NotSelected,
         Self::Other,
     ];
 
@@ -118,6 +128,9 @@ impl Cause {
             Self::NoDescriptors => "no_descriptors",
             Self::TargetGone => "target_gone",
             Self::NeverScheduled => "never_scheduled",
+            Self::RegistersClosed => "registers_closed",
+            Self::NotOnOneCpu => "not_on_one_cpu",
+            Self::NotSelected => "not_selected",
             Self::Other => "other",
         }
     }
@@ -167,6 +180,9 @@ pub(crate) fn lower_paranoid(facts: &Facts, level: i32) -> String {
 
 /// Why an event was opened and never got a counter, although its target ran.
 pub fn never_scheduled(event: &Event, around: &Surroundings) -> Refusal {
+    if event.class == Class::Hardware && registers::are_held(around) {
+        return registers::held();
+    }
     let facts = around.facts();
     let name = &event.name;
     if let Some(unit) = facts.hybrid_unit(event.selector.kind) {

@@ -2,13 +2,16 @@
 //! The counters of one thread, opened as one group and read as cheaply as this machine allows.
 //!
 //! The group is pinned: it is on the counters whenever its thread runs, or the kernel refuses it.
-//! So counts between two reads are whole, and nothing is scaled. Left out: event sets that take
-//! turns ([`session`](crate::session) has them).
+//! So counts between two reads are whole, and nothing is scaled. Where a module opened the
+//! registers of the counters, hardware events are read there ([`registers`]), and perf is asked for
+//! the others alone. Left out: event sets that take turns ([`session`](crate::session) has them).
 
 use crate::catalog::is_kernel_only;
 use crate::event::{Class, Event};
 use crate::opener::{Opener, open_best};
 use crate::refusal::{Attempt, Refusal, explain, never_scheduled};
+pub use crate::registers::Mark;
+use crate::registers::{self, Registers};
 use crate::surroundings::Surroundings;
 use crate::user::{UserCounter, with_user_access};
 use linerate_linux::errno;
@@ -44,6 +47,7 @@ enum Way {
 /// The counters of the thread that opened it; stays there.
 #[derive(Debug)]
 pub struct ThreadGroup {
+    registers: Option<Registers>,
     way: Way,
     /// The leader first.
     group: Vec<perf::Event>,
@@ -64,6 +68,9 @@ pub struct Machine<'a> {
     pub surroundings: &'a Surroundings,
     /// Whether the processor is one of the event tables'.
     pub is_known_processor: bool,
+    /// Whether the caller compares marks ([`ThreadGroup::first`], [`ThreadGroup::second`]), without
+    /// which counts by registers would hold those of others.
+    pub compares_marks: bool,
 }
 
 impl ThreadGroup {
@@ -78,6 +85,7 @@ impl ThreadGroup {
     /// ```
     pub fn open(machine: Machine<'_>, events: &[Event], user_only: bool) -> Self {
         let mut opened = Self {
+            registers: None,
             way: Way::TicksOnly,
             group: Vec::new(),
             places: Vec::new(),
@@ -89,6 +97,9 @@ impl ThreadGroup {
             let error = OpenError { errno: errno::EINVAL };
             *outcome =
                 Err(machine.explain(error, event, &Request::new(event.selector), EVENTS_MAX));
+        }
+        if registers::are_held(machine.surroundings) {
+            opened.open_registers(machine, events, user_only);
         }
         loop {
             opened.open_group(machine, events, user_only);
@@ -105,12 +116,26 @@ impl ThreadGroup {
         opened
     }
 
+    /// Opens the registers for hardware events, which are refused where that does not work.
+    fn open_registers(&mut self, machine: Machine<'_>, events: &[Event], user_only: bool) {
+        let outcomes = &mut self.outcomes;
+        if machine.compares_marks {
+            self.registers = registers::open(machine.surroundings, events, user_only, outcomes);
+            return;
+        }
+        for (event, outcome) in events.iter().zip(outcomes) {
+            if event.class == Class::Hardware && outcome.is_ok() {
+                *outcome = Err(registers::held());
+            }
+        }
+    }
+
     /// Opens the group anew, stopped.
     fn open_group(&mut self, machine: Machine<'_>, events: &[Event], user_only: bool) {
         self.group.clear();
         self.places.clear();
         for (place, event) in events.iter().enumerate() {
-            if self.outcomes[place].is_err() {
+            if self.outcomes[place].is_err() || self.is_by_registers(place) {
                 continue;
             }
             self.outcomes[place] = self.join(machine, event, user_only).map(|(member, tier)| {
@@ -147,7 +172,13 @@ impl ThreadGroup {
             (true, false) => Tier::Hw,
             (true, true) => Tier::User,
         };
-        let refused = |error| machine.explain(error, event, &request, self.group.len());
+        let refused = |error| {
+            let refusal = machine.explain(error, event, &request, self.group.len());
+            match is_hardware && machine.compares_marks {
+                true => registers::or_by_module(refusal),
+                false => refusal,
+            }
+        };
         opened.map(|(member, granted)| (member, tier(&granted))).map_err(refused)
     }
 
@@ -162,13 +193,48 @@ impl ThreadGroup {
         &self.outcomes
     }
 
+    /// Whether the event at a place is read by its register.
+    pub fn is_by_registers(&self, place: usize) -> bool {
+        self.registers.as_ref().is_some_and(|registers| registers.has(place))
+    }
+
+    /// How long a stretch without a read may be, in ms, if registers are to be sure of their wraps.
+    pub fn apart_ms(&self) -> Option<u64> {
+        self.registers.as_ref().map(Registers::apart_ms)
+    }
+
     /// How counts are had, in the words of the record.
     pub fn reading(&self) -> &'static str {
-        match self.way {
-            Way::TicksOnly => "timestamp counter only",
-            Way::User(_) => "user read",
-            Way::Kernel => "read(2)",
+        match (&self.registers, &self.way) {
+            (None, Way::TicksOnly) => "timestamp counter only",
+            (None, Way::User(_)) => "user read",
+            (None, Way::Kernel) => "read(2)",
+            (Some(_), Way::TicksOnly) => "registers",
+            (Some(_), _) => "registers, and read(2) for events of the kernel",
         }
+    }
+
+    /// The first read of two, close to what follows; `None` as [`ThreadGroup::read`] is false, or
+    /// because registers were closed. Counts of events [by registers](Self::is_by_registers) are
+    /// this thread's only if the second read has the same mark.
+    #[inline]
+    pub fn first(&self, counts: &mut Counts) -> Option<Mark> {
+        let is_read = self.read_group(counts);
+        let mark = match &self.registers {
+            None => Mark::default(),
+            Some(registers) => registers.first(counts)?,
+        };
+        is_read.then_some(mark)
+    }
+
+    /// The second, close to what was before.
+    #[inline]
+    pub fn second(&self, counts: &mut Counts) -> Option<Mark> {
+        let mark = match &self.registers {
+            None => Mark::default(),
+            Some(registers) => registers.second(counts)?,
+        };
+        self.read_group(counts).then_some(mark)
     }
 
     /// Reads every event into its place; whether that worked and nothing was missed since the last
@@ -176,6 +242,11 @@ impl ThreadGroup {
     /// for good to a CPU put online whose watchdog takes one.
     #[inline]
     pub fn read(&self, counts: &mut Counts) -> bool {
+        self.first(counts).is_some()
+    }
+
+    #[inline]
+    fn read_group(&self, counts: &mut Counts) -> bool {
         match &self.way {
             Way::TicksOnly => true,
             Way::Kernel => self.ask(counts),
@@ -271,6 +342,10 @@ mod tests {
         }
     }
 
+    fn machine<'a>(opener: &'a dyn Opener, surroundings: &'a Surroundings) -> Machine<'a> {
+        Machine { opener, surroundings, is_known_processor: true, compares_marks: true }
+    }
+
     fn events(len: u64) -> Vec<Event> {
         let event = |config| Event {
             name: format!("event{config}"),
@@ -303,8 +378,7 @@ mod tests {
         }
         let opener = Scripted { refuse, group: RefCell::default() };
         let surroundings = Surroundings::of(Facts::default());
-        let is_known_processor = true;
-        let machine = Machine { opener: &opener, surroundings: &surroundings, is_known_processor };
+        let machine = machine(&opener, &surroundings);
         Some(ThreadGroup::open(machine, events, user_only))
     }
 
@@ -384,8 +458,7 @@ mod tests {
         }
         let Some(_) = group(1, false, |_, _, _| None) else { return };
         let surroundings = Surroundings::of(Facts::default());
-        let is_known_processor = true;
-        let machine = Machine { opener: &NoModes, surroundings: &surroundings, is_known_processor };
+        let machine = machine(&NoModes, &surroundings);
         let both = ThreadGroup::open(machine, &events(2), false);
         assert_eq!(words(&both), [Ok(Tier::Hw), Ok(Tier::Hw)]);
         let user = ThreadGroup::open(machine, &events(1), true);
@@ -413,6 +486,38 @@ mod tests {
         let group = group_of(&[task_clock, context_switches], false, refuse);
         let Some(group) = group else { return };
         assert!(matches!(words(&group)[..], [Ok(Tier::Sw), Err(_)]), "{group:?}");
+    }
+
+    /// On AArch64 a hardware event that perf is asked for closes the registers to everybody.
+    #[test]
+    fn perf_is_not_asked_for_hardware_while_the_module_holds_it() {
+        struct NoHardware;
+        impl Opener for NoHardware {
+            fn open(
+                &self,
+                request: &Request,
+                target: Target,
+                leader: Option<&perf::Event>,
+            ) -> Result<perf::Event, OpenError> {
+                assert_eq!(request.selector.kind, perf::SOFTWARE);
+                perf::open(request, target, leader)
+            }
+        }
+        let Some(_) = group(1, false, |_, _, _| None) else { return };
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join("proc")).unwrap();
+        std::fs::write(root.path().join("proc/pmu_user"), "what no module writes\n").unwrap();
+        let surroundings = Surroundings::from(root.path());
+        let fault = Event { class: Class::Software, selector: PAGE_FAULTS, ..events(1).remove(0) };
+        let all = [events(1), vec![fault]].concat();
+        for (compares_marks, cause) in
+            [(true, Cause::RegistersClosed), (false, Cause::CountersBusy)]
+        {
+            let machine = Machine { compares_marks, ..machine(&NoHardware, &surroundings) };
+            let group = ThreadGroup::open(machine, &all, false);
+            assert_eq!(words(&group), [Err(cause), Ok(Tier::Sw)]);
+            assert!(!group.is_by_registers(0) && group.reading() == "read(2)");
+        }
     }
 
     #[test]

@@ -120,7 +120,8 @@ impl TurnCounter {
     pub(crate) fn new(counting: &Counting, parts: usize) -> (Option<Self>, Vec<CountedEvent>) {
         let Counting { opener, surroundings, is_known_processor, events, absent } = counting;
         let is_known_processor = *is_known_processor;
-        let machine = Machine { opener: &**opener, surroundings, is_known_processor };
+        let machine =
+            Machine { opener: &**opener, surroundings, is_known_processor, compares_marks: false };
         let group = ThreadGroup::open(machine, events, false);
         let told = events.iter().zip(group.outcomes()).map(|(event, outcome)| CountedEvent {
             name: event.name.clone(),

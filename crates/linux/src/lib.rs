@@ -12,6 +12,7 @@ mod affinity;
 pub mod child;
 mod clock;
 mod error;
+pub mod illegal;
 mod memory;
 mod output;
 pub mod perf;
@@ -27,7 +28,7 @@ pub use memory::{
     page_octets,
 };
 pub use output::{stdout_was_open, write_to_stdout};
-pub use scheduler::{involuntary_switches, run_delay_ns, thread_id, yield_now};
+pub use scheduler::{involuntary_switches, run_delay_ns, switches, thread_id, yield_now};
 pub use system::{kernel_release, load_average};
 
 /// Error numbers, as in errno(3), of which some differ between architectures.

@@ -11,13 +11,27 @@ use std::mem::MaybeUninit;
 /// Where a sandbox forbids getrusage(2). The call has no other way to fail: RUSAGE_THREAD exists
 /// since Linux 2.6.26, and the result can be written.
 pub fn involuntary_switches() -> u64 {
+    usage().ru_nivcsw as u64
+}
+
+/// How often the calling thread gave up its processor since it began, made to or waiting. A thread
+/// for which this stays the same stays on its processor, and nobody else runs there but the kernel.
+/// Costs a system call.
+///
+/// # Panics
+/// As [`involuntary_switches`].
+pub fn switches() -> u64 {
+    let usage = usage();
+    (usage.ru_nivcsw as u64).wrapping_add(usage.ru_nvcsw as u64)
+}
+
+fn usage() -> libc::rusage {
     let mut usage = MaybeUninit::<libc::rusage>::uninit();
     // SAFETY: `usage` is valid for writing during the call.
     let status = unsafe { libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) };
     assert!(status == 0, "getrusage(RUSAGE_THREAD): {}", std::io::Error::last_os_error());
     // SAFETY: getrusage(2) fills the whole of it when it returns 0, as it just did.
-    let usage = unsafe { usage.assume_init() };
-    usage.ru_nivcsw as u64
+    unsafe { usage.assume_init() }
 }
 
 const SCHEDSTAT: &str = "/proc/thread-self/schedstat";

@@ -22,6 +22,8 @@ pub struct DoctorReport {
 pub struct TierState {
     /// Which.
     pub tier: Tier,
+    /// How its counts are had, where that is not the usual way: `registers`; `null` otherwise.
+    pub way: Option<String>,
     /// Whether it works here and now.
     pub works: bool,
     /// What it gives here, or why it does not work, in a sentence.

@@ -17,6 +17,11 @@ use std::sync::Arc;
 const METHOD: &str = "between entering and leaving, own cost subtracted";
 /// Of figures without an interval: why there is none.
 const EXACT_METHOD: &str = "between entering and leaving; measuring adds none, so it is exact";
+/// How counts by registers begin to tell how they are had.
+const REGISTERS: &str = "registers";
+const CLOSED: &str = "the registers were closed meanwhile: the module pmu_user was unloaded, or \
+                      perf counted on this CPU; load it again and run it again";
+const TAKEN: &str = "somebody else took the counters meanwhile; run it again";
 const COST_METHOD: &str = "median of 25 series of 16 empty regions";
 const TICKS: &str = "ticks";
 
@@ -176,10 +181,38 @@ impl ThreadReport<'_> {
                 return absent(&format!("{}{}", refusal.sentence, fix.unwrap_or_default()));
             }
         };
+        let is_by_registers = self.log.registers[place];
         if self.log.has_lost_counters() {
-            return absent("somebody else took the counters meanwhile; run it again");
+            return absent(if is_by_registers { CLOSED } else { TAKEN });
         }
-        figure(event.unit, self.corrected_count(branch, place), branch.totals.visits, tier)
+        if let Some(reason) = is_by_registers.then(|| self.not_its_own(&branch.totals)).flatten() {
+            return absent(&reason);
+        }
+        let count = self.corrected_count(branch, place);
+        let count = figure(event.unit, count, branch.totals.visits, tier);
+        match is_by_registers {
+            true => Figure { method: format!("{REGISTERS}, {}", count.method), ..count },
+            false => count,
+        }
+    }
+
+    /// Why registers do not tell what the thread itself did in a region.
+    fn not_its_own(&self, totals: &Totals) -> Option<String> {
+        let Totals { visits, left, long, .. } = *totals;
+        if left > 0 {
+            return Some(format!(
+                "the thread left its CPU in {left} of {visits} visits, and its registers counted \
+                 what others did there; try: sudo chrt --fifo 1 taskset -c CPU COMMAND  # on a CPU \
+                 of its own"
+            ));
+        }
+        (long > 0).then(|| {
+            format!(
+                "in {long} of {visits} visits the registers were not read for longer than their 32 \
+                 bits are sure to hold ({} ms); put regions inside this one",
+                self.log.apart_ms
+            )
+        })
     }
 
     /// The count of the event at a place of the log, without what measuring cost.
@@ -611,6 +644,43 @@ mod tests {
             ]
         );
         assert_eq!(report.tier, Tier::Sw);
+    }
+
+    /// Two events by registers and one of the kernel, with a visit that `disturb` spoils or not.
+    fn by_registers(disturb: fn(&Log, &Node)) -> Vec<(Option<f64>, String)> {
+        let outcomes = [Ok(Tier::User), Ok(Tier::User), Ok(Tier::Sw)];
+        let mut log = log(&outcomes);
+        (log.registers, log.apart_ms) = (vec![true, true, false], 67);
+        let (_, node) = log.add(Region(0), Some(0)).unwrap();
+        node.add_visit(50_000, [40, 50, 9].into_iter());
+        node.add_visit(50_000, [40, 50, 9].into_iter());
+        disturb(&log, &node);
+        let events = [event("instructions"), event("cycles"), event("page_faults")];
+        let report = regions(log, &events);
+        let text = |count: &Figure| count.reason.clone().unwrap_or(count.method.clone());
+        let counts = report.regions[0].events.iter();
+        counts.map(|e| (e.count.as_number(), text(&e.count))).collect()
+    }
+
+    #[test]
+    fn counts_by_registers_say_so_and_are_the_threads_own_or_absent() {
+        let whole = by_registers(|_, _| {});
+        assert_eq!(whole[0].0, Some(60.0));
+        assert!(whole[0].1.starts_with("registers, between entering"), "{whole:?}");
+        assert!(whole[2].1.starts_with("between entering"), "{whole:?}");
+        for (disturb, reason) in [
+            ((|_, node| node.add_left()) as fn(&Log, &Node), "left its CPU in 1 of 2 visits"),
+            (|_, node| node.add_long(), "in 1 of 2 visits the registers were not read"),
+            (|_, node| node.add_long(), "sure to hold (67 ms)"),
+        ] {
+            let told = by_registers(disturb);
+            assert!(told[0].0.is_none() && told[0].1.contains(reason), "{told:?}");
+            assert!(told[1].0.is_none() && told[1].1.contains(reason), "{told:?}");
+            assert_eq!(told[2].0, Some(18.0), "the kernel counts threads apart: {told:?}");
+        }
+        let closed = by_registers(|log, _| log.lose_counters());
+        assert!(closed[0].1.starts_with("the registers were closed meanwhile"), "{closed:?}");
+        assert!(closed[2].1.starts_with("somebody else took the counters"), "{closed:?}");
     }
 
     #[test]

@@ -23,6 +23,7 @@
 //! |---|---|
 //! | no events, or none to be had: the timestamp counter | two to four reads of it |
 //! | every event readable from user space | that, and some tens of cycles per event |
+//! | hardware events by registers that a module opened | likewise, and a system call |
 //! | otherwise: read(2) of the thread's group | a system call |
 //!
 //! From C: `include/linerate/regions.h` and `liblinerate_regions`, shared or static. For loops too

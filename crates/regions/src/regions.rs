@@ -173,6 +173,7 @@ impl Regions {
             opener: &Kernel,
             surroundings: &self.shared.surroundings,
             is_known_processor: self.catalog().is_known_processor(),
+            compares_marks: true,
         };
         ThreadGroup::open(machine, events, self.shared.options.user_only)
     }

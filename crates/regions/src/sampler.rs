@@ -22,7 +22,7 @@
 
 use crate::regions::Regions;
 use linerate_counters::event::Event;
-use linerate_counters::thread_group::{EVENTS_MAX, ThreadGroup};
+use linerate_counters::thread_group::{EVENTS_MAX, Mark, ThreadGroup};
 use linerate_linux::thread_id;
 use linerate_machine::ticks::ticks;
 use linerate_record::regions::{RegionEvent, RegionReport};
@@ -86,6 +86,8 @@ struct Turn {
     packets: u64,
     ticks: u64,
     counts: [u64; EVENTS_MAX],
+    /// `None` where they could not be read.
+    mark: Option<Mark>,
 }
 
 const METHOD: &str = "read every N packets, sets in random order; per packet times all packets";
@@ -128,7 +130,7 @@ impl Sampler {
         if let Some(turn) = self.turn.take() {
             let set = &self.sets[turn.set];
             let mut counts = [0; EVENTS_MAX];
-            let is_read = set.counters.read(&mut counts);
+            let mark = set.counters.second(&mut counts);
             set.counters.stop();
             let differences =
                 counts.iter().zip(turn.counts).map(|(now, then)| now.wrapping_sub(then));
@@ -136,7 +138,7 @@ impl Sampler {
                 set: turn.set,
                 packets: packets.saturating_sub(turn.packets),
                 ticks: now.saturating_sub(turn.ticks),
-                counts: set.by_name(differences, is_read),
+                counts: set.by_name(differences, turn.mark, mark),
             });
         }
         if self.is_full() {
@@ -155,10 +157,9 @@ impl Sampler {
         let counters = &self.sets[set].counters;
         let mut counts = [0; EVENTS_MAX];
         counters.start();
-        // What cannot be read now cannot be read at the end of the turn either.
-        counters.read(&mut counts);
+        let mark = counters.first(&mut counts);
         self.next = packets.saturating_add(self.schedule.every.get());
-        self.turn = Some(Turn { set, packets, ticks: ticks(), counts });
+        self.turn = Some(Turn { set, packets, ticks: ticks(), counts, mark });
     }
 
     /// The next of this round, drawn from those that had no turn in it yet; `None` without sets.
@@ -294,9 +295,21 @@ impl Set {
         self.events[..place].iter().flatten().count()
     }
 
-    fn by_name(&self, counts: impl Iterator<Item = u64>, is_read: bool) -> Vec<Option<u64>> {
+    /// The count of each event, if it was read at both ends of a turn, and a register counted the
+    /// thread alone.
+    fn by_name(
+        &self,
+        counts: impl Iterator<Item = u64>,
+        first: Option<Mark>,
+        second: Option<Mark>,
+    ) -> Vec<Option<u64>> {
         let counts: Vec<u64> = counts.collect();
-        let of = |place| self.outcome(place).ok().map(|_| counts[self.known_place(place)]);
-        (0..self.events.len()).map(|place| of(place).filter(|_| is_read)).collect()
+        let of = |place| {
+            self.outcome(place).ok()?;
+            let known = self.known_place(place);
+            let is_its_own = first == second || !self.counters.is_by_registers(known);
+            (first.and(second).is_some() && is_its_own).then_some(counts[known])
+        };
+        (0..self.events.len()).map(of).collect()
     }
 }

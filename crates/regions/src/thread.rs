@@ -5,7 +5,7 @@ use crate::cost;
 use crate::regions::Region;
 use crate::stay::Account;
 use crate::tree::{Log, Node};
-use linerate_counters::thread_group::{Counts, EVENTS_MAX, ThreadGroup};
+use linerate_counters::thread_group::{Counts, EVENTS_MAX, Mark, ThreadGroup};
 use linerate_linux::thread_id;
 use linerate_machine::ticks::ticks;
 use std::cell::RefCell;
@@ -45,6 +45,7 @@ struct Frame {
     serial: u64,
     ticks: u64,
     counts: Counts,
+    mark: Mark,
 }
 
 /// No frame has this serial.
@@ -80,7 +81,7 @@ impl Drop for Inside<'_> {
 impl Thread {
     /// `counters` was opened by the calling thread. What measuring costs is measured by the caller.
     pub(crate) fn new(counters: ThreadGroup) -> Self {
-        let log = Arc::new(Log::new(thread_id(), counters.outcomes(), counters.reading()));
+        let log = Arc::new(Log::of(thread_id(), &counters));
         let (_, outside) = log.add(Region::OUTSIDE, None).expect("the first of many");
         let places = vec![Place { node: outside, inner: Vec::new() }];
         let frames = Vec::with_capacity(DEPTH_MAX);
@@ -133,10 +134,12 @@ impl Thread {
         let Some(place) = open.place_of(region, &self.log) else { return NOT_KEPT };
         open.serial += 1;
         let serial = open.serial;
-        open.frames.push(Frame { place, serial, ticks: 0, counts: [0; EVENTS_MAX] });
+        let (counts, mark) = ([0; EVENTS_MAX], Mark::default());
+        open.frames.push(Frame { place, serial, ticks: 0, counts, mark });
         let frame = open.frames.last_mut().expect("it has just been pushed");
-        if !self.counters.read(&mut frame.counts) {
-            self.log.lose_counters();
+        match self.counters.first(&mut frame.counts) {
+            Some(mark) => frame.mark = mark,
+            None => self.log.lose_counters(),
         }
         frame.ticks = ticks();
         serial
@@ -150,7 +153,8 @@ impl Thread {
             return;
         }
         let mut counts = [0; EVENTS_MAX];
-        if !self.counters.read(&mut counts) {
+        let mark = self.counters.second(&mut counts);
+        if mark.is_none() {
             self.log.lose_counters();
         }
         let Ok(mut open) = self.open.try_borrow_mut() else { return };
@@ -162,6 +166,11 @@ impl Thread {
             let node = &places[frame.place].node;
             let events = self.counters.outcomes().len();
             let differences = counts.iter().zip(&frame.counts).take(events);
+            match mark {
+                Some(mark) if mark.switches != frame.mark.switches => node.add_left(),
+                Some(mark) if mark.gaps != frame.mark.gaps => node.add_long(),
+                _ => {}
+            }
             // Unserialised reads on two processors may be out by some ticks.
             node.add_visit(
                 now.saturating_sub(frame.ticks),

@@ -8,7 +8,7 @@
 use crate::cost::Cost;
 use crate::regions::Region;
 use crate::stay::Account;
-use linerate_counters::thread_group::{Counts, EVENTS_MAX, Outcome};
+use linerate_counters::thread_group::{Counts, EVENTS_MAX, Outcome, ThreadGroup};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -23,6 +23,8 @@ pub(crate) struct Node {
     units: AtomicU64,
     ticks: AtomicU64,
     counts: [AtomicU64; EVENTS_MAX],
+    left: AtomicU64,
+    long: AtomicU64,
     lost: AtomicU64,
 }
 
@@ -37,6 +39,11 @@ pub(crate) struct Totals {
     pub(crate) ticks: u64,
     /// Counts of events, likewise.
     pub(crate) counts: Counts,
+    /// Visits in which the thread left its CPU, so that registers counted others too. Noted where
+    /// events are read by registers only, as is the next.
+    pub(crate) left: u64,
+    /// Visits in which registers were not read for too long.
+    pub(crate) long: u64,
     /// Visits of inner regions that were not kept, because the limits of [`Log`] were reached.
     pub(crate) lost: u64,
 }
@@ -55,6 +62,8 @@ impl Node {
             units: zero(),
             ticks: zero(),
             counts: Default::default(),
+            left: zero(),
+            long: zero(),
             lost: zero(),
         }
     }
@@ -75,6 +84,18 @@ impl Node {
         add(&self.units, units);
     }
 
+    /// Registers counted others too in the visit that is added.
+    #[cold]
+    pub(crate) fn add_left(&self) {
+        add(&self.left, 1);
+    }
+
+    /// Registers were not read for too long in the visit that is added.
+    #[cold]
+    pub(crate) fn add_long(&self) {
+        add(&self.long, 1);
+    }
+
     /// Its thread entered a region in it that has no place.
     pub(crate) fn add_lost(&self) {
         add(&self.lost, 1);
@@ -87,6 +108,8 @@ impl Node {
             units: self.units.load(Relaxed),
             ticks: self.ticks.load(Relaxed),
             counts: std::array::from_fn(|event| self.counts[event].load(Relaxed)),
+            left: self.left.load(Relaxed),
+            long: self.long.load(Relaxed),
             lost: self.lost.load(Relaxed),
         }
     }
@@ -99,6 +122,10 @@ pub(crate) struct Log {
     pub(crate) tid: u32,
     /// Per event, what it rests on or why it is not counted.
     pub(crate) outcomes: Vec<Outcome>,
+    /// Which of them are read by registers.
+    pub(crate) registers: Vec<bool>,
+    /// How long registers may go unread, in ms.
+    pub(crate) apart_ms: u64,
     /// How counts are had.
     pub(crate) reading: &'static str,
     /// What measuring costs, once it is known.
@@ -115,10 +142,21 @@ pub(crate) struct Log {
 const NODES_MAX: usize = 4096;
 
 impl Log {
+    /// Of the thread of this number, which counts with `counters`.
+    pub(crate) fn of(tid: u32, counters: &ThreadGroup) -> Self {
+        let outcomes = counters.outcomes();
+        let registers = (0..outcomes.len()).map(|place| counters.is_by_registers(place)).collect();
+        let apart_ms = counters.apart_ms().unwrap_or(0);
+        Self { registers, apart_ms, ..Self::new(tid, outcomes, counters.reading()) }
+    }
+
+    /// Of one that reads no registers.
     pub(crate) fn new(tid: u32, outcomes: &[Outcome], reading: &'static str) -> Self {
         Self {
             tid,
             outcomes: outcomes.to_vec(),
+            registers: vec![false; outcomes.len()],
+            apart_ms: 0,
             reading,
             cost: OnceLock::new(),
             began: OnceLock::new(),

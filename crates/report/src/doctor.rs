@@ -48,6 +48,12 @@ fn word(tier: Tier) -> &'static str {
     }
 }
 
+/// A tier, and its way where that is not the usual one.
+fn named(state: &TierState) -> String {
+    let way = state.way.as_ref().map(|way| format!(" {way}"));
+    word(state.tier).to_owned() + &way.unwrap_or_default()
+}
+
 /// Lines narrower than this have no room for texts beside names.
 const BESIDE: usize = 72;
 
@@ -68,7 +74,7 @@ impl Sheet<'_> {
 
     fn tier(&self, state: &TierState) -> String {
         let (mark, paint) = if state.works { ("+", Paint::Good) } else { ("x", Paint::Warning) };
-        self.item(mark, Some(paint), word(state.tier), &state.sentence)
+        self.item(mark, Some(paint), &named(state), &state.sentence)
     }
 
     fn observation(&self, observation: &Observation) -> String {
@@ -106,8 +112,8 @@ impl Sheet<'_> {
     /// The commands, each once, with the names of all that it would change: tiers, or else what was
     /// observed. What keeps a tier from working is observed besides, and told with the tier.
     fn commands(&self, report: &DoctorReport) -> Vec<String> {
-        let tiers = report.tiers.iter().map(|tier| (word(tier.tier), &tier.fix));
-        let observed = report.observations.iter().map(|o| (o.name.as_str(), &o.fix));
+        let tiers = report.tiers.iter().map(|tier| (named(tier), &tier.fix));
+        let observed = report.observations.iter().map(|o| (o.name.clone(), &o.fix));
         let tiers = grouped(tiers);
         let known = |fix: &str| tiers.iter().any(|(_, of_tier)| *of_tier == fix);
         let observed = grouped(observed).into_iter().filter(|(_, fix)| !known(fix));
@@ -123,9 +129,9 @@ impl Sheet<'_> {
 
 /// Each fix once, in the order of the first, with the names of all that have it.
 fn grouped<'a>(
-    all: impl Iterator<Item = (&'a str, &'a Option<String>)>,
-) -> Vec<(Vec<&'a str>, &'a str)> {
-    let mut groups: Vec<(Vec<&str>, &str)> = Vec::new();
+    all: impl Iterator<Item = (String, &'a Option<String>)>,
+) -> Vec<(Vec<String>, &'a str)> {
+    let mut groups: Vec<(Vec<String>, &str)> = Vec::new();
     for (name, fix) in all {
         let Some(fix) = fix else { continue };
         match groups.iter_mut().find(|(_, known)| known == fix) {

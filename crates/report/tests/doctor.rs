@@ -14,6 +14,7 @@ const COMMANDS: &str = "what would change it (not run)";
 fn tier(tier: Tier, sentence: &str, unlocked_by: Option<(&str, &str)>) -> TierState {
     TierState {
         tier,
+        way: None,
         works: unlocked_by.is_none(),
         sentence: sentence.to_owned(),
         cause: unlocked_by.map(|(cause, _)| cause.to_owned()),
@@ -25,6 +26,7 @@ fn tier(tier: Tier, sentence: &str, unlocked_by: Option<(&str, &str)>) -> TierSt
 fn guest() -> DoctorReport {
     let why = "this is a virtual machine (KVM), and its host passes no counters on";
     let host = Some(("no_virtual_pmu", "linerate stat --tier sim -- COMMAND  # on the host: qemu"));
+    let load = Some(("registers_closed", "sudo modprobe pmu_user events=INST_RETIRED"));
     let install = Some(("no_valgrind", "sudo apt-get install valgrind"));
     let counters = Section::Counters;
     let plane = Section::DataPlane;
@@ -34,6 +36,10 @@ fn guest() -> DoctorReport {
     DoctorReport {
         tiers: vec![
             tier(Tier::Hw, why, host),
+            TierState {
+                way: Some("registers".to_owned()),
+                ..tier(Tier::Hw, "the module pmu_user is not loaded", load)
+            },
             tier(Tier::User, why, host),
             tier(Tier::Sw, "events the kernel counts itself, the timestamp counter", None),
             tier(Tier::Sim, "there is no Valgrind in PATH", install),

@@ -6,14 +6,17 @@
 //! time.
 //! `known counts` counts the loop with an event at a time, then with a group, and prints what the
 //! kernel says, a line each. `known reads` does so by reading the counter from user mode, between
-//! two reads by the kernel. Whether the numbers are right is for `cargo xtask lab` to judge. Left
-//! out: rotation and scaling.
+//! two reads by the kernel. `known regions [CPU]` does so by regions, on that CPU; `known closing
+//! CPU COMMAND` with a command run inside one. Whether the numbers are right is for `cargo xtask
+//! lab` to judge. Left out: rotation and scaling.
 
 use linerate_counters::user::{UserCounter, with_user_access};
 use linerate_linux::perf::{self, Event, HARDWARE, OpenError, RAW, Request, Selector, Target};
+use linerate_linux::pin_current_thread;
+use linerate_regions::{Inside, Options, Regions, Thread};
 use std::fs::File;
 use std::io::{self, Read};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 /// What one turn of [`turns`] carries out.
 const INSTRUCTIONS_PER_TURN: u64 = 2;
@@ -152,6 +155,79 @@ fn reads() -> io::Result<()> {
     Ok(())
 }
 
+/// The longest short enough that no other process wants its turn meanwhile.
+const TURNS_OF_REGIONS: [usize; 3] = [1, 1000, 1_000_000];
+
+/// Instructions and cycles of user mode.
+fn events_of_user() -> Options {
+    Options { user_only: true, ..Options::default() }
+}
+
+/// Enters a region around so many turns. Its name is made and let go outside.
+fn enter<'a>(regions: &Regions, thread: &'a Thread, turns: usize, repetition: usize) -> Inside<'a> {
+    let region = regions.region(&format!("{turns} turns, {repetition}"));
+    thread.enter(region)
+}
+
+/// Prints what regions around loops of several lengths show: how counts are had, then lines as
+/// [`count`] prints, or `absent EVENT TURNS REASON`.
+fn regions(cpu: Option<u32>) -> io::Result<()> {
+    if let Some(cpu) = cpu {
+        pin_current_thread(cpu).map_err(io::Error::other)?;
+    }
+    let regions = Regions::new(&events_of_user());
+    let thread = regions.thread();
+    for turns_now in TURNS_OF_REGIONS {
+        for repetition in 0..REPETITIONS {
+            let inside = enter(&regions, &thread, turns_now, repetition);
+            turns(turns_now);
+            drop(inside);
+        }
+    }
+    print_regions(&regions);
+    Ok(())
+}
+
+/// The same around a loop and a command, which may close the counters.
+fn closing(cpu: u32, command: &[&str]) -> io::Result<()> {
+    pin_current_thread(cpu).map_err(io::Error::other)?;
+    let regions = Regions::new(&events_of_user());
+    let thread = regions.thread();
+    let [_, turns_now, _] = TURNS_OF_REGIONS;
+    for repetition in 0..REPETITIONS {
+        let inside = enter(&regions, &thread, turns_now, repetition);
+        turns(turns_now);
+        if repetition == 1 {
+            let status = Command::new(command[0]).args(&command[1..]).status()?;
+            println!("ended {}", status.code().unwrap_or(-1));
+        }
+        drop(inside);
+    }
+    print_regions(&regions);
+    Ok(())
+}
+
+fn print_regions(regions: &Regions) {
+    let report = regions.report();
+    println!("turn {INSTRUCTIONS_PER_TURN}");
+    println!("reading {}", report.reading);
+    for region in &report.regions {
+        let turns = region.name.split(' ').next().unwrap_or_default();
+        for event in &region.events {
+            let (name, count) = (&event.name, &event.count);
+            match (count.as_number(), &count.reason) {
+                (Some(value), _) => println!("count {name} {turns} {value}"),
+                (None, reason) => {
+                    println!("absent {name} {turns} {}", reason.as_deref().unwrap_or_default());
+                }
+            }
+        }
+    }
+    if let Some(event) = report.regions.first().and_then(|region| region.events.first()) {
+        println!("figure {:?} {}", event.count.tier, event.count.method);
+    }
+}
+
 /// Runs phases of the loop, up to 0.2 ms in the lab, and of up to `most_calls` system calls, so
 /// that what happens in user mode per unit of time changes all the time.
 ///
@@ -193,6 +269,15 @@ fn main() -> ExitCode {
     let result = match words.as_slice() {
         ["counts"] => counts(),
         ["reads"] => reads(),
+        ["regions"] => regions(None),
+        ["regions", cpu] => match cpu.parse() {
+            Ok(cpu) => regions(Some(cpu)),
+            _ => return usage(),
+        },
+        ["closing", cpu, command @ ..] if !command.is_empty() => match cpu.parse() {
+            Ok(cpu) => closing(cpu, command),
+            _ => return usage(),
+        },
         ["loop", count] => match count.parse() {
             Ok(count @ 1..) => {
                 turns(count);
@@ -216,6 +301,9 @@ fn main() -> ExitCode {
 }
 
 fn usage() -> ExitCode {
-    eprintln!("usage: known counts | reads | loop TURNS | mixed PHASES CALLS");
+    eprintln!(
+        "usage: known counts | reads | regions [CPU] | closing CPU COMMAND... | loop TURNS | mixed \
+         PHASES CALLS"
+    );
     ExitCode::from(2)
 }

@@ -10,6 +10,7 @@ mod board;
 mod guests;
 mod judge;
 mod powerpc;
+mod regions;
 
 use super::{Obstacle, check_tools, note};
 use crate::command::root;

@@ -4,7 +4,8 @@
 //! Beside each header of `native/pmu` stand a C file with a function per access and a table of what
 //! each must be: the fields as the manual has them and the word. The word is compared twice, with
 //! what the fields make by the instruction's format and with what the compiler's assembler made.
-//! Nothing is run; that is the lab's, for those that an emulator has.
+//! Nothing is run; that is the lab's, for those that an emulator has. The assembly by which
+//! `counters` reads registers is held to the same tables.
 
 use crate::ci::Outcome;
 use crate::command::{output, program, root, say};
@@ -13,6 +14,8 @@ use crate::machines::{self, Machine};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+
+const FOLDER: &str = "native/pmu/check";
 
 /// A header with the compiler that has its instructions.
 struct Header {
@@ -57,6 +60,36 @@ const HEADERS: [Header; 6] = [
     },
 ];
 
+/// The assembly of `counters`, and the accesses that it consists of, in their order.
+struct Reader {
+    source: &'static str,
+    header: &'static str,
+    accesses: [&'static str; 5],
+    /// The bits of a word that name the register beside it, which a function's table fixes.
+    register: u32,
+}
+
+const READERS: [Reader; 2] = [
+    Reader {
+        source: "arm.S",
+        header: "armv7",
+        accesses: ["write_pmselr", "barrier", "read_pmxevcntr", "barrier", "read_pmccntr"],
+        register: 0xf000,
+    },
+    Reader {
+        source: "aarch64.S",
+        header: "aarch64",
+        accesses: [
+            "write_pmselr_el0",
+            "barrier",
+            "read_pmxevcntr_el0",
+            "barrier",
+            "read_pmccntr_el0",
+        ],
+        register: 0x1f,
+    },
+];
+
 const FLAGS: [&str; 8] = [
     "-std=c11",
     "-O2",
@@ -95,18 +128,69 @@ pub(super) fn check() -> Outcome {
             Ok(said) => note(&said),
             Err(why) => return Outcome::Failed(why),
         }
+        for reader in READERS.iter().filter(|reader| reader.header == header.name) {
+            match reader.compare(header) {
+                Ok(said) => note(&said),
+                Err(why) => return Outcome::Failed(why),
+            }
+        }
     }
     Outcome::Passed(skips)
+}
+
+impl Reader {
+    /// Assembles, disassembles, compares.
+    fn compare(&self, header: &Header) -> Result<String, String> {
+        let table = header.table()?;
+        let source = root().join("crates/counters/src/registers").join(self.source);
+        let found = functions(&header.disassemble(&source)?, header.leaves);
+        self.judge(&table, &found).map_err(|why| format!("{}: {why}", self.source))?;
+        Ok(format!("{}: {} accesses as in {}.h", self.source, self.accesses.len(), self.header))
+    }
+
+    /// Whether the accesses are those, and all where they are recovered from.
+    fn judge(
+        &self,
+        table: &BTreeMap<String, Expected>,
+        found: &BTreeMap<String, Vec<String>>,
+    ) -> Result<(), String> {
+        let word = |text: &String| u32::from_str_radix(text, 16).map_err(|_| format!("`{text}`?"));
+        let expected = self.accesses.iter().map(|name| match table.get(*name) {
+            Some(Expected::Words(words)) if words.len() == 1 => word(&words[0]),
+            _ => Err(format!("{}.h has no access {name} of one instruction", self.header)),
+        });
+        let expected = expected.collect::<Result<Vec<u32>, _>>()?;
+        let shown = |words: &[u32]| {
+            let words = words.iter().map(|word| format!("{:08x}", word & !self.register));
+            words.collect::<Vec<String>>()
+        };
+        for (symbol, words) in found {
+            let words = words.iter().map(word).collect::<Result<Vec<u32>, _>>()?;
+            let words: Vec<u32> = words.into_iter().filter(|word| is_of_system(*word)).collect();
+            let due = if symbol == "lr_registers_begin" { &expected[..] } else { &[] };
+            if shown(&words) != shown(due) {
+                return Err(format!("{symbol} has {:?}, not {:?}", shown(&words), shown(due)));
+            }
+        }
+        match found.contains_key("lr_registers_begin") {
+            true => Ok(()),
+            false => Err("there is no lr_registers_begin".to_owned()),
+        }
+    }
+}
+
+/// Whether a word of either architecture is an access to a register of the system or a barrier: of
+/// ARM those of coprocessor 15 (A8.8.98) and `isb`; of AArch64 all of the group (C4.1, "System").
+fn is_of_system(word: u32) -> bool {
+    word & 0x0f00_0f10 == 0x0e00_0f10 || word == 0xf57f_f06f || word >> 22 == 0xd500_0000 >> 22
 }
 
 impl Header {
     /// Compiles, disassembles, compares; how many functions were compared.
     fn compare(&self) -> Result<String, String> {
-        let folder = root().join("native/pmu/check");
-        let table = folder.join(self.name).with_extension("txt");
-        let text = fs::read_to_string(&table).map_err(|e| format!("{}: {e}", table.display()))?;
-        let table = read_table(&text).map_err(|why| format!("{}: {why}", table.display()))?;
-        let disassembly = self.disassemble(&folder.join(self.name).with_extension("c"))?;
+        let table = self.table()?;
+        let source = root().join(FOLDER).join(self.name).with_extension("c");
+        let disassembly = self.disassemble(&source)?;
         let faults = faults(&table, &functions(&disassembly, self.leaves));
         match faults.is_empty() {
             true => Ok(format!("{}.h: {} accesses as documented", self.name, table.len())),
@@ -114,10 +198,16 @@ impl Header {
         }
     }
 
+    fn table(&self) -> Result<BTreeMap<String, Expected>, String> {
+        let table = root().join(FOLDER).join(self.name).with_extension("txt");
+        let text = fs::read_to_string(&table).map_err(|e| format!("{}: {e}", table.display()))?;
+        read_table(&text).map_err(|why| format!("{}: {why}", table.display()))
+    }
+
     fn disassemble(&self, source: &Path) -> Result<String, String> {
         let build = root().join("native/build/pmu");
         crate::fetch::write(&build.join("CACHEDIR.TAG"), TAG)?;
-        let object = build.join(self.name).with_extension("o");
+        let object = build.join(source.file_name().unwrap_or_default()).with_extension("o");
         let mut compile = program(&self.machine.tool("gcc"), &FLAGS);
         compile.args(self.flags).arg("-c").arg("-o").arg(&object).arg(source);
         output(compile)?;
@@ -241,7 +331,7 @@ fn faults(
 
 #[cfg(test)]
 mod tests {
-    use super::{Expected, faults, functions, read_table, word};
+    use super::{Expected, READERS, faults, functions, read_table, word};
 
     const DISASSEMBLY: &str = "a.o:     file format elf32\n\n00000000 <read_pmcr>:\n\
         \x20  0:\tee190f1c \tmrc\t15, 0, r0, cr9, cr12, {0}\n   4:\te12fff1e \tbx\tlr\n\
@@ -281,5 +371,29 @@ mod tests {
         assert_eq!(faults(&right.replace("<= 1", "<= 0")).len(), 1);
         assert_eq!(faults("read_pmcr = ee190f1c\n").len(), 1);
         assert_eq!(faults(&format!("{right}gone = 00\n")).len(), 1);
+    }
+
+    #[test]
+    fn an_access_that_is_another_or_elsewhere_is_found() {
+        let table = "write_pmselr mcr 15 0 9 12 5 = ee090fbc\nbarrier = f57ff06f\n\
+                     read_pmxevcntr mrc 15 0 9 13 2 = ee190f5d\n\
+                     read_pmccntr mrc 15 0 9 13 0 = ee190f1d\n";
+        let table = read_table(table).expect("a right table");
+        let listing = "0 <lr_registers_read>:\n 0:\te351001f \tcmp\n8 <lr_registers_begin>:\n\
+             \x20 8:\tee091fbc \tmcr\n c:\tf57ff06f \tisb\n 10:\tee192f5d \tmrc\n\
+             \x20 14:\tea000001 \tb\n 18:\tf57ff06f \tisb\n 1c:\tee192f1d \tmrc\n\
+             20 <lr_registers_end>:\n 20:\te5802000 \tstr\n 28:\te12fff1e \tbx\n";
+        let judge = |listing: &str| READERS[0].judge(&table, &functions(listing, &["e12fff1e"]));
+        assert_eq!(judge(listing), Ok(()));
+        for (from, to) in [
+            ("ee192f5d", "ee192f3d"),
+            ("e351001f", "ee192f1d"),
+            ("e5802000", "ee192f1d"),
+            (" c:\tf57ff06f", " c:\te1a00000"),
+            ("lr_registers_begin", "lr_registers_other"),
+        ] {
+            assert!(listing.contains(from), "{from}");
+            assert!(judge(&listing.replace(from, to)).is_err(), "{to}");
+        }
     }
 }

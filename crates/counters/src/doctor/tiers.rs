@@ -5,6 +5,7 @@ use crate::catalog::Catalog;
 use crate::event::{Class, Event};
 use crate::opener::Opener;
 use crate::refusal::{self, Attempt, Cause, Refusal};
+use crate::registers;
 use crate::surroundings::{Facts, Surroundings};
 use linerate_linux::perf::{self, HARDWARE, Reading, Request, SOFTWARE, Selector, Target};
 use linerate_record::Tier;
@@ -19,6 +20,8 @@ pub(super) struct Trial {
     pub(super) both: Result<(), Refusal>,
     /// Instructions of user mode.
     pub(super) user: Result<(), Refusal>,
+    /// Cycles by the registers that a module opened, without perf: the tier, and a sentence.
+    pub(super) registers: Result<(Tier, String), Refusal>,
     /// CPU time by the kernel's own count.
     pub(super) software: Result<(), Refusal>,
     /// The same with kernel mode, which events that happen in the kernel alone take.
@@ -45,8 +48,12 @@ impl Trial {
             instructions.unwrap_or_else(|| event("instructions", Class::Hardware, HARDWARE, 1));
         let request = Request::new(instructions.selector);
         let user_only = Request { exclude_kernel: true, ..request };
-        let both = probe.count(&instructions, &request);
-        let user = probe.count(&instructions, &user_only);
+        // First: asking perf may close them.
+        let registers = registers::examine(around);
+        let (both, user) = match registers::are_held(around) {
+            true => (Err(registers::held()), Err(registers::held())),
+            false => (probe.count(&instructions, &request), probe.count(&instructions, &user_only)),
+        };
         let granted = match (&both, &user) {
             (Ok(()), _) => Some(request),
             (_, Ok(())) => Some(user_only),
@@ -56,6 +63,7 @@ impl Trial {
         Self {
             both,
             user,
+            registers,
             software,
             software_both,
             valgrind: valgrind.answer(),
@@ -77,11 +85,20 @@ impl Trial {
                 &self.both,
                 &format!("hardware counters, kernel and user mode: {at_once}"),
             ),
+            self.registers_state(),
             state(Tier::User, &self.user, &format!("hardware counters, user mode: {at_once}")),
             self.software_state(),
             self.simulator_state(),
             works(Tier::Model, "what `tune` computes from a profile; nothing is measured"),
         ]
+    }
+
+    fn registers_state(&self) -> TierState {
+        let way = Some(REGISTERS.to_owned());
+        match &self.registers {
+            Ok((tier, sentence)) => TierState { way, ..works(*tier, sentence) },
+            Err(refusal) => TierState { way, ..state(Tier::Hw, &Err(refusal.clone()), "") },
+        }
     }
 
     /// The timestamp counter is always there, so the tier works in part even without events.
@@ -113,6 +130,9 @@ impl Trial {
     }
 }
 
+/// The way by the registers that a module opened.
+const REGISTERS: &str = "registers";
+
 pub(super) fn word(tier: Tier) -> &'static str {
     match tier {
         Tier::Hw => "hw",
@@ -124,7 +144,8 @@ pub(super) fn word(tier: Tier) -> &'static str {
 }
 
 fn works(tier: Tier, sentence: &str) -> TierState {
-    TierState { tier, works: true, sentence: sentence.to_owned(), cause: None, fix: None }
+    let sentence = sentence.to_owned();
+    TierState { tier, way: None, works: true, sentence, cause: None, fix: None }
 }
 
 fn state(tier: Tier, tried: &Result<(), Refusal>, sentence: &str) -> TierState {
@@ -132,6 +153,7 @@ fn state(tier: Tier, tried: &Result<(), Refusal>, sentence: &str) -> TierState {
         Ok(()) => works(tier, sentence),
         Err(refusal) => TierState {
             tier,
+            way: None,
             works: false,
             sentence: refusal.sentence.clone(),
             cause: Some(refusal.cause.word().to_owned()),

@@ -265,7 +265,8 @@ fn of_systems() -> Vec<(Cause, Refusal)> {
 }
 
 fn all() -> Vec<(Cause, Refusal)> {
-    [of_machines(), of_rights(), of_events(), of_systems()].concat()
+    let of_registers = crate::registers::tests::refusals();
+    [of_machines(), of_rights(), of_events(), of_systems(), of_registers].concat()
 }
 
 #[test]
@@ -291,7 +292,7 @@ fn every_cause_has_its_own_sentence_and_a_fix() {
 }
 
 /// What begins a command here.
-const PROGRAMS: [&str; 11] = [
+const PROGRAMS: [&str; 12] = [
     "linerate",
     "sudo",
     "docker",
@@ -303,6 +304,7 @@ const PROGRAMS: [&str; 11] = [
     "ulimit",
     "dtc",
     "scripts/config",
+    "make",
 ];
 
 /// A fix can be pasted: a shell takes it, and what is no command stands behind `#`.

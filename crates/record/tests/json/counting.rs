@@ -133,6 +133,7 @@ pub(crate) fn doctor() -> Record {
     let tiers = vec![
         TierState {
             tier: Tier::Hw,
+            way: Some("registers".to_owned()),
             works: false,
             sentence: REASON.to_owned(),
             cause: Some("no_virtual_pmu".to_owned()),
@@ -140,6 +141,7 @@ pub(crate) fn doctor() -> Record {
         },
         TierState {
             tier: Tier::Sw,
+            way: None,
             works: true,
             sentence: "events of the kernel".to_owned(),
             cause: None,

@@ -26,6 +26,10 @@
  * ticks, unless task_clock_ns is counted: then processor time is used. Where there are no counters,
  * the record has ticks of the timestamp counter, and says why there is no more.
  *
+ * Where the module kmod/pmu_user opened the registers of ARM's counters, hardware events are read
+ * there, in threads that stay on one CPU; then the library has a handler for SIGILL, which hands on
+ * what is not its own. A program with a handler of its own sets it before it first enters a region.
+ *
  * Every function may be called from every thread at any time, but not from a signal handler, and
  * does nothing in a child that was forked after its parent used one. With LINERATE_REGIONS_OFF
  * defined, nothing is compiled in.

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `kmod/pmu_user` in the guests: what the tutorial's programs count in a process of Linux while it
-//! is loaded and while it is not, beside perf, and what it refuses.
+//! is loaded and while it is not, beside perf, and what it refuses; and regions, which count by the
+//! registers while it is loaded and by perf otherwise.
 
 use super::super::guest::{Answer, Guest, PLAIN, Question, Variation};
-use super::super::{GUESTS, Obstacle, module, note, unpack};
-use super::{Extent, Page, judge};
+use super::super::{GUESTS, Obstacle, compiler, module, note, unpack};
+use super::{Extent, Page, judge, regions};
 use crate::command::{output, program, root};
 use crate::fetch::{TAG, write};
 use std::fs;
@@ -52,11 +53,11 @@ pub(super) fn check(extent: Extent, page: &mut Page) -> Result<(), Obstacle> {
                 files.check_repeats(&how, extent, page)?;
             }
         }
-        if matches!(extent, Extent::Brief) {
-            continue;
-        }
         if guest.counters.is_some() {
             files.check_without_driver()?;
+        }
+        if matches!(extent, Extent::Brief) {
+            continue;
         }
         files.check_without_counters()?;
     }
@@ -76,12 +77,14 @@ impl Files {
     fn of(guest: &'static Guest) -> Result<Self, Obstacle> {
         let (mut packages, prefix) = unpack(guest)?;
         let module = module::build_for(&mut packages, guest, &prefix, MODULE)?;
+        let mut files = compiler::build(&mut packages, guest.triple, guest.busybox.architecture)?;
         let program = build_program(guest)?;
         let mut objdump = tool(guest, "objdump", &["--disassemble=program_c_loop"]);
         objdump.arg(&program);
         let listing = String::from_utf8_lossy(&output(objdump)?).into_owned();
         let turn = judge::loop_of("program_c_loop", &listing)?;
-        Ok(Self { guest, prefix, files: vec![module, program], turn })
+        files.extend([module, program]);
+        Ok(Self { guest, prefix, files, turn })
     }
 
     fn ask(&self, how: &Variation, plan: &[Question]) -> Result<Answers, Obstacle> {
@@ -118,7 +121,7 @@ impl Files {
             answers.show(self.guest, page);
         }
         let counted = match how.is_exact {
-            true => "counts by registers and by perf are equal, to the instruction",
+            true => "counts by registers and by perf are equal, to the instruction, in regions too",
             false => {
                 "programs run and cycles move on both, instructions null: the emulator counts none \
                  of several processors here"
@@ -165,18 +168,24 @@ impl Files {
             command("load", &load("events=INST_RETIRED user_only=1")),
             command("state", "cat /proc/pmu_user"),
             question("open", "registers 0"),
+            regions::asked("regions", 0),
             command("unload", "rmmod pmu_user"),
             question("closed again", "registers 0"),
+            regions::asked("regions closed", 0),
         ];
         let answers = self.ask(&how, &plan)?;
         let judged = answers
             .is_closed("closed")
             .and_then(|()| answers.says("state", "holder none"))
             .and_then(|()| answers.counts("open"))
-            .and_then(|()| answers.is_closed("closed again"));
+            .and_then(|()| answers.regions("regions", regions::exact))
+            .and_then(|()| answers.is_closed("closed again"))
+            .and_then(|()| answers.regions("regions closed", regions::no_driver));
         judged.map_err(|why| self.fault(&how, &why))?;
         let name = self.guest.name;
-        note(&format!("RESULT PASS {name} without a driver for perf: {MODULE} opens the counters"));
+        note(&format!(
+            "RESULT PASS {name} counters without perf: {MODULE} opens them, and regions are exact"
+        ));
         Ok(())
     }
 
@@ -237,13 +246,21 @@ fn round(turn: &str, processors: u32) -> Vec<Question> {
     let mut plan = vec![
         question("closed", "registers 0"),
         question("perf", "perf 0"),
+        regions::asked("regions by perf", 0),
         command("load", &load("events=inst_retired,SW_INCR user_only=1")),
         command("state", "cat /proc/pmu_user"),
+        command("doctor", "linerate-probe doctor"),
         question("open", "registers 0"),
+        regions::asked("regions", 0),
+        question("near", "near 0"),
+        regions::asked("regions over a wrap", 0),
+        question("raw", "raw 0"),
         question("perf beside", "perf 0"),
         question("open beside", "registers 0"),
+        regions::asked("regions beside", 0),
     ];
     if processors > 1 {
+        plan.push(command("regions anywhere", "known regions"));
         plan.push(question("open on 1", "registers 1"));
         plan.push(command("off and on", OFF));
         plan.push(question("open on 1 again", "registers 1"));
@@ -251,6 +268,10 @@ fn round(turn: &str, processors: u32) -> Vec<Question> {
     plan.push(command("unload", "rmmod pmu_user"));
     plan.push(question("closed again", "registers 0"));
     plan.push(question("perf again", "perf 0"));
+    plan.push(command("load again", &load("events=INST_RETIRED user_only=1")));
+    plan.push(command("closing", &format!("known closing 0 rmmod {MODULE}")));
+    plan.push(regions::asked("regions by perf again", 0));
+    plan.push(command("doctor again", "linerate-probe doctor"));
     plan.into_iter().map(named).collect()
 }
 
@@ -404,7 +425,53 @@ impl Answers {
             }
         }
         self.done(&name("unload"))?;
-        self.is_closed(&name("closed again"))
+        self.is_closed(&name("closed again"))?;
+        self.done(&name("load again"))?;
+        self.regions_of(name, processors, guest)
+    }
+
+    /// What regions showed in a round.
+    fn regions_of(
+        &self,
+        name: impl Fn(&str) -> String,
+        processors: u32,
+        guest: &Guest,
+    ) -> Result<(), String> {
+        self.says(&name("doctor"), "user registers works  regions count without perf")?;
+        self.says(&name("doctor again"), "hw registers -      the module pmu_user")?;
+        match self.is_exact {
+            true => {
+                self.regions(&name("regions"), regions::exact)?;
+                self.regions(&name("regions over a wrap"), regions::exact)?;
+                self.wrapped(&name("raw"))?;
+                self.regions(&name("regions by perf"), regions::exact_by_perf)?;
+                self.regions(&name("regions by perf again"), regions::exact_by_perf)?;
+            }
+            false => {
+                self.says(&name("regions"), "absent instructions 1 the register of this event")?;
+            }
+        }
+        if guest.has_user_reads {
+            self.regions(&name("regions beside"), regions::closed)?;
+        }
+        if processors > 1 {
+            self.regions(&name("regions anywhere"), regions::anywhere)?;
+        }
+        self.regions(&name("closing"), regions::closing)
+    }
+
+    fn regions(&self, name: &str, judge: fn(&str) -> Result<(), String>) -> Result<(), String> {
+        judge(self.done(name)?).map_err(|why| format!("`{name}`: {why}"))
+    }
+
+    /// Whether the counter of instructions wrapped since it was set.
+    fn wrapped(&self, name: &str) -> Result<(), String> {
+        let said = self.done(name)?;
+        let count = said.split(' ').nth(1).and_then(|count| count.parse::<u64>().ok());
+        match count.is_some_and(|count| count < 1 << 31) {
+            true => Ok(()),
+            false => Err(format!("`{name}`: the counter did not wrap: {said}")),
+        }
     }
 
     fn refusals(&self) -> Result<(), String> {

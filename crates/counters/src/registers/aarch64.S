@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * int lr_registers_read(size_t *count, size_t counter): a counter of AArch64, 31 being that of
+ * cycles. 1; 0 and no count where the register is closed: then an instruction between
+ * lr_registers_begin and lr_registers_end is illegal, and a signal handler goes on at
+ * lr_registers_closed. Hence nothing is kept on the stack, and x30 stays the caller's.
+ *
+ * The accesses are those of native/pmu/aarch64.h; `cargo xtask registers` compares their words.
+ */
+	.pushsection .text.lr_registers_read, "ax", %progbits
+	.balign	4
+	.hidden	lr_registers_read, lr_registers_begin, lr_registers_end, lr_registers_closed
+	.globl	lr_registers_read, lr_registers_begin, lr_registers_end, lr_registers_closed
+	.type	lr_registers_read, %function
+lr_registers_read:
+	cmp	x1, #31
+	b.eq	1f
+lr_registers_begin:
+	msr	pmselr_el0, x1
+	isb
+	mrs	x2, pmxevcntr_el0
+	b	2f
+1:	isb
+	mrs	x2, pmccntr_el0
+lr_registers_end:
+2:	str	x2, [x0]
+	mov	w0, #1
+	ret
+lr_registers_closed:
+	mov	w0, #0
+	ret
+	.size	lr_registers_read, . - lr_registers_read
+	.popsection

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Registers made up, the truth known.
+
+use super::*;
+use crate::registers::module::tests::{TEXT, event};
+use linerate_linux::perf::{RAW, Selector};
+use proptest::prelude::*;
+use std::path::Path;
+
+/// A CPU that counts, and a thread that is sent away from it now and then.
+#[derive(Debug, Default)]
+struct Made {
+    /// What happened on the CPU, the thread's own or not.
+    happened: Cell<u64>,
+    now_ns: Cell<u64>,
+    switches: Cell<u64>,
+    is_closed: Cell<bool>,
+}
+
+impl Made {
+    fn run(&self, events: u64, ns: u64) {
+        self.happened.set(self.happened.get().wrapping_add(events));
+        self.now_ns.set(self.now_ns.get() + ns);
+    }
+}
+
+impl Bank for &Made {
+    fn counter(&self, number: u32) -> Option<u64> {
+        let wide = number == CYCLE_COUNTER && cfg!(target_arch = "aarch64");
+        let happened = self.happened.get();
+        (!self.is_closed.get()).then_some(if wide { happened } else { happened & 0xffff_ffff })
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.now_ns.get()
+    }
+
+    fn switches(&self) -> u64 {
+        self.switches.get()
+    }
+}
+
+/// What a thread does between two reads.
+#[derive(Clone, Copy, Debug)]
+enum Work {
+    /// So many events in so many ns.
+    Own(u64, u64),
+    /// Away for so many events of others, in so many ns.
+    Away(u64, u64),
+}
+
+fn work() -> impl Strategy<Value = Work> {
+    let rate = MOST_PER_NS[1];
+    let own = (1u64..100_000_000, 0..rate).prop_map(move |(ns, rate)| Work::Own(ns * rate, ns));
+    let long = (0u64..1 << 36).prop_map(|events| Work::Own(events, events / 4));
+    let away = (0u64..1 << 36).prop_map(|events| Work::Away(events, events / 4));
+    prop_oneof![8 => own, 1 => long, 1 => away]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(1),
+        ..ProptestConfig::default()
+    })]
+
+    /// Whatever happens, over however many wraps: counts between reads with the same marks are what
+    /// the thread itself did.
+    #[test]
+    fn counts_are_the_threads_own_or_the_marks_differ(
+        start: u64, works in prop::collection::vec(work(), 1..12),
+    ) {
+        let made = Made { happened: Cell::new(start), ..Made::default() };
+        made.now_ns.set(1 << 40);
+        let registers = Registers::new(&made, &[(3, 0)]).unwrap();
+        let mut first = Counts::default();
+        let before = registers.first(&mut first).unwrap();
+        let mut own = 0u64;
+        let mut should_differ = false;
+        for work in works {
+            match work {
+                Work::Own(events, ns) => {
+                    own += events;
+                    should_differ |= ns >= registers.apart_ns;
+                    made.run(events, ns);
+                }
+                Work::Away(events, ns) => {
+                    made.switches.set(made.switches.get() + 1);
+                    should_differ = true;
+                    made.run(events, ns);
+                }
+            }
+            let mut second = Counts::default();
+            let after = registers.second(&mut second).unwrap();
+            prop_assert_eq!(after != before, should_differ);
+            if after == before {
+                prop_assert_eq!(second[3].wrapping_sub(first[3]), own);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_gap_before_the_first_read_of_two_is_no_fault_of_theirs() {
+    let made = Made::default();
+    let registers = Registers::new(&made, &[(0, 0), (1, CYCLE_COUNTER)]).unwrap();
+    made.run(1 << 33, 1 << 34);
+    let (mut first, mut second) = (Counts::default(), Counts::default());
+    let before = registers.first(&mut first).unwrap();
+    made.run(77, 100);
+    assert_eq!(registers.second(&mut second), Some(before));
+    assert_eq!((second[0] - first[0], second[1] - first[1]), (77, 77));
+    assert!(registers.has(0) && registers.has(1) && !registers.has(2));
+}
+
+#[test]
+fn a_closed_register_has_no_count() {
+    let made = Made::default();
+    let registers = Registers::new(&made, &[(0, 2)]).unwrap();
+    made.is_closed.set(true);
+    assert_eq!(registers.first(&mut Counts::default()), None);
+    assert_eq!(registers.second(&mut Counts::default()), None);
+    assert!(Registers::new(&made, &[(0, 2)]).is_none());
+}
+
+#[test]
+fn a_register_that_stands_still_is_found() {
+    /// Counts the reads, of all counters but 1.
+    struct Reads(Cell<u64>);
+    impl Bank for Reads {
+        fn counter(&self, number: u32) -> Option<u64> {
+            self.0.set(self.0.get() + 1);
+            (number < 2).then_some(if number == 1 { 7 } else { self.0.get() })
+        }
+        fn now_ns(&self) -> u64 {
+            0
+        }
+        fn switches(&self) -> u64 {
+            0
+        }
+    }
+    let still = [0, 1, 2].map(|number| stands_still(&Reads(Cell::new(0)), number));
+    assert_eq!(still, [false, true, false], "what is closed is told otherwise");
+    let stops = |code| module::never_stops(&event("e", Selector::new(RAW, code)));
+    assert_eq!([0x08, 0x11, 0x03].map(stops), [true, true, false]);
+}
+
+/// No rate up to the most makes 2^32 events in the time that reads may be apart.
+#[test]
+fn reads_are_never_too_far_apart() {
+    for number in [0, CYCLE_COUNTER] {
+        let counter = Counter::new(0, number);
+        let [cycles, events] = MOST_PER_NS.map(u128::from);
+        let rate = if number == CYCLE_COUNTER { cycles } else { events };
+        let most = u128::from(counter.apart_ns()) * rate;
+        assert!(counter.is_wide || most <= 1 << 32, "{counter:?}");
+    }
+}
+
+fn around(text: Option<&str>) -> (tempfile::TempDir, Surroundings) {
+    let root = tempfile::tempdir().unwrap();
+    if let Some(text) = text {
+        std::fs::create_dir(root.path().join("proc")).unwrap();
+        std::fs::write(root.path().join(FILE), text).unwrap();
+    }
+    let around = Surroundings::from(root.path());
+    (root, around)
+}
+
+/// What is told of instructions on a thread that may run on `cpus`.
+fn refused(around: &Surroundings, pinned: bool) -> Refusal {
+    let events = [event("instructions", Selector::new(RAW, 8))];
+    std::thread::scope(|scope| {
+        let ask = || {
+            if pinned {
+                pin_current_thread(allowed_cpus().unwrap()[0]).unwrap();
+            }
+            let mut outcomes = [Ok(Tier::Sw)];
+            assert!(open(around, &events, false, &mut outcomes).is_none());
+            outcomes[0].clone().unwrap_err()
+        };
+        scope.spawn(ask).join().unwrap()
+    })
+}
+
+#[test]
+fn a_thread_that_may_run_anywhere_is_told_to_stay() {
+    if allowed_cpus().unwrap().len() < 2 {
+        println!("SKIP: this process has one CPU");
+        return;
+    }
+    let (_root, around) = around(Some(TEXT));
+    let refusal = refused(&around, false);
+    assert_eq!(refusal.cause, Cause::NotOnOneCpu);
+    assert!(refusal.fix.unwrap().starts_with("taskset -c "));
+}
+
+#[test]
+fn text_that_is_not_understood_opens_nothing() {
+    let (_root, around) = around(Some(&TEXT[..TEXT.len() - 1]));
+    let refusal = refused(&around, true);
+    assert_eq!(refusal.cause, Cause::RegistersClosed);
+    assert!(refusal.sentence.contains("proc/pmu_user: line 6 does not end"), "{refusal:?}");
+    assert_eq!(examine(&around).unwrap_err(), refusal);
+}
+
+/// This very processor, where it has no registers of the kind or they are closed: nothing is read.
+#[test]
+fn without_the_module_the_reason_is_told() {
+    if Path::new("/").join(FILE).exists() {
+        println!("SKIP: the module is loaded here");
+        return;
+    }
+    let (_root, around) = around(None);
+    assert!(!are_held(&around));
+    let refusal = examine(&around).unwrap_err();
+    assert_eq!(refusal.cause, Cause::RegistersClosed);
+    let said = if CAN_BE_OPENED { "is neither loaded nor" } else { "that is for ARMv7" };
+    assert!(refusal.sentence.contains(said), "{refusal:?}");
+    assert_eq!(refusal.fix.is_some(), CAN_BE_OPENED);
+    assert_eq!(refused(&around, true), refusal);
+}
+
+#[test]
+fn the_module_is_a_way_out_of_what_perf_alone_lacks() {
+    let refusal =
+        |cause, fix: &str| Refusal { cause, sentence: "why".to_owned(), fix: Some(fix.to_owned()) };
+    let fix = |cause, fix| with_module(refusal(cause, fix)).fix.unwrap();
+    let module = "or, by the registers: sudo insmod pmu_user.ko events=INST_RETIRED";
+    assert_eq!(fix(Cause::Paranoid, "sudo a"), format!("sudo a  # {module}"));
+    assert_eq!(fix(Cause::NoPmuDriver, "sudo a  # b"), format!("sudo a  # b; {module}"));
+    assert_eq!(fix(Cause::TooManyEvents, "sudo a"), "sudo a");
+}
+
+/// Reasons of each kind that a command does something about.
+pub(crate) fn refusals() -> Vec<(Cause, Refusal)> {
+    let module = Module::read(TEXT).unwrap();
+    let cpu = module.open_on(0).unwrap();
+    let missing = event("l1d_cache_refill", Selector::new(RAW, 3));
+    vec![
+        (Cause::RegistersClosed, module.open_on(1).unwrap_err()),
+        (Cause::RegistersClosed, only_installed()),
+        (Cause::RegistersClosed, not_built("6.1.0")),
+        (Cause::RegistersClosed, closed("somebody closed them just now")),
+        (Cause::NotSelected, module.counter_of(&cpu, &missing, true).unwrap_err()),
+        (Cause::NotOnOneCpu, stay(&[0, 1], &module)),
+        (Cause::CountersBusy, held()),
+        (Cause::UnsupportedEvent, not_counted()),
+    ]
+}

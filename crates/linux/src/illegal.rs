@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Code that goes on where the kernel forbids one of its instructions.
+//!
+//! Registers that a module opens to programs can be closed at any moment, and then their reads are
+//! illegal instructions: SIGILL, which ends a process. Here one stretch of code says where to go on
+//! instead. Every other SIGILL does what it did before. A program that sets a handler of its own
+//! afterwards, and does not call ours, ends as if there were none.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// Code, by its addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// Its first octet.
+    pub begin: usize,
+    /// Behind its last.
+    pub end: usize,
+    /// Where to go on when one of its instructions is forbidden.
+    pub resume: usize,
+}
+
+/// What is to be recovered, and what happened on SIGILL before.
+struct Recovery {
+    stretch: Stretch,
+    before: libc::sigaction,
+}
+
+static RECOVERY: OnceLock<Recovery> = OnceLock::new();
+static SETTING: Mutex<()> = Mutex::new(());
+
+/// From now on a thread of this process that meets a forbidden instruction in `stretch` goes on at
+/// `stretch.resume`. There is one such stretch for a process; asking again for the same one does
+/// nothing.
+///
+/// # Errors
+/// What sigaction(2) says; that there is another stretch already, or that the registers of this
+/// architecture are not known here.
+///
+/// # Safety
+/// From every instruction of the stretch, the code at `resume` finds stack and registers as it
+/// needs them.
+pub unsafe fn recover(stretch: Stretch) -> io::Result<()> {
+    if !KNOWS_REGISTERS {
+        return Err(io::Error::new(io::ErrorKind::Unsupported, "not on this architecture"));
+    }
+    // Whoever comes second waits until the handler is there.
+    let _alone = SETTING.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = RECOVERY.get() {
+        return match known.stretch == stretch {
+            true => Ok(()),
+            false => Err(io::Error::new(io::ErrorKind::AlreadyExists, "another stretch is set")),
+        };
+    }
+    let before = exchange(None)?;
+    RECOVERY.get_or_init(|| Recovery { stretch, before });
+    // SAFETY: all zero is a valid value: no flags, an empty mask, the default action.
+    let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
+    action.sa_sigaction = on_illegal as Handler as usize;
+    action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+    exchange(Some(&action)).map(drop)
+}
+
+/// Whether the calling thread holds SIGILL back. The kernel ends the process of a thread that does
+/// and meets a forbidden instruction, whatever handler there is.
+pub fn is_held_back() -> bool {
+    let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: `set` can be written; without a new set nothing is changed.
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), set.as_mut_ptr()) };
+    // SAFETY: zeroed, and filled by the call, which cannot fail with these arguments.
+    unsafe { libc::sigismember(set.as_ptr(), libc::SIGILL) == 1 }
+}
+
+/// What happens on SIGILL until now; from now on `action`, where there is one.
+fn exchange(action: Option<&libc::sigaction>) -> io::Result<libc::sigaction> {
+    let mut before = MaybeUninit::<libc::sigaction>::zeroed();
+    let action = action.map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: `action` is null or valid, `before` can be written; the handlers given here have the
+    // type that their flags ask for.
+    let status = unsafe { libc::sigaction(libc::SIGILL, action, before.as_mut_ptr()) };
+    if status < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: filled by the successful call above.
+    Ok(unsafe { before.assume_init() })
+}
+
+/// What a handler is told.
+type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
+
+extern "C" fn on_illegal(number: i32, about: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // `OnceLock::get` is an atomic load: safe in a handler. It was set before the handler was.
+    let Some(Recovery { stretch, before }) = RECOVERY.get() else { return };
+    // SAFETY: the kernel gives a handler with SA_SIGINFO a valid context, which is ours until we
+    // return.
+    let counter = unsafe { program_counter(&mut *context.cast()) };
+    if let Some(counter) = counter.filter(|at| (stretch.begin..stretch.end).contains(&**at)) {
+        *counter = stretch.resume;
+        return;
+    }
+    match before.sa_sigaction {
+        // The instruction is tried again, and now ends the process.
+        libc::SIG_DFL | libc::SIG_IGN => {
+            // SAFETY: all zero is a valid value: the default action.
+            let standard: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
+            let _ = exchange(Some(&standard));
+        }
+        handler if before.sa_flags & libc::SA_SIGINFO != 0 => {
+            // SAFETY: whoever set it said by SA_SIGINFO that it is of this type.
+            let handler: Handler = unsafe { std::mem::transmute(handler) };
+            handler(number, about, context);
+        }
+        handler => {
+            // SAFETY: whoever set it said by leaving SA_SIGINFO away that it is of this type.
+            let handler: extern "C" fn(i32) = unsafe { std::mem::transmute(handler) };
+            handler(number);
+        }
+    }
+}
+
+/// Whether [`program_counter`] is known.
+const KNOWS_REGISTERS: bool =
+    cfg!(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "arm"));
+
+/// Where a thread goes on when its handler returns; `None` where that is not known.
+fn program_counter(context: &mut libc::ucontext_t) -> Option<&mut usize> {
+    #[cfg(target_arch = "x86_64")]
+    let place = &raw mut context.uc_mcontext.gregs[libc::REG_RIP as usize];
+    #[cfg(target_arch = "aarch64")]
+    let place = &raw mut context.uc_mcontext.pc;
+    #[cfg(target_arch = "arm")]
+    let place = &raw mut context.uc_mcontext.arm_pc;
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "arm")))]
+    let place = std::ptr::from_mut(context);
+    // SAFETY: where it is used, a register of the context, as large as `usize`, and borrowed as
+    // long as the context is.
+    KNOWS_REGISTERS.then(|| unsafe { &mut *place.cast::<usize>() })
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    std::arch::global_asm!(
+        ".pushsection .text",
+        "linerate_test_illegal: mov eax, 1",
+        "linerate_test_begin: ud2",
+        "linerate_test_end: ret",
+        "linerate_test_resume: mov eax, 2",
+        "ret",
+        "linerate_test_other: ud2",
+        "mov eax, 3",
+        "ret",
+        ".popsection",
+    );
+
+    unsafe extern "C" {
+        safe fn linerate_test_illegal() -> i32;
+        safe fn linerate_test_other() -> i32;
+        static linerate_test_begin: u8;
+        static linerate_test_end: u8;
+        static linerate_test_resume: u8;
+    }
+
+    static SEEN: AtomicUsize = AtomicUsize::new(0);
+
+    /// Steps over the two octets of `ud2`.
+    extern "C" fn step(_: i32, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
+        SEEN.fetch_add(1, Ordering::SeqCst);
+        // SAFETY: as in `on_illegal`.
+        let counter = unsafe { program_counter(&mut *context.cast()) };
+        *counter.expect("x86-64 is known") += 2;
+    }
+
+    #[test]
+    fn a_forbidden_instruction_of_the_stretch_is_left_and_others_go_to_whom_they_went() {
+        // SAFETY: all zero is a valid value.
+        let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
+        action.sa_sigaction = step as Handler as usize;
+        action.sa_flags = libc::SA_SIGINFO;
+        exchange(Some(&action)).unwrap();
+        let stretch = Stretch {
+            begin: &raw const linerate_test_begin as usize,
+            end: &raw const linerate_test_end as usize,
+            resume: &raw const linerate_test_resume as usize,
+        };
+        // SAFETY: the instruction keeps nothing on the stack, and what follows needs no register.
+        unsafe { recover(stretch) }.unwrap();
+        // SAFETY: as above.
+        unsafe { recover(stretch) }.unwrap();
+        assert_eq!((linerate_test_illegal(), SEEN.load(Ordering::SeqCst)), (2, 0));
+        assert_eq!((linerate_test_other(), SEEN.load(Ordering::SeqCst)), (3, 1));
+        let other = Stretch { begin: stretch.begin + 1, ..stretch };
+        // SAFETY: as above; it is refused.
+        assert!(unsafe { recover(other) }.is_err());
+    }
+
+    #[test]
+    fn a_signal_that_is_held_back_is_told() {
+        std::thread::spawn(|| {
+            assert!(!is_held_back());
+            let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
+            // SAFETY: `set` can be written.
+            unsafe { libc::sigfillset(set.as_mut_ptr()) };
+            let (all, none) = (set.as_ptr(), std::ptr::null_mut());
+            // SAFETY: `set` is filled; changes this thread alone.
+            unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all, none) };
+            assert!(is_held_back());
+        })
+        .join()
+        .unwrap();
+    }
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `known regions` must write: by the registers, by perf, and where there is neither.
+
+use super::super::Question;
+use std::collections::BTreeSet;
+
+/// Instructions of a turn, and how many turns there are.
+const TURN: u64 = 2;
+const LENGTHS: [u64; 3] = [1, 1000, 1_000_000];
+
+/// More than a call, a return, and what the compiler does otherwise in another place of the same
+/// reads.
+const MOST_AROUND: u64 = 24;
+
+/// The same regions on a CPU.
+pub(super) fn asked(name: &str, cpu: u32) -> Question {
+    Question { name: name.replace(' ', "_"), command: format!("known regions {cpu}") }
+}
+
+/// The lines of what was counted, each once.
+fn counts(text: &str) -> BTreeSet<&str> {
+    text.lines().filter(|line| line.starts_with("count ")).collect()
+}
+
+/// Exact counts by the registers. A visit in which another process had its turn is told to be one.
+pub(super) fn exact(text: &str) -> Result<(), String> {
+    says(text, "reading registers")?;
+    says(text, "figure User registers, ")?;
+    turns_are_counted(text)
+}
+
+/// Exact counts by perf, and so the same of a turn.
+pub(super) fn exact_by_perf(text: &str) -> Result<(), String> {
+    says(text, "reading read(2)")?;
+    turns_are_counted(text)
+}
+
+/// What is added by a turn is its instructions; the rest, what stands between loop and region, is
+/// always as much.
+fn turns_are_counted(text: &str) -> Result<(), String> {
+    let absent = text.lines().filter(|line| line.starts_with("absent "));
+    if let Some(line) = absent.into_iter().find(|line| !line.contains("left its CPU")) {
+        return Err(line.to_owned());
+    }
+    for event in ["instructions", "cycles"] {
+        let begin = format!("count {event} ");
+        let read = |line: &&str| {
+            let (turns, count) = line.strip_prefix(&begin)?.split_once(' ')?;
+            Some((turns.parse::<u64>().ok()?, count.parse::<u64>().ok()?))
+        };
+        let runs: Vec<(u64, u64)> = counts(text).iter().filter_map(read).collect();
+        let around: BTreeSet<_> =
+            runs.iter().map(|(turns, count)| count.checked_sub(TURN * turns)).collect();
+        let lengths: BTreeSet<u64> = runs.iter().map(|(turns, _)| *turns).collect();
+        let is_little = around.iter().all(|around| around.is_some_and(|count| count < MOST_AROUND));
+        if around.len() != 1 || !is_little || lengths != BTreeSet::from(LENGTHS) {
+            return Err(format!("{event}: not {TURN} a turn for each of {LENGTHS:?}: {runs:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// No counts, for the thread may run on both CPUs.
+pub(super) fn anywhere(text: &str) -> Result<(), String> {
+    nothing(text, "it must stay on one CPU, and this one may run on CPUs 0-1; try: taskset -c ")
+}
+
+/// No counts, for perf closed the registers, which the module says.
+pub(super) fn closed(text: &str) -> Result<(), String> {
+    nothing(text, "somebody closed the counters of CPU 0")
+}
+
+/// No counts, for the kernel has no driver, and no module is loaded.
+pub(super) fn no_driver(text: &str) -> Result<(), String> {
+    nothing(text, "the device tree")?;
+    says(text, "sudo insmod pmu_user.ko")
+}
+
+/// No counts, for the registers were closed inside a region; and the program goes on.
+pub(super) fn closing(text: &str) -> Result<(), String> {
+    says(text, "ended 0")?;
+    says(text, "reading registers")?;
+    nothing(text, "the registers were closed meanwhile")
+}
+
+fn nothing(text: &str, reason: &str) -> Result<(), String> {
+    match counts(text).first() {
+        None => says(text, reason),
+        Some(count) => Err(format!("`{count}` where nothing can be counted")),
+    }
+}
+
+fn says(text: &str, what: &str) -> Result<(), String> {
+    match text.contains(what) {
+        true => Ok(()),
+        false => Err(format!("it does not say `{what}`: {text}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXACT: &str = "turn 2\nreading registers\ncount instructions 1 9\ncount cycles 1 8\n\
+        count instructions 1 9\ncount cycles 1 8\ncount instructions 1000 2007\n\
+        count cycles 1000 2006\ncount instructions 1000000 2000007\n\
+        count cycles 1000000 2000006\nfigure User registers, between\n";
+
+    #[test]
+    fn one_instruction_more_or_less_is_found() {
+        assert_eq!(exact(EXACT), Ok(()));
+        let away = "absent cycles 1 the thread left its CPU in 1 of 1 visits\n";
+        assert_eq!(exact(&EXACT.replacen("count cycles 1 8\n", away, 1)), Ok(()));
+        for (from, to) in [
+            ("instructions 1 9", "instructions 1 10"),
+            ("cycles 1000 2006", "cycles 1000 2005"),
+            ("count instructions 1000 2007", "absent instructions 1000 left its CPU"),
+            ("count cycles 1 8\n", "absent cycles 1 it was closed\n"),
+            ("cycles 1 8", "cycles 1 1"),
+            ("instructions ", "instructions 9"),
+            ("reading registers", "reading read(2)"),
+            ("figure User registers", "figure User between"),
+        ] {
+            assert!(EXACT.contains(from), "{from}");
+            assert!(exact(&EXACT.replace(from, to)).is_err(), "{to}");
+        }
+    }
+
+    #[test]
+    fn a_count_where_there_can_be_none_is_found() {
+        let reason = "absent cycles 1 the registers were closed meanwhile: so\n";
+        let said = format!("ended 0\nturn 2\nreading registers\n{reason}");
+        assert_eq!(closing(&said), Ok(()));
+        assert!(closing(&said.replace("ended 0", "ended 1")).is_err());
+        assert!(closing(&said.replace("registers were", "thread was")).is_err());
+        assert!(closing(&(said.clone() + "count cycles 1 9\n")).is_err());
+        assert!(anywhere(&said).is_err() && closed(&said).is_err() && no_driver(&said).is_err());
+    }
+}
