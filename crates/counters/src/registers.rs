@@ -183,6 +183,12 @@ pub(crate) fn are_held(around: &Surroundings) -> bool {
     around.root().join(FILE).exists()
 }
 
+/// Whether this is worth a word here: on processors that have such registers, and wherever the
+/// module says that it holds them.
+pub(crate) fn can_be_opened(around: &Surroundings) -> bool {
+    CAN_BE_OPENED || are_held(around)
+}
+
 /// Why perf is not asked for an event while the module holds the counters: it would open it, never
 /// count it, and on AArch64 close the registers to those who read them.
 pub(crate) fn held() -> Refusal {

@@ -3,8 +3,9 @@
 //!
 //! The group is pinned: it is on the counters whenever its thread runs, or the kernel refuses it.
 //! So counts between two reads are whole, and nothing is scaled. Where a module opened the
-//! registers of the counters, hardware events are read there ([`registers`]), and perf is asked for
-//! the others alone. Left out: event sets that take turns ([`session`](crate::session) has them).
+//! registers of the counters, hardware events are read there (`registers.rs`), and perf is asked
+//! for the others alone. Left out: event sets that take turns ([`session`](crate::session) has
+//! them).
 
 use crate::catalog::is_kernel_only;
 use crate::event::{Class, Event};

@@ -71,7 +71,8 @@ fn stage<'r>(report: &'r RunReport, name: &str) -> &'r StageReport {
 fn a_run_tells_the_share_of_the_kernels_in_each_stage() {
     let folder = Folder::new();
     let file = folder.write("path.toml", edge(&[]));
-    let json = answered(0, &["run", &file, "--time", "300ms", "--json"]);
+    // Long enough for the mean of the calls that were logged.
+    let json = answered(0, &["run", &file, "--time", "2s", "--json"]);
     let Body::Run(report) = record(&json).body else { panic!("{json}") };
     assert_eq!(report.kernels.as_deref(), Some("selected"));
     let called = |name| -> Vec<Kernel> {

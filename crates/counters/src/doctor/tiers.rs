@@ -21,7 +21,8 @@ pub(super) struct Trial {
     /// Instructions of user mode.
     pub(super) user: Result<(), Refusal>,
     /// Cycles by the registers that a module opened, without perf: the tier, and a sentence.
-    pub(super) registers: Result<(Tier, String), Refusal>,
+    /// `None` on processors without such registers.
+    pub(super) registers: Option<Result<(Tier, String), Refusal>>,
     /// CPU time by the kernel's own count.
     pub(super) software: Result<(), Refusal>,
     /// The same with kernel mode, which events that happen in the kernel alone take.
@@ -49,7 +50,7 @@ impl Trial {
         let request = Request::new(instructions.selector);
         let user_only = Request { exclude_kernel: true, ..request };
         // First: asking perf may close them.
-        let registers = registers::examine(around);
+        let registers = registers::can_be_opened(around).then(|| registers::examine(around));
         let (both, user) = match registers::are_held(around) {
             true => (Err(registers::held()), Err(registers::held())),
             false => (probe.count(&instructions, &request), probe.count(&instructions, &user_only)),
@@ -79,26 +80,24 @@ impl Trial {
             Some(n) => format!("{n} events at once, more in turns"),
             None => "events in turns".to_owned(),
         };
-        vec![
-            state(
-                Tier::Hw,
-                &self.both,
-                &format!("hardware counters, kernel and user mode: {at_once}"),
-            ),
-            self.registers_state(),
+        let both = format!("hardware counters, kernel and user mode: {at_once}");
+        let mut tiers = vec![state(Tier::Hw, &self.both, &both)];
+        tiers.extend(self.registers_state());
+        tiers.extend([
             state(Tier::User, &self.user, &format!("hardware counters, user mode: {at_once}")),
             self.software_state(),
             self.simulator_state(),
             works(Tier::Model, "what `tune` computes from a profile; nothing is measured"),
-        ]
+        ]);
+        tiers
     }
 
-    fn registers_state(&self) -> TierState {
+    fn registers_state(&self) -> Option<TierState> {
         let way = Some(REGISTERS.to_owned());
-        match &self.registers {
+        Some(match self.registers.as_ref()? {
             Ok((tier, sentence)) => TierState { way, ..works(*tier, sentence) },
             Err(refusal) => TierState { way, ..state(Tier::Hw, &Err(refusal.clone()), "") },
-        }
+        })
     }
 
     /// The timestamp counter is always there, so the tier works in part even without events.
