@@ -439,13 +439,17 @@ impl Answers {
     ) -> Result<(), String> {
         self.says(&name("doctor"), "user registers works  regions count without perf")?;
         self.says(&name("doctor again"), "hw registers -      the module pmu_user")?;
+        let [by_registers, by_perf] = match processors {
+            1 => [regions::exact, regions::exact_by_perf],
+            _ => [regions::exact_at_least, regions::exact_by_perf_at_least],
+        };
         match self.is_exact {
             true => {
-                self.regions(&name("regions"), regions::exact)?;
-                self.regions(&name("regions over a wrap"), regions::exact)?;
+                self.regions(&name("regions"), by_registers)?;
+                self.regions(&name("regions over a wrap"), by_registers)?;
                 self.wrapped(&name("raw"))?;
-                self.regions(&name("regions by perf"), regions::exact_by_perf)?;
-                self.regions(&name("regions by perf again"), regions::exact_by_perf)?;
+                self.regions(&name("regions by perf"), by_perf)?;
+                self.regions(&name("regions by perf again"), by_perf)?;
             }
             false => {
                 self.says(&name("regions"), "absent instructions 1 the register of this event")?;
