@@ -10,7 +10,7 @@ pub use histograms::histograms;
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled, stacked};
 use crate::value::{ABSENT, clean, count, octets, percent, quoted, significant};
-use linerate_record::tcp::{TcpLaw, TcpPattern, TcpReport, TcpSet, TcpStack, TcpWire};
+use linerate_record::tcp::{TcpLaw, TcpPattern, TcpProof, TcpReport, TcpSet, TcpStack, TcpWire};
 use linerate_record::units::three_digits;
 use linerate_record::{Figure, Scalar};
 
@@ -153,16 +153,26 @@ fn conditions(stack: &TcpStack, pattern: &TcpPattern) -> String {
         (Some(mix), Some(source)) => format!(", mix {mix} ({source})"),
         _ => String::new(),
     };
-    let proof = &pattern.proof;
     format!(
-        "{} {}, segments of {}, buffers of {}, {wire}{mix}; {} of {} slices kept; before, {} \
-         frames over a wire that lost {}, damaged {} and doubled {}, all octets compared",
+        "{} {}, segments of {}, buffers of {}, {wire}{mix}; {} of {} slices kept{}",
         stack.name,
         stack.version,
         octets(pattern.segment_octets),
         octets(pattern.buffer_octets),
         count(pattern.slices - pattern.slices_dropped),
         count(pattern.slices),
+        proven(&pattern.proof),
+    )
+}
+
+/// What was sent before; nothing where the bound ran alone, which no damage may meet.
+fn proven(proof: &TcpProof) -> String {
+    if proof.segments == 0 {
+        return String::new();
+    }
+    format!(
+        "; before, {} frames over a wire that lost {}, damaged {} and doubled {}, all octets \
+         compared",
         count(proof.segments),
         count(proof.lost),
         count(proof.corrupted),

@@ -181,6 +181,13 @@ fn plots_of_the_paper() {
     assert_same("tcp-smoltcp-shares.svg", &plots[0].svg);
 }
 
+#[test]
+fn a_wire_that_carried_nothing_before_is_not_told_of() {
+    let pattern = TcpPattern { proof: TcpProof::default(), ..bulk() };
+    let text = tcp(&report(vec![pattern], Vec::new()), &PLAIN);
+    assert!(text.contains("slices kept\n") && !text.contains("before"), "{text}");
+}
+
 /// What the white paper's C would have done is no part of a finding without it.
 #[test]
 fn a_finding_names_no_set_that_did_not_take_part() {

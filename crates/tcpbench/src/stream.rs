@@ -5,7 +5,7 @@
 //! of them. It does so when its ring is full: then the clocks stand still, and what is measured
 //! ends where the data has reached the application.
 
-/// Octets after which a stream repeats at the earliest: they stay in a cache of the second level.
+/// Octets after which a stream repeats at the earliest.
 const PERIOD_MIN: usize = 1 << 20;
 
 /// Longest piece that can be had at once.

@@ -441,7 +441,7 @@ impl Answers {
         self.says(&name("doctor again"), "hw registers -      the module pmu_user")?;
         let [by_registers, by_perf] = match processors {
             1 => [regions::exact, regions::exact_by_perf],
-            _ => [regions::exact_at_least, regions::exact_by_perf_at_least],
+            _ => [regions::least_exact, regions::least_exact_by_perf],
         };
         match self.is_exact {
             true => {

@@ -27,9 +27,10 @@ pub(super) fn exact(text: &str) -> Result<(), String> {
     by_registers(text, Of::Every)
 }
 
-/// The same on one of several processors. QEMU counts what all of them carry out
-/// (`icount_get_raw`), so that a visit may have more than is true, but none has less.
-pub(super) fn exact_at_least(text: &str) -> Result<(), String> {
+/// The same on one of several processors: of each length, the visit with the least. QEMU counts
+/// what all processors carry out (`icount_get_raw`), so that a visit may have more than is true,
+/// but none has less.
+pub(super) fn least_exact(text: &str) -> Result<(), String> {
     by_registers(text, Of::Least)
 }
 
@@ -52,8 +53,8 @@ pub(super) fn exact_by_perf(text: &str) -> Result<(), String> {
     turns_are_counted(text, Of::Every)
 }
 
-/// As [`exact_at_least`] has it.
-pub(super) fn exact_by_perf_at_least(text: &str) -> Result<(), String> {
+/// The same by perf.
+pub(super) fn least_exact_by_perf(text: &str) -> Result<(), String> {
     says(text, "reading read(2)")?;
     turns_are_counted(text, Of::Least)
 }
@@ -157,11 +158,11 @@ mod tests {
     #[test]
     fn of_several_processors_the_least_count_of_each_length_is_right() {
         let more = EXACT.to_owned() + "count instructions 1000000 2004783\n";
-        assert_eq!((exact_at_least(EXACT), exact_at_least(&more)), (Ok(()), Ok(())));
+        assert_eq!((least_exact(EXACT), least_exact(&more)), (Ok(()), Ok(())));
         assert!(exact(&more).is_err());
         let less = EXACT.to_owned() + "count instructions 1000000 2000006\n";
-        assert!(exact_at_least(&less).is_err());
-        assert!(exact_at_least(&EXACT.replace("1000 2007", "1000 2008")).is_err());
+        assert!(least_exact(&less).is_err());
+        assert!(least_exact(&EXACT.replace("1000 2007", "1000 2008")).is_err());
     }
 
     #[test]
