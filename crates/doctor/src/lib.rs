@@ -6,6 +6,8 @@
 //! the timestamp counter, while Valgrind says its version. Left out: how good the numbers of a tier
 //! are (`docs/method.md`).
 
+#![forbid(unsafe_code)]
+
 pub mod host;
 mod settings;
 mod tiers;

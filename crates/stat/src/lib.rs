@@ -2,9 +2,11 @@
 //! Counting a command, a process or processors from start to end.
 //!
 //! [`Request`] says what to count; [`Request::run`] counts it, on the best tier that works, and
-//! gives the report and the figures. Left out: packing events onto counters and scaling
-//! ([`linerate_counters::session`]), the simulator ([`crate::sim`]), printing (`linerate-report`), and catching
-//! signals (whoever calls, with `linerate_linux::signal::catch`).
+//! gives the report and the figures. The tier `sim` is Valgrind's ([`sim`]). Left out: packing
+//! events onto counters and scaling ([`linerate_counters::session`]), printing (`linerate-report`),
+//! and catching signals (the caller does, with `linerate_linux::signal::catch`).
+
+#![forbid(unsafe_code)]
 
 mod asked;
 mod assemble;

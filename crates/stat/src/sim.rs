@@ -82,8 +82,8 @@ impl Sim {
     /// Finds Valgrind along PATH.
     ///
     /// # Errors
-    /// There is none: [`NoValgrind`](linerate_counters::refusal::Cause::NoValgrind), with the command of
-    /// `around` that installs it.
+    /// There is no Valgrind: [`Cause::NoValgrind`](linerate_counters::refusal::Cause::NoValgrind),
+    /// with the command of `around` that installs it.
     pub fn find(around: &Surroundings) -> Result<Self, Refusal> {
         let facts = around.facts();
         let valgrind = facts.valgrind.clone().map(|valgrind| Self { valgrind });
