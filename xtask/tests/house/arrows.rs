@@ -19,6 +19,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("linux", &["record"]),
     ("machine", &["record", "linux"]),
     ("counters", &["record", "linux", "machine"]),
+    ("doctor", &["record", "linux", "machine", "counters"]),
+    ("stat", &["record", "linux", "machine", "counters"]),
     ("regions", &["record", "linux", "machine", "counters"]),
     ("lab/caches", &[]),
     ("hierarchy", &["record", "lab/caches"]),
@@ -42,6 +44,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "linux",
             "machine",
             "counters",
+            "doctor",
+            "stat",
             "regions",
             "hierarchy",
             "memory",
@@ -60,7 +64,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("lab/vector-models", &[]),
     ("xtask", &["record", "cmt", "report", "lab/vector-models"]),
-    ("probe", &["record", "linux", "machine", "counters", "memory"]),
+    ("probe", &["record", "linux", "machine", "counters", "doctor", "stat", "memory"]),
     ("lab/known", &["linux", "counters", "regions"]),
 ];
 
