@@ -253,8 +253,8 @@ impl Changes<'_> {
         Some(found)
     }
 
-    /// Places the strands of the path again, the one with the most instructions first, each on the pipe
-    /// that has the least to do by then.
+    /// Places the strands of the path again, the one with the most instructions first, each on the
+    /// pipe that has the least to do by then.
     fn levelled(&self, setup: &Setup) -> Option<Setup> {
         let mut order: Vec<(usize, usize)> = Vec::new();
         for (index, segment) in setup.segments.iter().enumerate() {

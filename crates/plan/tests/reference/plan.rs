@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Plans by the formula: are gains those of the predictions, and is nothing replicated that must not
-//! be?
+//! Plans by the formula: are gains those of the predictions, and is nothing replicated that must
+//! not be?
 
 use crate::advice::Case;
 use crate::one_state::keeps_to;
