@@ -3,6 +3,7 @@
 
 use crate::emit::{self, Answer, Output};
 use crate::failure::Failure;
+use crate::files::Files;
 use crate::{figures, machine};
 use clap::{Args, ValueEnum};
 use linerate_exchange::{NothingRead, detect, perf_stat, profile_dump, vpp};
@@ -61,7 +62,11 @@ enum Format {
 
 /// Reads what another program measured, and prints what follows from it.
 pub(crate) fn import(args: &ImportArgs) -> Result<Answer, Failure> {
-    emit::check_writable(args.output.record.iter())?;
+    Files::default()
+        .reads("the input", &args.file)
+        .may_read("the file of --machine", args.machine.as_deref().and_then(machine::file))
+        .writes("--record", args.output.record.as_ref())
+        .check()?;
     let text = read(&args.file)?;
     let name = args.file.display();
     let format = format(args, &text)?;

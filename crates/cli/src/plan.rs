@@ -2,8 +2,9 @@
 //! `linerate plan`: what a mapping is predicted to do, and what to change, before anything runs.
 
 use crate::emit::{self, Answer, Output};
-use crate::failure::Failure;
+use crate::failure::{Failure, also};
 use crate::figures;
+use crate::files::{self, Files};
 use crate::kinds::{kind, specs};
 use crate::machine;
 use clap::Args;
@@ -61,21 +62,26 @@ pub(crate) struct PlanArgs {
 
 /// Predicts a mapping and prints what to change.
 pub(crate) fn plan(args: &PlanArgs) -> Result<Answer, Failure> {
-    emit::check_writable(args.output.record.iter().chain(&args.plot))?;
+    Files::default()
+        .reads("the packet path", &args.path)
+        .may_read("the record of --from", args.from.as_ref())
+        .may_read("the file of --machine", machine::file(&args.machine))
+        .writes("--record", args.output.record.as_ref())
+        .writes("--plot", args.plot.as_ref())
+        .check()?;
     let provenance = figures::provenance();
     let described = described(args)?;
     let report = match args.machine.as_str() {
         "this" => on_this_machine(args, &described, &provenance)?,
         name => elsewhere(args, &described, &machine::named(name)?)?,
     };
-    if let Some(file) = &args.plot {
-        fs::write(file, linerate_report::svg::plan(&report).svg)
-            .map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))?;
-    }
+    let plot = args.plot.as_ref().map(|file| (linerate_report::svg::plan(&report).svg, file));
     let text = linerate_report::plan(&report, &emit::style(emit::WHOLE));
     let figures = figures_of(&report);
     let body = Body::Plan(Box::new(report));
-    emit::emit(&args.output, &Record { provenance, figures, warnings: Vec::new(), body }, &text)
+    let record = Record { provenance, figures, warnings: Vec::new(), body };
+    let printed = emit::emit(&args.output, &record, &text);
+    also(printed, plot.map_or(Ok(()), |(svg, file)| files::write(file, svg)))
 }
 
 fn described(args: &PlanArgs) -> Result<Described, Failure> {

@@ -19,6 +19,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("linux", &["record"]),
     ("machine", &["record", "linux"]),
     ("counters", &["record", "linux", "machine"]),
+    ("doctor", &["record", "linux", "machine", "counters"]),
+    ("stat", &["record", "linux", "machine", "counters"]),
     ("regions", &["record", "linux", "machine", "counters"]),
     ("lab/caches", &[]),
     ("hierarchy", &["record", "lab/caches"]),
@@ -40,6 +42,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "linux",
             "machine",
             "counters",
+            "doctor",
+            "stat",
             "regions",
             "hierarchy",
             "memory",
@@ -56,7 +60,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("lab/vector-models", &[]),
     ("xtask", &["record", "plan", "report", "lab/vector-models"]),
-    ("probe", &["record", "linux", "machine", "counters", "memory"]),
+    ("probe", &["record", "linux", "machine", "counters", "doctor", "stat", "memory"]),
     ("lab/known", &["linux", "counters", "regions"]),
 ];
 
