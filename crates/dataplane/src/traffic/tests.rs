@@ -109,7 +109,7 @@ fn generated_traffic_has_the_mix_asked_for() {
 
 #[test]
 fn the_recorded_capture_suits_replicas() {
-    let file = include_bytes!("../../../examples/edge.pcapng");
+    let file = include_bytes!("../../../../examples/edge.pcapng");
     let traffic = Traffic::from_capture(file, 1514, &[]).unwrap();
     assert!(traffic.rejected().is_empty(), "{:?}", traffic.rejected());
     assert!(traffic.len() > 4096 && (300.0..420.0).contains(&traffic.mean_octets()));
