@@ -19,7 +19,8 @@ use std::sync::atomic::AtomicBool;
 ///
 /// ```no_run
 /// # use linerate_dataplane::{Job, StageKind, traffic::Traffic};
-/// # fn job<'a>(path: &'a linerate_path::model::Path, kinds: &'a [StageKind], traffic: &'a Traffic) {
+/// # use linerate_path::model::Path;
+/// # fn job(path: &Path, kinds: &[StageKind], traffic: &Traffic) {
 /// let audited = Job { audit: true, ..Job::new(path, kinds, traffic, &[0]) };
 /// # }
 /// ```
