@@ -7,21 +7,27 @@ use linerate_record::run::Tally;
 /// Drop causes a stage may have.
 pub const MAX_CAUSES: usize = 16;
 
-/// What a stage made, used up and dropped, and the kernels it calls. What went in and out is
-/// counted by the strand.
+/// The account of a stage and the kernels it calls, one of each per stage and worker.
 #[derive(Clone, Debug, Default)]
-pub struct StageLedger {
-    /// Packets and octets that came from nowhere.
-    pub created: Tally,
-    /// Packets that ended here by design, and octets taken off packets.
-    pub consumed: Tally,
-    /// Drops by index into the `drop_causes` of the stage.
-    pub drops: [Tally; MAX_CAUSES],
-    /// Checksum and copy, in the variant the strand was given.
+pub struct StageContext {
+    /// What the stage made, used up and dropped.
+    pub account: Account,
+    /// Checksum and copy, in the variant the worker was given.
     pub kernels: StageKernels,
 }
 
-impl StageLedger {
+/// What a stage made, used up and dropped. What went in and out is counted by the worker.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    /// Packets and bytes that came from nowhere.
+    pub created: Tally,
+    /// Packets that ended here by design, and bytes taken off packets.
+    pub consumed: Tally,
+    /// Drops by index into the `drop_causes` of the stage.
+    pub drops: [Tally; MAX_CAUSES],
+}
+
+impl Account {
     /// Everything dropped, whatever the cause.
     pub fn dropped(&self) -> Tally {
         self.drops.iter().copied().sum()
