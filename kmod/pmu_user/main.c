@@ -318,7 +318,7 @@ static void show_counter(struct seq_file *file, u32 counter, u32 code)
 
 /*
  * A line for each CPU as it is now, one for each event counter, and last that of the cycle counter.
- * crates/counters/src/pmu_user.rs reads it, and takes nothing else: change both.
+ * crates/counters/src/registers/module.rs reads it, and takes nothing else: change both.
  */
 static int show(struct seq_file *file, void *unused)
 {

@@ -2,7 +2,7 @@
 //! The command line. Options are spelled as those of `linerate`, and mean the same.
 
 use lexopt::prelude::*;
-use linerate_counters::stat::{Per, Request, What};
+use linerate_stat::{Per, Request, What};
 use linerate_record::Tier;
 use linerate_record::memory::{Effort, PageKind};
 use linerate_record::units::{parse_duration, parse_memory_size};

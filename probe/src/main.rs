@@ -11,9 +11,8 @@ mod arguments;
 mod text;
 
 use arguments::{Destination, Fault, Task, USAGE};
-use linerate_counters::doctor;
 use linerate_counters::opener::Kernel;
-use linerate_counters::stat::{Outcome, Request, Watch};
+use linerate_stat::{Outcome, Request, Watch};
 use linerate_counters::surroundings::Surroundings;
 use linerate_record::stat::{StatReport, StatTarget};
 use linerate_record::{Body, Figure, Record, Warning};
@@ -79,11 +78,11 @@ fn never_began(report: &StatReport) -> bool {
 
 /// Looks at the machine; the status to exit with.
 fn doctor(destination: &Destination) -> Result<u8, Fault> {
-    let mut report = doctor::examine(&Kernel, &Surroundings::gather());
+    let mut report = linerate_doctor::examine(&Kernel, &Surroundings::gather());
     advice::of_doctor(&mut report);
     let text = match destination.json {
         true => {
-            let figures = doctor::figures(&report);
+            let figures = linerate_doctor::figures(&report);
             record(Body::Doctor(Box::new(report)), figures, Vec::new())
         }
         false => Ok(text::doctor(&report)),

@@ -407,6 +407,8 @@ fn oldest_compiler_of_base_crates() -> Outcome {
         ["-p", "linerate-machine"],
         ["-p", "linerate-trial"],
         ["-p", "linerate-counters"],
+        ["-p", "linerate-doctor"],
+        ["-p", "linerate-stat"],
         ["-p", "linerate-regions"],
         ["-p", "linerate-hierarchy"],
         ["-p", "linerate-memory"],

@@ -4,9 +4,9 @@
 use crate::emit::{self, Answer, Output};
 use crate::failure::Failure;
 use crate::figures;
+use crate::files::Files;
 use crate::profile::{self, Profile};
 use clap::Args;
-use linerate_counters::doctor;
 use linerate_counters::opener::Kernel;
 use linerate_counters::surroundings::Surroundings;
 use linerate_record::doctor::{Observation, Section};
@@ -31,15 +31,15 @@ pub(crate) struct DoctorArgs {
 
 /// Examines this machine and prints what was found.
 pub(crate) fn doctor(args: &DoctorArgs) -> Result<Answer, Failure> {
-    emit::check_writable(args.output.record.iter())?;
-    let mut report = doctor::examine(&Kernel, &Surroundings::gather());
+    Files::default().writes("--record", args.output.record.as_ref()).check()?;
+    let mut report = linerate_doctor::examine(&Kernel, &Surroundings::gather());
     report.observations.push(memory_profile());
     report.observations.sort_by_key(|observation| observation.section);
     let provenance = figures::provenance();
     let is_emulated = provenance.emulated == Some(true);
     let record = Record {
         provenance,
-        figures: doctor::figures(&report),
+        figures: linerate_doctor::figures(&report),
         warnings: is_emulated.then_some(Warning::Emulated).into_iter().collect(),
         body: Body::Doctor(Box::new(report.clone())),
     };

@@ -4,18 +4,15 @@
 //! Left out: system calls (`linerate-linux`), printing (`linerate-report`).
 
 pub mod catalog;
-pub mod doctor;
 pub mod event;
 mod formula;
 pub mod metrics;
 pub mod opener;
 pub mod refusal;
-pub(crate) mod registers;
+pub mod registers;
 pub mod rotation;
 pub mod session;
-pub mod sim;
-pub mod stat;
-mod suggest;
+pub mod suggest;
 pub mod surroundings;
 pub mod thread_group;
 pub mod user;

@@ -5,7 +5,7 @@ mod explain;
 mod pmu;
 
 pub use explain::{Attempt, explain};
-pub(crate) use pmu::instead_of_nothing;
+pub use pmu::instead_of_nothing;
 
 use crate::event::{Class, Event};
 use crate::registers;
@@ -137,12 +137,12 @@ impl Cause {
 }
 
 /// Begins a fix that takes hardware counters.
-pub(crate) const BY_HARDWARE: &str = "linerate stat --tier hw";
+pub const BY_HARDWARE: &str = "linerate stat --tier hw";
 
 impl Refusal {
     /// The same, with a fix that takes hardware counters meant for another machine if this one has
     /// none.
-    pub(crate) fn elsewhere(mut self, facts: &Facts) -> Self {
+    pub fn elsewhere(mut self, facts: &Facts) -> Self {
         let is_missing = facts.core_units.is_empty();
         if let Some(fix) = self.fix.as_mut().filter(|fix| fix.starts_with(BY_HARDWARE)) {
             if is_missing {
@@ -170,7 +170,7 @@ fn simulate(facts: &Facts) -> String {
 
 /// The command that sets the level of `kernel.perf_event_paranoid`; in a user namespace, whose root
 /// may not, what does instead.
-pub(crate) fn lower_paranoid(facts: &Facts, level: i32) -> String {
+pub fn lower_paranoid(facts: &Facts, level: i32) -> String {
     let command = format!("sudo sysctl kernel.perf_event_paranoid={level}");
     match facts.is_in_user_namespace {
         true => format!("{}  # or on the host: {command}", simulate(facts)),

@@ -179,19 +179,19 @@ fn module(around: &Surroundings) -> Option<Result<Module, Refusal>> {
 }
 
 /// Whether the module holds the counters, so that perf counts nothing.
-pub(crate) fn are_held(around: &Surroundings) -> bool {
+pub fn are_held(around: &Surroundings) -> bool {
     around.root().join(FILE).exists()
 }
 
 /// Whether this is worth a word here: on processors that have such registers, and wherever the
 /// module says that it holds them.
-pub(crate) fn can_be_opened(around: &Surroundings) -> bool {
+pub fn can_be_opened(around: &Surroundings) -> bool {
     CAN_BE_OPENED || are_held(around)
 }
 
 /// Why perf is not asked for an event while the module holds the counters: it would open it, never
 /// count it, and on AArch64 close the registers to those who read them.
-pub(crate) fn held() -> Refusal {
+pub fn held() -> Refusal {
     Refusal {
         cause: Cause::CountersBusy,
         sentence: "the module pmu_user holds the counters, and perf counts nothing meanwhile"
@@ -376,7 +376,7 @@ const TURNS: u64 = 20_000;
 const LEAST: u64 = TURNS / 4;
 
 /// What the registers give, tried on an open CPU with work of known size; or why they give nothing.
-pub(crate) fn examine(around: &Surroundings) -> Result<(Tier, String), Refusal> {
+pub fn examine(around: &Surroundings) -> Result<(Tier, String), Refusal> {
     let module = match module(around) {
         None => return Err(not_loaded(around)),
         Some(read) => read?,

@@ -9,10 +9,7 @@ const SUGGESTIONS: usize = 3;
 /// Near is: at most one slip of the pen (an insertion, a deletion, a replacement, two letters
 /// exchanged) for every three characters of the longer name; failing that, containing what was
 /// written, if that is three characters or more. `-` is `_`, and case does not matter.
-pub(crate) fn nearest<'a>(
-    written: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Vec<String> {
+pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let wanted = normal(written);
     let length = wanted.chars().count();
     let rank = |name: &str| {
@@ -30,7 +27,7 @@ pub(crate) fn nearest<'a>(
 }
 
 /// A name as names are compared: lower case, `_` for `-`.
-pub(crate) fn normal(name: &str) -> String {
+pub fn normal(name: &str) -> String {
     name.to_ascii_lowercase().replace('-', "_")
 }
 

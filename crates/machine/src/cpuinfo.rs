@@ -9,7 +9,7 @@ fn values<'a>(cpuinfo: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
 }
 
 /// The first value of `key`.
-pub(crate) fn value<'a>(cpuinfo: &'a str, key: &'a str) -> Option<&'a str> {
+pub fn value<'a>(cpuinfo: &'a str, key: &'a str) -> Option<&'a str> {
     values(cpuinfo, key).next()
 }
 
@@ -18,7 +18,7 @@ pub(crate) fn value<'a>(cpuinfo: &'a str, key: &'a str) -> Option<&'a str> {
 ///
 /// x86 writes `model name`, POWER `cpu`. ARM writes numbers, for which names are looked up; only if
 /// there are none, `model name`, which there is that of the architecture.
-pub(crate) fn cpu_name(cpuinfo: &str) -> Option<String> {
+pub fn cpu_name(cpuinfo: &str) -> Option<String> {
     let arm = arm_cores(cpuinfo);
     let names: Vec<String> = match arm.is_empty() {
         false => arm.into_iter().map(|core| core.name()).collect(),
@@ -122,24 +122,7 @@ processor\t: 1
 vendor_id\t: AuthenticAMD
 model name\t: AMD EPYC
 ";
-    pub(crate) const RASPBERRY_PI_4: &str = "\
-processor\t: 0
-BogoMIPS\t: 108.00
-Features\t: fp asimd evtstrm crc32 cpuid
-CPU implementer\t: 0x41
-CPU architecture: 8
-CPU variant\t: 0x0
-CPU part\t: 0xd08
-CPU revision\t: 3
-
-processor\t: 1
-CPU implementer\t: 0x41
-CPU part\t: 0xd08
-
-Revision\t: c03111
-Serial\t\t: 10000000abcdef01
-Model\t\t: Raspberry Pi 4 Model B Rev 1.1
-";
+    pub(crate) const RASPBERRY_PI_4: &str = include_str!("cpuinfo/raspberry_pi_4.txt");
     pub(crate) const CORTEX_A7_32_BIT: &str = "\
 processor\t: 0
 model name\t: ARMv7 Processor rev 5 (v7l)
@@ -174,14 +157,7 @@ model\t\t: IBM pSeries (emulated by qemu)
 machine\t\t: CHRP IBM pSeries (emulated by qemu)
 MMU\t\t: Radix
 ";
-    pub(crate) const POWER_MAC_G4: &str = "\
-processor\t: 0
-cpu\t\t: 7455, altivec supported
-clock\t\t: 1250.000000MHz
-revision\t: 3.2 (pvr 8001 0302)
-platform\t: PowerMac
-machine\t\t: PowerMac3,6
-";
+    pub(crate) const POWER_MAC_G4: &str = include_str!("cpuinfo/power_mac_g4.txt");
     pub(crate) const QEMU_ARM_MAX: &str = "\
 processor\t: 0
 CPU implementer\t: 0x00

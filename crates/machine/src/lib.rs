@@ -7,7 +7,7 @@
 //! | how many core cycles is a tick? | [`core_clock`] |
 //! | which CPUs share a core, a cache? which to take first? | [`topology`] |
 //! | do other programs use these CPUs right now? | [`idle`] |
-//! | what on it disturbs or slows a data plane, and which command changes that? | [`host`] |
+//! | what does /proc/cpuinfo say? | [`cpuinfo`] |
 //! | which control groups limit this process? | [`groups`] |
 //! | is there a hypervisor, an emulator? | [`mod@platform`] |
 //! | what machine was this measured on? | [`mod@provenance`] |
@@ -21,11 +21,10 @@
 pub mod core_clock;
 #[cfg(target_arch = "x86_64")]
 mod cpuid;
-mod cpuinfo;
+pub mod cpuinfo;
 mod error;
 mod files;
 pub mod groups;
-pub mod host;
 pub mod identity;
 pub mod idle;
 pub mod platform;

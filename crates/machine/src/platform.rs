@@ -31,7 +31,7 @@ impl Platform {
     }
 
     /// As [`platform`], where the text of /proc/cpuinfo was read already.
-    pub(crate) fn told_by(root: &Path, cpuinfo: &str) -> Self {
+    pub fn told_by(root: &Path, cpuinfo: &str) -> Self {
         Evidence::gather(root, cpuinfo).platform()
     }
 }

@@ -92,7 +92,8 @@ impl Topology {
         Self::read_from(Path::new("/sys/devices/system/cpu"), cpus)
     }
 
-    pub(crate) fn read_from(root: &Path, cpus: &[u32]) -> Self {
+    /// As [`Topology::read`], where the folders of the CPUs are below `root`.
+    pub fn read_from(root: &Path, cpus: &[u32]) -> Self {
         Self { cpus: cpus.iter().map(|&number| read_cpu(root, number)).collect() }
     }
 

@@ -3,9 +3,9 @@
 
 use crate::args::{CpuList, cpu_list};
 use clap::{ArgGroup, Args};
-use linerate_counters::stat::{DEFAULT_THRESHOLD, Per};
 use linerate_record::Tier;
 use linerate_record::units::parse_duration;
+use linerate_stat::{DEFAULT_THRESHOLD, Per};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -250,8 +250,8 @@ mod tests {
     use super::*;
     use crate::args::{Cli, Command};
     use clap::Parser;
-    use linerate_counters::sim::Geometry;
-    use linerate_counters::stat::DEFAULT_SLICE;
+    use linerate_stat::DEFAULT_SLICE;
+    use linerate_stat::sim::Geometry;
 
     fn parsed(words: &[&str]) -> Result<StatArgs, String> {
         let words = ["linerate", "stat"].iter().chain(words);

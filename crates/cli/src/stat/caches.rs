@@ -14,8 +14,8 @@ use super::StatArgs;
 use crate::emit;
 use crate::failure::Failure;
 use crate::profile::{Profile, Seen};
-use linerate_counters::sim::Geometry;
 use linerate_record::{Body, Record, Tier};
+use linerate_stat::sim::Geometry;
 
 /// What was asked for, or `None` for what the system states.
 pub(super) fn caches(

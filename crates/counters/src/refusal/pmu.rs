@@ -63,7 +63,7 @@ fn no_virtual_pmu(facts: &Facts, hypervisor: &str) -> Refusal {
 }
 
 /// What to do about an event that opens and counts nothing.
-pub(crate) fn instead_of_nothing(facts: &Facts) -> String {
+pub fn instead_of_nothing(facts: &Facts) -> String {
     let here = simulate(facts);
     match facts.platform.emulated {
         Some(true) => format!("{here}  # for counters, on the host: {EMULATED}"),

@@ -4,7 +4,6 @@
 use super::*;
 use crate::event::Class;
 use crate::opener::Opener;
-use crate::sim::{Geometry, native};
 use crate::surroundings::{CoreUnit, DeviceTree, Installer, UserAccess};
 use linerate_linux::errno::*;
 use linerate_linux::perf::{
@@ -205,10 +204,13 @@ fn of_rights() -> Vec<(Cause, Refusal)> {
     ]
 }
 
-/// What the simulator says of an event it has not.
+/// A refusal as the simulator gives them, whose sentences are with the simulator.
+fn simulator_lacks(fix: &str) -> Refusal {
+    Refusal::new(Cause::NotSimulated, "the simulator has no such event", fix)
+}
+
 fn not_simulated(facts: Facts) -> Refusal {
-    let geometry = Geometry::parse("cortex_a7").unwrap();
-    native("dtlb_misses", &geometry).unwrap_err().elsewhere(&facts)
+    simulator_lacks(&format!("{BY_HARDWARE} -e dtlb_misses -- COMMAND")).elsewhere(&facts)
 }
 
 /// Refusals of one event among others that may be counted.
@@ -376,8 +378,7 @@ fn counters_that_are_not_here_are_looked_for_elsewhere() {
     let there = not_simulated(guest("KVM")).fix.unwrap();
     assert_eq!(there, format!("# on a machine with counters: {command}"));
     // What the simulator itself does instead, it does here.
-    let geometry = Geometry::parse("cortex_a7").unwrap();
-    let fetches = native("l1i_accesses", &geometry).unwrap_err();
+    let fetches = simulator_lacks("linerate stat --tier sim -e instructions -- COMMAND");
     assert_eq!(fetches.clone().elsewhere(&guest("KVM")), fetches);
 }
 

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What this machine is made of, and what in its settings disturbs or slows a data plane: each with
+//! the command that would change it, which nobody here runs.
+//!
+//! Everything is read from /proc and /sys, once; a machine of 256 CPUs and 1000 interrupts takes
+//! some 30 ms. Left out: counters (`linerate-counters`), and settings of network cards that only
+//! ethtool(8) can ask for.
+
+mod boot;
+mod bypass;
+mod clocks;
+mod disturbance;
+mod isolation;
+mod layout;
+mod memory;
+mod network;
+mod processor;
+mod sleep;
+
+use linerate_machine::Platform;
+use linerate_machine::Root;
+use linerate_record::doctor::{Observation, Section};
+
+const NODES: &str = "sys/devices/system/node";
+
+/// What the observers share, read once.
+struct Host {
+    root: Root,
+    /// The text of /proc/cpuinfo; empty where it cannot be read.
+    cpuinfo: String,
+    platform: Platform,
+    /// The CPUs that are online, ascending.
+    online: Vec<u32>,
+    /// Those that the scheduler leaves alone, ascending.
+    isolated: Vec<u32>,
+}
+
+impl Host {
+    fn read(root: &Root) -> Self {
+        let cpuinfo = root.text("proc/cpuinfo").unwrap_or_default();
+        let platform = Platform::told_by(&root.path(""), &cpuinfo);
+        let online = root.cpu_list("sys/devices/system/cpu/online").unwrap_or_default();
+        let isolated = root.cpu_list("sys/devices/system/cpu/isolated").unwrap_or_default();
+        Self { root: root.clone(), cpuinfo, platform, online, isolated }
+    }
+
+    fn first_cpu(&self) -> u32 {
+        self.online.first().copied().unwrap_or(0)
+    }
+
+    /// The threads of the core that the system is left with when all others are isolated: that of
+    /// the first CPU.
+    fn system_cpus(&self) -> Vec<u32> {
+        self.siblings(self.first_cpu()).unwrap_or_else(|| vec![self.first_cpu()])
+    }
+
+    /// The CPUs meant for strands, ascending: those that are isolated, or else all but the
+    /// system's.
+    fn strand_cpus(&self) -> Vec<u32> {
+        if !self.isolated.is_empty() {
+            return self.isolated.clone();
+        }
+        let system = self.system_cpus();
+        self.online.iter().copied().filter(|cpu| !system.contains(cpu)).collect()
+    }
+
+    /// The memory nodes, `node0` and so on.
+    fn nodes(&self) -> Vec<String> {
+        let number = |name: &str| name.strip_prefix("node")?.parse::<u32>().ok();
+        let mut nodes: Vec<(u32, String)> = self
+            .root
+            .names(NODES)
+            .into_iter()
+            .filter_map(|name| Some((number(&name)?, name)))
+            .collect();
+        nodes.sort_unstable();
+        nodes.into_iter().map(|(_, name)| name).collect()
+    }
+
+    /// The CPUs of the core of `cpu`, ascending.
+    fn siblings(&self, cpu: u32) -> Option<Vec<u32>> {
+        let file = format!("sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
+        self.root.cpu_list(&file)
+    }
+}
+
+/// `1 CPU`, `8 CPUs`.
+fn counted(cpus: usize) -> String {
+    if cpus == 1 { "1 CPU".to_owned() } else { format!("{cpus} CPUs") }
+}
+
+/// Everything that was looked at, section by section.
+pub fn observe(root: &Root) -> Vec<Observation> {
+    let host = Host::read(root);
+    let parts = [
+        processor::observe(&host),
+        clocks::observe(&host),
+        layout::observe(&host),
+        settings(&host).into_iter().collect(),
+        isolation::observe(&host),
+        disturbance::observe(&host),
+        sleep::observe(&host),
+        memory::observe(&host),
+        network::observe(&host),
+        bypass::observe(&host).into_iter().collect(),
+    ];
+    let mut observations = parts.concat();
+    observations.sort_by_key(|observation| observation.section);
+    observations
+}
+
+/// Whether settings can be changed from here at all: containers see those of their host, to read.
+fn settings(host: &Host) -> Option<Observation> {
+    let mounts = host.root.text("proc/self/mountinfo")?;
+    // number parent device root place options ...; what is mounted last is seen.
+    let options = |line: &str| {
+        let mut fields = line.split(' ').skip(4);
+        (fields.next() == Some("/sys")).then(|| fields.next().unwrap_or("").to_owned())
+    };
+    let options = mounts.lines().filter_map(options).next_back()?;
+    options.split(',').any(|option| option == "ro").then(|| {
+        Section::DataPlane.advice(
+            "settings",
+            "read-only",
+            "this is a container that may not change /sys: commands that do belong on its host",
+            None,
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Cards that programs drive themselves, past the kernel, as DPDK's do.
+
+use super::Host;
+use super::boot::boot_with;
+use linerate_record::doctor::{Observation, Section};
+
+const DATA_PLANE: Section = Section::DataPlane;
+const NAME: &str = "user_space_drivers";
+
+/// Drivers of the kernel that hand a card to a program.
+const DRIVERS: [&str; 3] = ["vfio-pci", "igb_uio", "uio_pci_generic"];
+
+/// Silence where there is no PCI bus.
+pub(super) fn observe(host: &Host) -> Option<Observation> {
+    if host.root.names("sys/bus/pci/devices").is_empty() {
+        return None;
+    }
+    let driven: Vec<String> =
+        DRIVERS.into_iter().filter_map(|driver| cards(host, driver)).collect();
+    let groups = host.root.names("sys/kernel/iommu_groups").len();
+    let is_loaded = host.root.exists("sys/bus/pci/drivers/vfio-pci");
+    Some(match (groups, driven.is_empty(), is_loaded) {
+        (0, true, _) => without_iommu(host),
+        (0, false, _) => DATA_PLANE.fact(
+            NAME,
+            driven.join("; "),
+            "without an IOMMU a program that drives a card can make it write to any memory",
+        ),
+        (_, false, _) => DATA_PLANE.good(
+            NAME,
+            driven.join("; "),
+            "programs drive these cards, and the IOMMU keeps the cards to the programs' memory",
+        ),
+        (_, true, true) => DATA_PLANE.fact(
+            NAME,
+            "none",
+            "vfio-pci is loaded and drives no card; dpdk-devbind.py -b vfio-pci CARD gives it one",
+        ),
+        (_, true, false) => DATA_PLANE.advice(
+            NAME,
+            "none",
+            "there is an IOMMU, but vfio-pci is not loaded: DPDK finds no card",
+            Some("sudo modprobe vfio-pci".to_owned()),
+        ),
+    })
+}
+
+/// A driver and the cards it has, by their place on the bus, `0000:01:00.0`.
+fn cards(host: &Host, driver: &str) -> Option<String> {
+    let names = host.root.names(&format!("sys/bus/pci/drivers/{driver}"));
+    let cards: Vec<&str> =
+        names.iter().map(String::as_str).filter(|name| name.contains(':')).collect();
+    (!cards.is_empty()).then(|| format!("{driver}: {}", cards.join(" ")))
+}
+
+/// Only on hardware of Intel is it the kernel's command line that decides: with AMD and ARM it is
+/// on where the firmware offers it, and in a guest the host decides.
+fn without_iommu(host: &Host) -> Observation {
+    let sentence = "the kernel uses no IOMMU, which vfio-pci needs to hand a card to a program";
+    let is_intel =
+        linerate_machine::cpuinfo::value(&host.cpuinfo, "vendor_id") == Some("GenuineIntel");
+    match is_intel && host.platform.hypervisor.is_none() {
+        true => DATA_PLANE.advice(
+            NAME,
+            "none",
+            sentence,
+            Some(boot_with(host, "intel_iommu=on iommu=pt")),
+        ),
+        false => DATA_PLANE.fact(NAME, "none", sentence),
+    }
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Clocks: those that are read, and that of the cores.
+
+use super::Host;
+use linerate_machine::core_clock::core_cycles_per_tick;
+use linerate_machine::cpuinfo::value;
+use linerate_machine::ticks::ticks_per_second;
+use linerate_record::doctor::{Observation, Section};
+
+const PROCESSOR: Section = Section::Processor;
+const DATA_PLANE: Section = Section::DataPlane;
+
+pub(super) fn observe(host: &Host) -> Vec<Observation> {
+    let core = host.root.is_here().then(core_clock);
+    let always = [counter(host), Some(source(host)), core, Some(governor(host)), boost(host)];
+    always.into_iter().flatten().collect()
+}
+
+/// The timestamp counter of x86, which alone may be unsteady.
+fn counter(host: &Host) -> Option<Observation> {
+    let flags = value(&host.cpuinfo, "flags")?;
+    let has = |flag: &str| flags.split(' ').any(|f| f == flag);
+    if !has("tsc") {
+        return None;
+    }
+    Some(match has("constant_tsc") && has("nonstop_tsc") {
+        true => PROCESSOR.good("timestamp_counter", "steady", "it runs at one rate in every state"),
+        false => PROCESSOR.advice(
+            "timestamp_counter",
+            "no promise",
+            "it may change its rate or stop with the core: times may be wrong",
+            None,
+        ),
+    })
+}
+
+const SOURCES: &str = "sys/devices/system/clocksource/clocksource0";
+
+/// Clocks that programs read without a system call, by their names in the kernel.
+const FAST_SOURCES: [&str; 7] = [
+    "tsc",
+    "arch_sys_counter",
+    "timebase",
+    "kvm-clock",
+    "hyperv_clocksource_tsc_page",
+    "riscv_clocksource",
+    "tod",
+];
+
+fn source(host: &Host) -> Observation {
+    let Some(source) = host.root.text(&format!("{SOURCES}/current_clocksource")) else {
+        return PROCESSOR.unknown("clocksource", "the kernel does not say what it tells time by");
+    };
+    if FAST_SOURCES.contains(&source.as_str()) {
+        let sentence = "programs read the time without a system call";
+        return PROCESSOR.good("clocksource", source, sentence);
+    }
+    let available = host.root.text(&format!("{SOURCES}/available_clocksource")).unwrap_or_default();
+    let mut faster = FAST_SOURCES.iter().filter(|fast| available.split(' ').any(|a| a == **fast));
+    let fix =
+        faster.next().map(|fast| format!("echo {fast} | sudo tee /{SOURCES}/current_clocksource"));
+    let sentence = "each look at the time is a system call, and a slow one";
+    PROCESSOR.advice("clocksource", source, sentence, fix)
+}
+
+/// The core clock of whatever CPU this thread is on, now. Takes 3 ms, and 20 ms more the first
+/// time.
+fn core_clock() -> Observation {
+    // Asleep, so that what else was begun ends before the core is measured.
+    let ticks_per_second = ticks_per_second();
+    match core_cycles_per_tick() {
+        Ok(per_tick) => {
+            let ghz = |ratio: f64| format!("{:.2} GHz", ratio * ticks_per_second / 1e9);
+            let sentence = format!(
+                "measured with dependent additions just now, on one CPU ({} to {})",
+                ghz(per_tick.low),
+                ghz(per_tick.high)
+            );
+            PROCESSOR.fact("core_clock", ghz(per_tick.value), &sentence)
+        }
+        Err(error) => PROCESSOR.unknown("core_clock", &error.to_string()),
+    }
+}
+
+const CPUFREQ: &str = "sys/devices/system/cpu/cpufreq";
+
+fn governor(host: &Host) -> Observation {
+    let policies = host.root.names(CPUFREQ).into_iter().filter(|name| name.starts_with("policy"));
+    let read = |policy: String| host.root.text(&format!("{CPUFREQ}/{policy}/scaling_governor"));
+    let mut governors: Vec<String> = policies.filter_map(read).collect();
+    governors.sort_unstable();
+    governors.dedup();
+    if governors.is_empty() {
+        let sentence = "the kernel controls no clock here: firmware, or the host of a virtual \
+                        machine, may change it";
+        return DATA_PLANE.unknown("governor", sentence);
+    }
+    if governors == ["performance"] {
+        let sentence = "the cores do not slow down when there is little to do";
+        return DATA_PLANE.good("governor", "performance", sentence);
+    }
+    let available = format!("{CPUFREQ}/policy{}/scaling_available_governors", host.first_cpu());
+    let has_none = host.root.text(&available).is_some_and(|all| !all.contains("performance"));
+    let fix = format!("echo performance | sudo tee /{CPUFREQ}/policy*/scaling_governor");
+    DATA_PLANE.advice(
+        "governor",
+        governors.join(", "),
+        "the clock is not kept at its highest: bursts after a pause meet a slow core",
+        (!has_none).then_some(fix),
+    )
+}
+
+/// Drivers say it in two ways, one of them negated. Silence where there is neither file.
+fn boost(host: &Host) -> Option<Observation> {
+    let drivers = [
+        (format!("{CPUFREQ}/boost"), "1", "0"),
+        ("sys/devices/system/cpu/intel_pstate/no_turbo".to_owned(), "0", "1"),
+    ];
+    let found = drivers.iter().find_map(|(file, on, off)| {
+        let value = host.root.text(file)?;
+        Some((file, value == *on, off))
+    });
+    let (file, is_on, off) = found?;
+    Some(match is_on {
+        true => DATA_PLANE.advice(
+            "boost",
+            "on",
+            "the clock depends on heat and on what other cores do: measurements repeat less well",
+            Some(format!("echo {off} | sudo tee /{file}  # to measure; speed wants it on")),
+        ),
+        false => DATA_PLANE.good("boost", "off", "the clock does not depend on the other cores"),
+    })
+}

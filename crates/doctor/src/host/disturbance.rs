@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What takes a CPU away from a strand: other programs, who moves interrupts, the host, a quota.
+
+use super::{Host, counted};
+use linerate_machine::groups;
+use linerate_record::doctor::{Observation, Section};
+
+const DATA_PLANE: Section = Section::DataPlane;
+
+pub(super) fn observe(host: &Host) -> Vec<Observation> {
+    let always = [balancer(host), Some(quota(host)), load(host), steal(host)];
+    always.into_iter().flatten().collect()
+}
+
+/// Who else decides where interrupts go. irqbalance(1) keeps a socket named by its process while it
+/// runs, and leaves it behind when it is killed.
+fn balancer(host: &Host) -> Option<Observation> {
+    let runs = |socket: &String| {
+        let process = socket.strip_prefix("irqbalance")?.strip_suffix(".sock")?;
+        let name = host.root.text(&format!("proc/{}/comm", process.parse::<u32>().ok()?))?;
+        (name == "irqbalance").then_some(())
+    };
+    host.root.names("run/irqbalance").iter().find_map(runs)?;
+    Some(DATA_PLANE.advice(
+        "irqbalance",
+        "running",
+        "it moves interrupts between CPUs every few seconds, also to those of strands",
+        Some("sudo systemctl stop irqbalance".to_owned()),
+    ))
+}
+
+/// A limit to the time on CPUs: how many CPUs' worth, and the file that says so.
+struct Quota {
+    cpus: f64,
+    file: String,
+    none: &'static str,
+}
+
+fn quota(host: &Host) -> Observation {
+    let Some(folders) = groups::folders(&host.root, "cpu") else {
+        let sentence = "the kernel shows no control groups, which are what limits the time on CPUs";
+        return DATA_PLANE.unknown("cpu_quota", sentence);
+    };
+    let mut least: Option<Quota> = None;
+    for quota in folders.iter().filter_map(|folder| quota_of(host, folder)) {
+        if least.as_ref().is_none_or(|least| quota.cpus < least.cpus) {
+            least = Some(quota);
+        }
+    }
+    match least {
+        None => DATA_PLANE.good("cpu_quota", "none", "no group limits the time on CPUs"),
+        Some(Quota { cpus, file, none }) => DATA_PLANE.advice(
+            "cpu_quota",
+            format!("{cpus:.2} CPUs"),
+            "strands that never sleep use it up, and are then stopped until the next period",
+            Some(format!("echo {none} | sudo tee /{file}")),
+        ),
+    }
+}
+
+/// The limit of one group: version 2 has both numbers in a file, `max` for none; version 1 one file
+/// for each, -1 for none.
+fn quota_of(host: &Host, folder: &str) -> Option<Quota> {
+    let second = format!("{folder}/cpu.max");
+    let first = format!("{folder}/cpu.cfs_quota_us");
+    let (file, none, quota, period) = match host.root.text(&second) {
+        Some(text) => {
+            let (quota, period) = text.split_once(' ')?;
+            (second, "max", quota.parse::<f64>().ok()?, period.parse::<f64>().ok()?)
+        }
+        None => {
+            let period = host.root.number(&format!("{folder}/cpu.cfs_period_us"))?;
+            (first.clone(), "-1", host.root.number(&first)?, period)
+        }
+    };
+    (quota > 0.0 && period > 0.0).then(|| Quota { cpus: quota / period, file, none })
+}
+
+/// Load per CPU from which on others are in the way.
+const MUCH_LOAD: f64 = 0.25;
+
+fn load(host: &Host) -> Option<Observation> {
+    let text = host.root.text("proc/loadavg")?;
+    let load: f64 = text.split(' ').next()?.parse().ok()?;
+    let cpus = host.online.len().max(1);
+    let value = format!("{load:.2} on {}", counted(cpus));
+    Some(match load > MUCH_LOAD * cpus as f64 {
+        true => DATA_PLANE.advice(
+            "load",
+            value,
+            "other programs ran during the last minute, and disturb what is measured now",
+            Some("ps -eo pcpu,pid,args --sort=-pcpu | head  # shows which".to_owned()),
+        ),
+        false => DATA_PLANE.good("load", value, "few other programs ran during the last minute"),
+    })
+}
+
+/// Stolen time worth mentioning, as a share of all.
+const MUCH_STEAL: f64 = 0.01;
+
+/// The share of the time since boot that the host gave to others; silence on hardware.
+fn steal(host: &Host) -> Option<Observation> {
+    host.platform.hypervisor.as_ref()?;
+    let stat = host.root.text("proc/stat")?;
+    let times = stat.lines().next()?.strip_prefix("cpu ")?;
+    let times: Vec<f64> = times.split_whitespace().filter_map(|t| t.parse().ok()).collect();
+    // user nice system idle iowait irq softirq steal; what follows is part of the first two.
+    let share = times.get(7)? / times[..8].iter().sum::<f64>().max(1.0);
+    let value = format!("{:.1} %", share * 100.0);
+    Some(match share > MUCH_STEAL {
+        true => DATA_PLANE.advice(
+            "steal",
+            value,
+            "so much time since boot the host gave to other machines; only cores of its own help",
+            None,
+        ),
+        false => DATA_PLANE.good("steal", value, "the host gave little time to other machines"),
+    })
+}

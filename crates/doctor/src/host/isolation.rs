@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! CPUs set aside for strands: from the scheduler, from its ticks, from interrupts.
+//!
+//! Left out: CPUs that a group sets aside while the system runs (`cpuset.cpus.partition`), which
+//! kernels before 6.7 show nowhere else.
+
+use super::Host;
+use super::boot::boot_with;
+use linerate_machine::{format_cpu_list, name_cpus};
+use linerate_record::doctor::{Observation, Section};
+
+const DATA_PLANE: Section = Section::DataPlane;
+
+pub(super) fn observe(host: &Host) -> Vec<Observation> {
+    let always = [Some(isolation(host)), ticks(host), interrupts(host)];
+    always.into_iter().flatten().collect()
+}
+
+/// With fewer cores, what is set aside is missed more by the system than it is worth to strands.
+const CORES_MIN: usize = 4;
+
+fn isolation(host: &Host) -> Observation {
+    if !host.isolated.is_empty() {
+        let sentence = "the scheduler puts nothing there by itself: name them with --cpus";
+        return DATA_PLANE.good("isolated_cpus", format_cpu_list(&host.isolated), sentence);
+    }
+    if host.online.is_empty() {
+        let sentence = "the kernel does not tell which CPUs there are";
+        return DATA_PLANE.unknown("isolated_cpus", sentence);
+    }
+    let system = host.system_cpus();
+    if host.online.len() < CORES_MIN * system.len() {
+        let sentence = "so few cores are better shared: other programs may run on that of a strand";
+        return DATA_PLANE.fact("isolated_cpus", "none", sentence);
+    }
+    let list = format_cpu_list(&host.strand_cpus());
+    let mut words = format!("isolcpus=managed_irq,domain,{list}");
+    if host.root.exists(TICKLESS) {
+        words += &format!(" {}", without_ticks(&list));
+    }
+    let sentence = "any program may be put on the CPU of a strand, whose packets then wait";
+    DATA_PLANE.advice("isolated_cpus", "none", sentence, Some(boot_with(host, &words)))
+}
+
+/// The CPUs without ticks; the file is there where the kernel was built for them
+/// (`CONFIG_NO_HZ_FULL`), and holds "(null)" where nothing was asked for.
+const TICKLESS: &str = "sys/devices/system/cpu/nohz_full";
+
+fn without_ticks(list: &str) -> String {
+    format!("nohz_full={list} rcu_nocbs={list}")
+}
+
+/// Whether the scheduler's tick stays away from isolated CPUs.
+fn ticks(host: &Host) -> Option<Observation> {
+    const NAME: &str = "tickless_cpus";
+    if host.isolated.is_empty() {
+        return None;
+    }
+    let quiet = host.root.cpu_list(TICKLESS).unwrap_or_default();
+    if host.isolated.iter().all(|cpu| quiet.contains(cpu)) {
+        let sentence = "a strand that is alone on one of these is not interrupted by the scheduler";
+        return Some(DATA_PLANE.good(NAME, format_cpu_list(&quiet), sentence));
+    }
+    if !host.root.exists(TICKLESS) {
+        let sentence = "the scheduler interrupts strands on isolated CPUs 100 to 1000 times a \
+                        second, and this kernel was built without the means to stop it";
+        return Some(DATA_PLANE.advice(NAME, "none", sentence, None));
+    }
+    let sentence = "the scheduler interrupts strands on isolated CPUs 100 to 1000 times a second";
+    let fix = boot_with(host, &without_ticks(&format_cpu_list(&host.isolated)));
+    let value = if quiet.is_empty() { "none".to_owned() } else { format_cpu_list(&quiet) };
+    Some(DATA_PLANE.advice(NAME, value, sentence, Some(fix)))
+}
+
+/// The files of each interrupt in /proc/irq; anything else in its folder is named after a driver
+/// that handles it (kernel, kernel/irq/proc.c).
+const IRQ_FILES: [&str; 7] = [
+    "affinity_hint",
+    "effective_affinity",
+    "effective_affinity_list",
+    "node",
+    "smp_affinity",
+    "smp_affinity_list",
+    "spurious",
+];
+
+/// The interrupts that a driver handles, ascending, with the CPUs that they come to.
+fn handled(host: &Host) -> Vec<(u32, Vec<u32>)> {
+    let cpus = |number: u32| {
+        let at = |file: &str| format!("proc/irq/{number}/{file}");
+        let names = host.root.names(&at(""));
+        if names.iter().all(|name| IRQ_FILES.contains(&name.as_str())) {
+            return None;
+        }
+        let effective = host.root.cpu_list(&at("effective_affinity_list"));
+        let effective = effective.filter(|cpus| !cpus.is_empty());
+        Some((number, effective.or_else(|| host.root.cpu_list(&at("smp_affinity_list")))?))
+    };
+    let mut numbers: Vec<u32> =
+        host.root.names("proc/irq").iter().filter_map(|name| name.parse().ok()).collect();
+    numbers.sort_unstable();
+    numbers.into_iter().filter_map(cpus).collect()
+}
+
+/// Interrupts that come to the CPUs meant for strands: the isolated ones, or all but the first
+/// core.
+fn interrupts(host: &Host) -> Option<Observation> {
+    const NAME: &str = "irq_affinity";
+    let all = handled(host);
+    if all.is_empty() {
+        let sentence = "the kernel shows no interrupts in /proc/irq that a driver handles";
+        return Some(DATA_PLANE.unknown(NAME, sentence));
+    }
+    let strands = host.strand_cpus();
+    if strands.is_empty() {
+        return None;
+    }
+    let reaches = |cpus: &[u32]| cpus.iter().any(|cpu| strands.contains(cpu));
+    let numbers: Vec<u32> =
+        all.iter().filter(|(_, cpus)| reaches(cpus)).map(|(number, _)| *number).collect();
+    let value = format!("{} of {} come to {}", numbers.len(), all.len(), name_cpus(&strands));
+    if numbers.is_empty() {
+        let sentence = "interrupts stay away from the CPUs for strands";
+        return Some(DATA_PLANE.good(NAME, value, sentence));
+    }
+    let home: Vec<u32> = host.online.iter().copied().filter(|cpu| !strands.contains(cpu)).collect();
+    let fix = format!(
+        "for i in {}; do echo {} | sudo tee /proc/irq/$i/smp_affinity_list; done  # leave out \
+         those of a queue whose packets are worked on where they come in; some refuse",
+        for_shell(&numbers),
+        format_cpu_list(&home)
+    );
+    let sentence = match host.isolated.is_empty() {
+        true => {
+            "each stops the strand it comes to for microseconds; the first core is the system's"
+        }
+        false => "each stops the strand it comes to for microseconds",
+    };
+    Some(DATA_PLANE.advice(NAME, value, sentence, (!home.is_empty()).then_some(fix)))
+}
+
+/// Numbers, ascending, as words of a shell: runs as a call of seq(1).
+fn for_shell(numbers: &[u32]) -> String {
+    let words = format_cpu_list(numbers);
+    let words = words.split(',').map(|range| match range.split_once('-') {
+        Some((first, last)) => format!("$(seq {first} {last})"),
+        None => range.to_owned(),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}

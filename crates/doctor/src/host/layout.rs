@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Cores, hardware threads, memory nodes and caches.
+
+use super::{Host, NODES};
+use linerate_machine::topology::{Cache, CacheKind, Topology};
+use linerate_machine::{format_cpu_list, name_cpus};
+use linerate_record::doctor::{Observation, Section};
+use std::collections::BTreeSet;
+
+const TOPOLOGY: Section = Section::Topology;
+
+pub(super) fn observe(host: &Host) -> Vec<Observation> {
+    let mut observations = vec![cpus(host), cores(host)];
+    observations.extend(threads(host));
+    observations.push(nodes(host));
+    observations.push(caches(host));
+    observations
+}
+
+fn cpus(host: &Host) -> Observation {
+    let status = host.root.text("proc/self/status").unwrap_or_default();
+    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let allowed = allowed.and_then(|list| linerate_machine::parse_cpu_list(list.trim()).ok());
+    let Some(allowed) = allowed.filter(|_| !host.online.is_empty()) else {
+        return TOPOLOGY.unknown("cpus", "the kernel does not tell which CPUs may be used");
+    };
+    let usable = allowed.iter().filter(|cpu| host.online.contains(cpu)).count();
+    let value = format!("{usable} of {}", host.online.len());
+    if usable == host.online.len() {
+        return TOPOLOGY.fact("cpus", value, "this process may use all logical CPUs");
+    }
+    let mut sentence = format!("this process may use only {}", name_cpus(&allowed));
+    let within = group_cpus(host).unwrap_or_else(|| host.online.clone());
+    if within.iter().all(|cpu| allowed.contains(cpu)) {
+        sentence += ", like all of its control group";
+        return TOPOLOGY.advice("cpus", value, &sentence, None);
+    }
+    let fix = format!("taskset -c {} linerate doctor", format_cpu_list(&within));
+    TOPOLOGY.advice("cpus", value, &sentence, Some(fix))
+}
+
+/// The CPUs that the control group (version 2) of this process has, which no program in it can
+/// leave.
+fn group_cpus(host: &Host) -> Option<Vec<u32>> {
+    let groups = host.root.text("proc/self/cgroup")?;
+    let path = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let file = format!("sys/fs/cgroup/{path}/cpuset.cpus.effective");
+    host.root.cpu_list(&file).filter(|cpus| !cpus.is_empty())
+}
+
+fn cores(host: &Host) -> Observation {
+    let cores: BTreeSet<Vec<u32>> =
+        host.online.iter().filter_map(|cpu| host.siblings(*cpu)).collect();
+    // -1 where the firmware numbers none.
+    let package = |cpu: &u32| {
+        let file = format!("sys/devices/system/cpu/cpu{cpu}/topology/physical_package_id");
+        host.root.number::<u32>(&file)
+    };
+    let packages: BTreeSet<u32> = host.online.iter().filter_map(package).collect();
+    if cores.is_empty() {
+        return TOPOLOGY.unknown("cores", "the kernel does not tell which CPUs share a core");
+    }
+    let plural = |n: usize, one: &str| format!("{n} {one}{}", if n == 1 { "" } else { "s" });
+    let value = match packages.len() {
+        0 => plural(cores.len(), "core"),
+        packages => format!("{} in {}", plural(cores.len(), "core"), plural(packages, "package")),
+    };
+    let sentence = match host.platform.hypervisor {
+        Some(_) => "as the hypervisor tells: two \"cores\" may be two threads of one",
+        None => "strands on different ones share caches and memory, and nothing else",
+    };
+    TOPOLOGY.fact("cores", value, sentence)
+}
+
+const SMT: &str = "sys/devices/system/cpu/smt";
+
+/// Hardware threads; silence on processors that have one to a core and a kernel without that file.
+fn threads(host: &Host) -> Option<Observation> {
+    let is_active = host.root.text(&format!("{SMT}/active"))? == "1";
+    if !is_active {
+        let sentence = match host.platform.hypervisor {
+            Some(_) => "as the hypervisor tells: two CPUs may share a core all the same",
+            None => "no two CPUs share a core",
+        };
+        return Some(TOPOLOGY.good("smt", "off", sentence));
+    }
+    let switchable = host.root.text(&format!("{SMT}/control")).is_some_and(|c| c == "on");
+    let sentence = format!(
+        "hardware threads of one core slow each other ({} do); linerate takes one of each core \
+         first",
+        name_cpus(&host.system_cpus())
+    );
+    let fix = switchable.then(|| {
+        format!("echo off | sudo tee /{SMT}/control  # steadier, though all together do less")
+    });
+    Some(TOPOLOGY.advice("smt", "on", &sentence, fix))
+}
+
+fn nodes(host: &Host) -> Observation {
+    let nodes = host.nodes();
+    if nodes.is_empty() {
+        return TOPOLOGY.unknown("numa", "the kernel tells of no memory nodes");
+    }
+    if nodes.len() == 1 {
+        let sentence = match host.platform.hypervisor {
+            Some(_) => "as the hypervisor tells: the memory behind it may lie on several",
+            None => "all memory is equally far from all cores",
+        };
+        return TOPOLOGY.fact("numa", "1 node", sentence);
+    }
+    let cpus = |node: &String| {
+        let cpus = host.root.cpu_list(&format!("{NODES}/{node}/cpulist")).unwrap_or_default();
+        format!("{node}: {}", name_cpus(&cpus))
+    };
+    let all = nodes.iter().map(cpus).collect::<Vec<_>>().join("; ");
+    let value = format!("{} nodes", nodes.len());
+    if host.root.text("proc/sys/kernel/numa_balancing").is_some_and(|on| on != "0") {
+        let sentence = format!("{all}; the kernel moves pages between them, which stops strands");
+        let fix = Some("sudo sysctl kernel.numa_balancing=0".to_owned());
+        return TOPOLOGY.advice("numa", value, &sentence, fix);
+    }
+    let sentence = format!("{all}; memory of another node is farther: stay on the card's node");
+    TOPOLOGY.fact("numa", value, &sentence)
+}
+
+fn caches(host: &Host) -> Observation {
+    let first = Topology::read_from(&host.root.path("sys/devices/system/cpu"), &[host.first_cpu()]);
+    let caches = match &first.cpus[0].caches {
+        Ok(caches) if caches.iter().any(|cache| cache.octets.is_ok()) => caches,
+        Ok(_) => return TOPOLOGY.unknown("caches", "the kernel tells of no cache how large it is"),
+        Err(error) => return TOPOLOGY.unknown("caches", &error.to_string()),
+    };
+    let value = caches.iter().map(described).collect::<Vec<_>>().join(", ");
+    let line = caches.iter().find_map(|cache| cache.line_octets.as_ref().ok());
+    let line = line.map_or("of unknown length".to_owned(), |octets| format!("of {octets} octets"));
+    let last = caches.iter().max_by_key(|cache| cache.level);
+    let shared = last.and_then(|cache| cache.shared_by.as_ref().ok());
+    let shared = shared.map_or("unknown CPUs".to_owned(), |by| name_cpus(by));
+    let sentence =
+        format!("CPU {}: lines {line}; the last is shared by {shared}", host.first_cpu());
+    TOPOLOGY.fact("caches", value, &sentence)
+}
+
+fn described(cache: &Cache) -> String {
+    let kind = match cache.kind {
+        CacheKind::Data => "d",
+        CacheKind::Instruction => "i",
+        CacheKind::Unified => "",
+    };
+    let size = cache.octets.as_ref().map_or("unknown".to_owned(), |octets| binary(*octets));
+    format!("L{}{kind} {size}", cache.level)
+}
+
+/// A size in the largest binary unit that leaves a whole number.
+pub(super) fn binary(octets: u64) -> String {
+    let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    let whole = units.iter().find(|(_, shift)| octets > 0 && octets % (1 << shift) == 0);
+    whole.map_or_else(
+        || format!("{octets} octets"),
+        |(unit, shift)| format!("{} {unit}", octets >> shift),
+    )
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The processor: its name, what lies below it, the instructions that matter to packets.
+
+use super::Host;
+use linerate_machine::cpuinfo::{cpu_name, value};
+use linerate_record::doctor::{Observation, Section};
+
+const PROCESSOR: Section = Section::Processor;
+
+pub(super) fn observe(host: &Host) -> Vec<Observation> {
+    vec![name(host), platform(host), instructions(host)]
+}
+
+fn name(host: &Host) -> Observation {
+    match cpu_name(&host.cpuinfo) {
+        Some(name) => PROCESSOR.fact("cpu", name, &numbers(host)),
+        None => PROCESSOR.unknown("cpu", "/proc/cpuinfo names no processor"),
+    }
+}
+
+/// The maker's numbers, by which its manuals are found.
+fn numbers(host: &Host) -> String {
+    let of = |key: &'static str| value(&host.cpuinfo, key);
+    if let (Some(vendor), Some(family), Some(model)) =
+        (of("vendor_id"), of("cpu family"), of("model"))
+    {
+        return format!("{vendor}, family {family}, model {model}");
+    }
+    if let (Some(implementer), Some(part)) = (of("CPU implementer"), of("CPU part")) {
+        return format!("implementer {implementer}, part {part}");
+    }
+    "as the kernel names it".to_owned()
+}
+
+fn platform(host: &Host) -> Observation {
+    let (value, sentence) = match (&host.platform.hypervisor, host.platform.emulated) {
+        (Some(name), Some(true)) => {
+            (name.as_str(), "instructions are emulated: counts are exact, times mean nothing")
+        }
+        (Some(name), Some(false)) => (
+            name.as_str(),
+            "a virtual machine: its host decides on clocks, counters and neighbours",
+        ),
+        (Some(name), None) => {
+            (name.as_str(), "a virtual machine, or an emulator: then times mean nothing")
+        }
+        (None, Some(_)) => ("hardware", "the processor announces no hypervisor"),
+        (None, None) => {
+            let sentence = "nothing tells of a hypervisor, and this architecture need not tell";
+            return PROCESSOR.unknown("platform", sentence);
+        }
+    };
+    PROCESSOR.fact("platform", value, sentence)
+}
+
+/// Extensions that kernels for packets are written with, under the names of /proc/cpuinfo: vectors,
+/// carry-less multiplication, ciphers, checksums, copies, bits, atomics.
+const EXTENSIONS: [&str; 41] = [
+    "sse2",
+    "ssse3",
+    "sse4_1",
+    "sse4_2",
+    "avx",
+    "avx2",
+    "fma",
+    "avx512f",
+    "avx512bw",
+    "avx512vl",
+    "avx512vbmi",
+    "avx512_vnni",
+    "avx10",
+    "bmi1",
+    "bmi2",
+    "adx",
+    "aes",
+    "vaes",
+    "pclmulqdq",
+    "vpclmulqdq",
+    "gfni",
+    "sha_ni",
+    "erms",
+    "fsrm",
+    "clflushopt",
+    "movdir64b",
+    "neon",
+    "asimd",
+    "asimddp",
+    "sve",
+    "sve2",
+    "crc32",
+    "pmull",
+    "sha2",
+    "sha512",
+    "atomics",
+    "dcpop",
+    "v",
+    "altivec",
+    "vsx",
+    "vfpv4",
+];
+
+/// The width of vectors by extension, in bits, the widest first. SVE leaves the width to the
+/// processor.
+const VECTORS: [(&str, &str); 9] = [
+    ("avx512bw", "512 bits"),
+    ("avx2", "256 bits"),
+    ("avx", "256 bits, of floating point only"),
+    ("sse2", "128 bits"),
+    ("sve", "128 bits or more"),
+    ("asimd", "128 bits"),
+    ("neon", "128 bits"),
+    ("altivec", "128 bits"),
+    ("v", "128 bits or more"),
+];
+
+fn instructions(host: &Host) -> Observation {
+    let listed = ["flags", "Features"].iter().find_map(|key| value(&host.cpuinfo, key));
+    // POWER lists its one extension behind the name.
+    let altivec = value(&host.cpuinfo, "cpu").is_some_and(|name| name.contains("altivec"));
+    let listed = listed.unwrap_or(if altivec { "altivec" } else { "" });
+    let words: Vec<&str> = listed.split(' ').collect();
+    let present: Vec<&str> = EXTENSIONS.into_iter().filter(|word| words.contains(word)).collect();
+    if present.is_empty() {
+        return PROCESSOR.unknown("isa", "/proc/cpuinfo lists no extensions of the processor");
+    }
+    let widest = VECTORS.iter().find(|(word, _)| present.contains(word));
+    let width = widest.map_or("none that is known here", |(_, width)| width);
+    let sentence =
+        format!("vectors: {width}; `linerate kernels --list` shows which routines use them");
+    PROCESSOR.fact("isa", present.join(" "), &sentence)
+}

@@ -1,0 +1,587 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Machines made up in folders, and what is said about them.
+
+use super::*;
+use linerate_record::doctor::{Section, Verdict};
+use proptest::prelude::*;
+use std::fs;
+use std::path::Path;
+use tempfile::TempDir;
+
+const RASPBERRY_PI_4: &str = include_str!("../../../machine/src/cpuinfo/raspberry_pi_4.txt");
+const POWER_MAC_G4: &str = include_str!("../../../machine/src/cpuinfo/power_mac_g4.txt");
+
+/// A machine in a folder, and what is observed on it.
+struct Machine(TempDir);
+
+impl Machine {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let machine = Self(tempfile::tempdir().unwrap());
+        machine.with(files)
+    }
+
+    /// The same with more files, or others.
+    fn with(self, files: &[(&str, &str)]) -> Self {
+        for (path, text) in files {
+            let path = self.0.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, format!("{text}\n")).unwrap();
+        }
+        self
+    }
+
+    fn observe(&self) -> Vec<Observation> {
+        observe(&Root::new(self.0.path()))
+    }
+
+    #[track_caller]
+    fn says(&self, name: &str, verdict: Verdict, value: &str, fix: &str) {
+        let all = self.observe();
+        let found = all.iter().find(|o| o.name == name);
+        let found = found.unwrap_or_else(|| panic!("nothing about {name}: {all:?}"));
+        assert_eq!(
+            (found.verdict, found.value.as_deref().unwrap_or("")),
+            (verdict, value),
+            "{found:?}"
+        );
+        assert_eq!(found.fix.as_deref().unwrap_or(""), fix, "{found:?}");
+    }
+
+    #[track_caller]
+    fn is_silent_about(&self, name: &str) {
+        assert!(self.observe().iter().all(|o| o.name != name), "{name}");
+    }
+}
+
+/// What cores do when idle, and their flaws.
+const SLEEP_AND_FLAWS: &[(&str, &str)] = &[
+    ("sys/devices/system/cpu/cpu0/cpuidle/state0/name", "POLL"),
+    ("sys/devices/system/cpu/cpu0/cpuidle/state0/latency", "0"),
+    ("sys/devices/system/cpu/cpu0/cpuidle/state0/disable", "0"),
+    ("sys/devices/system/cpu/cpu0/cpuidle/state1/name", "C1E"),
+    ("sys/devices/system/cpu/cpu0/cpuidle/state1/latency", "10"),
+    ("sys/devices/system/cpu/cpu0/cpuidle/state1/disable", "0"),
+    ("sys/devices/system/cpu/cpu0/cpuidle/state2/name", "C6"),
+    ("sys/devices/system/cpu/cpu0/cpuidle/state2/latency", "133"),
+    ("sys/devices/system/cpu/cpu0/cpuidle/state2/disable", "0"),
+    ("sys/devices/system/cpu/vulnerabilities/meltdown", "Mitigation: PTI"),
+    ("sys/devices/system/cpu/vulnerabilities/itlb_multihit", "KVM: Mitigation: Split huge pages"),
+    ("sys/devices/system/cpu/vulnerabilities/mds", "Vulnerable: Clear CPU buffers attempted"),
+    ("sys/devices/system/cpu/vulnerabilities/retbleed", "Not affected"),
+];
+
+/// A server with two packages of two cores of two threads, as it comes out of the box.
+fn server() -> Machine {
+    let flags = "flags\t: fpu tsc constant_tsc nonstop_tsc sse2 avx avx2 bmi2 avx512bw fsrm";
+    let cpuinfo = format!("vendor_id\t: GenuineIntel\nmodel name\t: Xeon\n{flags}");
+    let machine = Machine::new(&[
+        ("proc/cpuinfo", &cpuinfo),
+        ("proc/self/status", "Name:\tx\nCpus_allowed_list:\t0-7"),
+        ("proc/self/cgroup", "0::/user.slice/session.scope"),
+        ("proc/loadavg", "0.12 0.10 0.09 1/300 4242"),
+        ("proc/stat", "cpu  100 0 100 800 0 0 0 0 0 0"),
+        ("proc/sys/kernel/numa_balancing", "1"),
+        ("sys/devices/system/cpu/online", "0-7"),
+        ("sys/devices/system/cpu/isolated", ""),
+        ("sys/devices/system/cpu/smt/active", "1"),
+        ("sys/devices/system/cpu/smt/control", "on"),
+        ("sys/devices/system/cpu/cpufreq/policy0/scaling_governor", "powersave"),
+        (
+            "sys/devices/system/cpu/cpufreq/policy0/scaling_available_governors",
+            "performance powersave",
+        ),
+        ("sys/devices/system/cpu/intel_pstate/no_turbo", "0"),
+        ("sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet"),
+        ("sys/devices/system/clocksource/clocksource0/available_clocksource", "tsc hpet acpi_pm"),
+        ("sys/devices/system/node/node0/cpulist", "0-1,4-5"),
+        ("sys/devices/system/node/node1/cpulist", "2-3,6-7"),
+        ("sys/devices/system/node/possible", "0-1"),
+        ("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "0"),
+        ("sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "0"),
+        ("sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]"),
+        ("sys/class/net/eth0/device/numa_node", "1"),
+        ("sys/class/net/eth0/queues/rx-0/rps_cpus", "00"),
+        ("sys/class/net/eth0/queues/tx-0/xps_cpus", "00"),
+        ("sys/class/net/lo/queues/rx-0/rps_cpus", "00"),
+        ("proc/irq/24/smp_affinity_list", "0-7"),
+        ("proc/irq/24/effective_affinity_list", "3"),
+        ("proc/irq/25/smp_affinity_list", "0-7"),
+        ("proc/irq/25/effective_affinity_list", "4"),
+        ("proc/irq/24/eth0-rx-0", ""),
+        ("proc/irq/25/nvme0q1", ""),
+        // Nobody handles this one, so that it never comes.
+        ("proc/irq/7/smp_affinity_list", "0-7"),
+        ("proc/irq/7/spurious", "count 0"),
+        ("proc/irq/default_smp_affinity", "ff"),
+        ("proc/meminfo", "MemTotal: 65536000 kB\nMemAvailable: 60000000 kB\nHugepagesize: 2048 kB"),
+        ("sys/devices/system/cpu/nohz_full", "(null)"),
+        ("sys/bus/pci/devices/0000:01:00.0/vendor", "0x8086"),
+        ("usr/sbin/update-grub", ""),
+        ("etc/default/grub.d/README", ""),
+        ("etc/default/grub", ""),
+    ]);
+    let mut files = Vec::new();
+    for cpu in 0..8 {
+        let at = format!("sys/devices/system/cpu/cpu{cpu}");
+        let core = cpu % 4;
+        files.push((format!("{at}/topology/thread_siblings_list"), format!("{core},{}", core + 4)));
+        files.push((format!("{at}/topology/physical_package_id"), (core / 2).to_string()));
+        for (name, text) in [
+            ("level", "1"),
+            ("type", "Data"),
+            ("size", "48K"),
+            ("coherency_line_size", "64"),
+            ("shared_cpu_list", "0,4"),
+        ] {
+            files.push((format!("{at}/cache/index0/{name}"), text.to_owned()));
+        }
+    }
+    let files: Vec<(&str, &str)> = files.iter().map(|(p, t)| (p.as_str(), t.as_str())).collect();
+    machine.with(&files).with(SLEEP_AND_FLAWS)
+}
+
+/// The command that gives the kernel `words` on Debian.
+fn debian(words: &str) -> String {
+    format!(
+        "echo 'GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX {words}\"' | sudo tee -a \
+         /etc/default/grub.d/zz-strands.cfg && sudo update-grub  # counts from the next boot on"
+    )
+}
+
+/// The command that moves interrupts.
+fn moved(numbers: &str, cpus: &str) -> String {
+    format!(
+        "for i in {numbers}; do echo {cpus} | sudo tee /proc/irq/$i/smp_affinity_list; done  # \
+         leave out those of a queue whose packets are worked on where they come in; some refuse"
+    )
+}
+
+#[test]
+fn a_server_out_of_the_box_gets_advice() {
+    let server = server();
+    server.says("cpu", Verdict::Fact, "Xeon", "");
+    server.says("isa", Verdict::Fact, "sse2 avx avx2 avx512bw bmi2 fsrm", "");
+    server.says("platform", Verdict::Fact, "hardware", "");
+    server.says("timestamp_counter", Verdict::Good, "steady", "");
+    server.says(
+        "clocksource",
+        Verdict::Advice,
+        "hpet",
+        "echo tsc | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource",
+    );
+    server.says("cpus", Verdict::Fact, "8 of 8", "");
+    server.says("cores", Verdict::Fact, "4 cores in 2 packages", "");
+    let off = "echo off | sudo tee /sys/devices/system/cpu/smt/control  # steadier, though all \
+               together do less";
+    server.says("smt", Verdict::Advice, "on", off);
+    server.says("numa", Verdict::Advice, "2 nodes", "sudo sysctl kernel.numa_balancing=0");
+    server.says("caches", Verdict::Fact, "L1d 48 KiB", "");
+    server.says("cpu_quota", Verdict::Good, "none", "");
+    server.says("load", Verdict::Good, "0.12 on 8 CPUs", "");
+    server.is_silent_about("steal");
+    server.is_silent_about("tickless_cpus");
+    server.is_silent_about("irqbalance");
+    server.is_silent_about("receive_queues_lo");
+    server.is_silent_about("core_clock");
+}
+
+#[test]
+fn a_server_out_of_the_box_is_prepared_for_strands() {
+    let server = server();
+    server.says(
+        "governor",
+        Verdict::Advice,
+        "powersave",
+        "echo performance | sudo tee /sys/devices/system/cpu/cpufreq/policy*/scaling_governor",
+    );
+    let no_turbo = "echo 1 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo  # to \
+                    measure; speed wants it on";
+    server.says("boost", Verdict::Advice, "on", no_turbo);
+    server.says(
+        "isolated_cpus",
+        Verdict::Advice,
+        "none",
+        &debian("isolcpus=managed_irq,domain,1-3,5-7 nohz_full=1-3,5-7 rcu_nocbs=1-3,5-7"),
+    );
+    server.says(
+        "irq_affinity",
+        Verdict::Advice,
+        "1 of 2 come to CPUs 1-3,5-7",
+        &moved("24", "0,4"),
+    );
+    server.says(
+        "receive_queues_eth0",
+        Verdict::Advice,
+        "1 for 8 CPUs, on node 1",
+        "sudo ethtool -L eth0 combined 8 || for f in /sys/class/net/eth0/queues/rx-*/rps_cpus; do \
+         echo ff | sudo tee $f; done",
+    );
+    server.says(
+        "huge_pages",
+        Verdict::Advice,
+        "0 of 0 (2 MiB)",
+        "echo 512 | sudo tee /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages",
+    );
+    server.says(
+        "transparent_huge_pages",
+        Verdict::Advice,
+        "never",
+        "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled",
+    );
+}
+
+/// What was advised is praised once it is done.
+#[test]
+fn a_server_that_was_prepared_gets_none() {
+    let prepared = server().with(&[
+        ("proc/sys/kernel/numa_balancing", "0"),
+        ("sys/devices/system/cpu/isolated", "1-3,5-7"),
+        ("sys/devices/system/cpu/nohz_full", "1-3,5-7"),
+        ("sys/devices/system/cpu/smt/active", "0"),
+        ("sys/devices/system/cpu/cpufreq/policy0/scaling_governor", "performance"),
+        ("sys/devices/system/cpu/intel_pstate/no_turbo", "1"),
+        ("sys/devices/system/cpu/cpu0/cpuidle/state1/disable", "1"),
+        ("sys/devices/system/cpu/cpu0/cpuidle/state2/disable", "1"),
+        ("sys/kernel/iommu_groups/0/type", "DMA-FQ"),
+        ("sys/bus/pci/drivers/vfio-pci/0000:01:00.0/vendor", "0x8086"),
+        ("sys/bus/pci/drivers/vfio-pci/bind", ""),
+        ("sys/devices/system/node/node0/hugepages/hugepages-2048kB/free_hugepages", "250"),
+        ("sys/devices/system/node/node1/hugepages/hugepages-2048kB/free_hugepages", "250"),
+        ("sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc"),
+        ("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "512"),
+        ("sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "500"),
+        ("sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages", "0"),
+        ("sys/kernel/mm/hugepages/hugepages-1048576kB/free_hugepages", "0"),
+        ("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never"),
+        ("proc/irq/24/effective_affinity_list", "4"),
+        ("sys/class/net/eth0/queues/rx-0/rps_cpus", "ff"),
+    ]);
+    for observation in prepared.observe() {
+        assert!(observation.verdict < Verdict::Advice, "{observation:?}");
+        assert_eq!(observation.fix, None, "{observation:?}");
+    }
+    prepared.says("huge_pages", Verdict::Good, "500 of 512 (2 MiB), 0 of 0 (1 GiB)", "");
+    prepared.says("isolated_cpus", Verdict::Good, "1-3,5-7", "");
+    prepared.says("irq_affinity", Verdict::Good, "0 of 2 come to CPUs 1-3,5-7", "");
+    // Those set aside are not for receiving.
+    prepared.says("receive_queues_eth0", Verdict::Fact, "1 for 2 CPUs, on node 1", "");
+    prepared.says("idle_states", Verdict::Good, "POLL (wakes in 0 us)", "");
+    prepared.says("user_space_drivers", Verdict::Good, "vfio-pci: 0000:01:00.0", "");
+    prepared.says("huge_pages_by_node", Verdict::Good, "250 on node0, 250 on node1", "");
+}
+
+#[test]
+fn isolation_without_silence_is_half_of_it() {
+    let half = server().with(&[
+        ("sys/devices/system/cpu/isolated", "2-3"),
+        ("sys/devices/system/cpu/nohz_full", "(null)"),
+        ("run/irqbalance/irqbalance812.sock", ""),
+        ("proc/812/comm", "irqbalance"),
+    ]);
+    let fix = debian("nohz_full=2-3 rcu_nocbs=2-3");
+    half.says("tickless_cpus", Verdict::Advice, "none", &fix);
+    half.says("irq_affinity", Verdict::Advice, "1 of 2 come to CPUs 2-3", &moved("24", "0-1,4-7"));
+    half.says("irqbalance", Verdict::Advice, "running", "sudo systemctl stop irqbalance");
+}
+
+#[test]
+fn what_wakes_late_and_what_flaws_cost_is_told() {
+    let server = server();
+    server.says(
+        "idle_states",
+        Verdict::Advice,
+        "C6 (wakes in 133 us)",
+        "for f in /sys/devices/system/cpu/cpu*/cpuidle/state[12]/disable; do echo 1 | sudo tee $f; \
+         done",
+    );
+    server.says("mitigations", Verdict::Fact, "2 of 3 flaws, 1 open", "");
+    guest().is_silent_about("idle_states");
+    guest().is_silent_about("mitigations");
+}
+
+#[test]
+fn cards_past_the_kernel_need_an_iommu() {
+    let server = server();
+    let fix = debian("intel_iommu=on iommu=pt");
+    server.says("user_space_drivers", Verdict::Advice, "none", &fix);
+    let on = server.with(&[("sys/kernel/iommu_groups/0/type", "DMA")]);
+    on.says("user_space_drivers", Verdict::Advice, "none", "sudo modprobe vfio-pci");
+    let loaded = on.with(&[("sys/bus/pci/drivers/vfio-pci/bind", "")]);
+    loaded.says("user_space_drivers", Verdict::Fact, "none", "");
+    let uio = guest().with(&[
+        ("sys/bus/pci/devices/0000:00:04.0/vendor", "0x1af4"),
+        ("sys/bus/pci/drivers/igb_uio/0000:00:04.0/vendor", "0x1af4"),
+    ]);
+    uio.says("user_space_drivers", Verdict::Fact, "igb_uio: 0000:00:04.0", "");
+    guest().is_silent_about("user_space_drivers");
+}
+
+/// Pages on one node only, as they lie after DPDK on the other has taken its own.
+#[test]
+fn a_node_without_free_pages_is_named() {
+    let pages = |node: u32, file: &str| {
+        format!("sys/devices/system/node/node{node}/hugepages/hugepages-2048kB/{file}_hugepages")
+    };
+    let lopsided = server().with(&[
+        ("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "512"),
+        ("sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", "256"),
+        (&pages(0, "free"), "256"),
+        (&pages(1, "free"), "0"),
+        (&pages(1, "nr"), "256"),
+    ]);
+    let fix = format!("echo 768 | sudo tee /{}", pages(1, "nr"));
+    lopsided.says("huge_pages_by_node", Verdict::Advice, "256 on node0, 0 on node1", &fix);
+    server().is_silent_about("huge_pages_by_node");
+}
+
+/// Each system has its own way to the command line of the kernel.
+#[test]
+fn the_kernel_is_told_the_way_of_the_system() {
+    let asked = |files: &[(&str, &str)]| {
+        let board = Machine::new(&[("sys/devices/system/cpu/online", "0-3")]).with(files);
+        board.observe().into_iter().find(|o| o.name == "isolated_cpus").unwrap().fix.unwrap()
+    };
+    // Built without CONFIG_NO_HZ_FULL, as the Raspberry Pi's kernel is.
+    let words = "isolcpus=managed_irq,domain,1-3";
+    let pi = asked(&[("boot/firmware/cmdline.txt", "console=tty1")]);
+    assert!(pi.starts_with(&format!("sudo sed -i '1s/$/ {words}/' /boot/firmware/cmdline.txt  #")));
+    let fedora = asked(&[("usr/sbin/grubby", ""), ("etc/default/grub", "")]);
+    assert!(fedora.starts_with(&format!("sudo grubby --update-kernel=ALL --args='{words}'  #")));
+    let suse = asked(&[("etc/default/grub", ""), ("boot/grub2/grub.cfg", "")]);
+    assert!(suse.contains("&& sudo grub2-mkconfig -o /boot/grub2/grub.cfg  #"), "{suse}");
+    assert_eq!(asked(&[]), format!("cat /proc/cmdline  # to boot with, besides: {words}"));
+}
+
+#[test]
+fn few_cores_are_not_set_aside() {
+    let two = server().with(&[("sys/devices/system/cpu/online", "0-1,4-5")]);
+    two.says("isolated_cpus", Verdict::Fact, "none", "");
+    let built_without = Machine::new(&[
+        ("sys/devices/system/cpu/online", "0-3"),
+        ("sys/devices/system/cpu/isolated", "3"),
+    ]);
+    built_without.says("tickless_cpus", Verdict::Advice, "none", "");
+}
+
+#[test]
+fn a_container_that_may_not_change_settings_is_told() {
+    let mount = |options: &str| {
+        let line = format!("25 30 0:22 / /sys {options} - sysfs sysfs rw");
+        guest().with(&[(
+            "proc/self/mountinfo",
+            &format!("24 30 0:21 / /proc rw - proc proc rw\n{line}"),
+        )])
+    };
+    mount("ro,nosuid,relatime").says("settings", Verdict::Advice, "read-only", "");
+    mount("rw,errors=remount-ro").is_silent_about("settings");
+}
+
+#[test]
+fn cards_that_are_down_need_no_more_queues() {
+    let down = server()
+        .with(&[("sys/class/net/eth0/operstate", "down"), ("sys/class/net/eth0/speed", "25000")]);
+    down.says("receive_queues_eth0", Verdict::Fact, "1 for 8 CPUs, 25 Gbit/s, on node 1", "");
+    let driver = down.0.path().join("sys/class/net/eth0/device/driver");
+    std::os::unix::fs::symlink("../../bus/pci/drivers/ice", driver).unwrap();
+    down.says("receive_queues_eth0", Verdict::Fact, "1 for 8 CPUs, ice, 25 Gbit/s, on node 1", "");
+}
+
+/// A socket that a killed process left behind.
+#[test]
+fn a_balancer_that_is_gone_moves_nothing() {
+    let left =
+        server().with(&[("run/irqbalance/irqbalance812.sock", ""), ("proc/812/comm", "sshd")]);
+    left.is_silent_about("irqbalance");
+}
+
+/// Commands are lines that a shell takes: what is for people stands behind `#`.
+#[test]
+fn every_command_is_one_for_a_shell() {
+    let half = server().with(&[("sys/devices/system/cpu/isolated", "2-3")]);
+    for fix in [server().observe(), half.observe(), guest().observe()]
+        .concat()
+        .into_iter()
+        .filter_map(|observation| observation.fix)
+    {
+        let checked = std::process::Command::new("sh").args(["-n", "-c", &fix]).output().unwrap();
+        assert!(checked.status.success(), "{fix}: {checked:?}");
+        let first = fix.split(' ').next().unwrap();
+        assert!(["echo", "for", "sudo", "ps", "cat", "taskset"].contains(&first), "{fix}");
+    }
+}
+
+/// A guest of one CPU without governor, node or card, in a container with a quota.
+fn guest() -> Machine {
+    let flags = "flags\t: fpu tsc sse2 hypervisor";
+    Machine::new(&[
+        ("proc/cpuinfo", &format!("vendor_id\t: AuthenticAMD\nmodel name\t: EPYC\n{flags}")),
+        ("proc/self/status", "Cpus_allowed_list:\t0"),
+        ("proc/self/cgroup", "0::/system.slice/docker-1.scope"),
+        ("sys/fs/cgroup/cpu.max", "max 100000"),
+        ("sys/fs/cgroup/system.slice/cpu.max", "150000 100000"),
+        ("sys/fs/cgroup/system.slice/docker-1.scope/cpu.max", "50000 100000"),
+        ("proc/loadavg", "2.50 1.00 1.00 1/300 4242"),
+        ("proc/stat", "cpu  100 0 100 700 0 0 0 100 0 0\ncpu0 100 0 100 700 0 0 0 100 0 0"),
+        ("sys/devices/system/cpu/online", "0"),
+    ])
+}
+
+#[test]
+fn a_guest_is_told_what_its_host_does() {
+    let guest = guest();
+    guest.says("platform", Verdict::Fact, "unnamed", "");
+    guest.says("timestamp_counter", Verdict::Advice, "no promise", "");
+    guest.says("isa", Verdict::Fact, "sse2", "");
+    guest.says("steal", Verdict::Advice, "10.0 %", "");
+    let ps = "ps -eo pcpu,pid,args --sort=-pcpu | head  # shows which";
+    guest.says("load", Verdict::Advice, "2.50 on 1 CPU", ps);
+    guest.says("isolated_cpus", Verdict::Fact, "none", "");
+    for name in ["governor", "clocksource", "cores", "caches", "irq_affinity", "huge_pages"] {
+        guest.says(name, Verdict::Unknown, "", "");
+    }
+}
+
+#[test]
+fn the_narrowest_quota_of_all_groups_counts() {
+    let v2 = guest();
+    let file = "/sys/fs/cgroup/system.slice/docker-1.scope/cpu.max";
+    v2.says("cpu_quota", Verdict::Advice, "0.50 CPUs", &format!("echo max | sudo tee {file}"));
+    let outer = v2.with(&[("sys/fs/cgroup/system.slice/docker-1.scope/cpu.max", "max 100000")]);
+    let file = "/sys/fs/cgroup/system.slice/cpu.max";
+    outer.says("cpu_quota", Verdict::Advice, "1.50 CPUs", &format!("echo max | sudo tee {file}"));
+    // Version 1; inside a container its own group is mounted at the top.
+    let v1 = Machine::new(&[
+        ("proc/self/cgroup", "9:memory:/x\n4:cpu,cpuacct:/docker/1\n0::/"),
+        ("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "200000"),
+        ("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000"),
+    ]);
+    let file = "/sys/fs/cgroup/cpu/cpu.cfs_quota_us";
+    v1.says("cpu_quota", Verdict::Advice, "2.00 CPUs", &format!("echo -1 | sudo tee {file}"));
+    let none = v1.with(&[("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1")]);
+    none.says("cpu_quota", Verdict::Good, "none", "");
+}
+
+#[test]
+fn boards_of_other_makers() {
+    let pi =
+        Machine::new(&[("proc/cpuinfo", RASPBERRY_PI_4), ("sys/devices/system/cpu/online", "0-3")]);
+    pi.says("cpu", Verdict::Fact, "Cortex-A72 (Raspberry Pi 4 Model B Rev 1.1)", "");
+    pi.says("isa", Verdict::Fact, "asimd crc32", "");
+    pi.says("platform", Verdict::Unknown, "", "");
+    pi.is_silent_about("timestamp_counter");
+    let g4 = Machine::new(&[("proc/cpuinfo", POWER_MAC_G4)]);
+    g4.says("isa", Verdict::Fact, "altivec", "");
+    let at = "sys/devices/system/cpu/cpu0/topology";
+    let unnumbered = Machine::new(&[
+        ("sys/devices/system/cpu/online", "0-7"),
+        (&format!("{at}/thread_siblings_list"), "0-7"),
+        (&format!("{at}/physical_package_id"), "-1"),
+    ]);
+    unnumbered.says("cores", Verdict::Fact, "1 core", "");
+    unnumbered.says("isolated_cpus", Verdict::Fact, "none", "");
+}
+
+/// An emulated board with a Cortex-A57: caches without sizes, huge pages of 64 KiB beside the
+/// usual.
+#[test]
+fn what_a_kernel_half_tells_is_not_told() {
+    let pages = |kib: u32| format!("sys/kernel/mm/hugepages/hugepages-{kib}kB");
+    let board = Machine::new(&[
+        ("sys/devices/system/cpu/online", "0"),
+        ("sys/devices/system/cpu/cpu0/cache/index0/level", "1"),
+        ("sys/devices/system/cpu/cpu0/cache/index0/type", "Data"),
+        ("proc/meminfo", "MemTotal: 500000 kB\nHugepagesize:       2048 kB"),
+        (&format!("{}/nr_hugepages", pages(64)), "0"),
+        (&format!("{}/free_hugepages", pages(64)), "0"),
+        (&format!("{}/nr_hugepages", pages(2048)), "0"),
+        (&format!("{}/free_hugepages", pages(2048)), "0"),
+    ]);
+    board.says("caches", Verdict::Unknown, "", "");
+    board.says("huge_pages", Verdict::Advice, "0 of 0 (64 KiB), 0 of 0 (2 MiB)", "");
+    // No more than a quarter of 400 MB is taken from everybody else.
+    let told = "MemTotal: 500000 kB\nMemAvailable: 400000 kB\nHugepagesize:       2048 kB";
+    let board = board.with(&[("proc/meminfo", told)]);
+    board.says(
+        "huge_pages",
+        Verdict::Advice,
+        "0 of 0 (64 KiB), 0 of 0 (2 MiB)",
+        "echo 48 | sudo tee /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages",
+    );
+}
+
+#[test]
+fn an_allowed_part_of_the_machine_is_named() {
+    let part = server().with(&[("proc/self/status", "Cpus_allowed_list:\t2-3")]);
+    part.says("cpus", Verdict::Advice, "2 of 8", "taskset -c 0-7 linerate doctor");
+    // A control group cannot be left so.
+    let group = "sys/fs/cgroup/user.slice/session.scope/cpuset.cpus.effective";
+    let wider = part.with(&[(group, "0-3")]);
+    wider.says("cpus", Verdict::Advice, "2 of 8", "taskset -c 0-3 linerate doctor");
+    wider.with(&[(group, "2-3")]).says("cpus", Verdict::Advice, "2 of 8", "");
+}
+
+/// Advice without a command is for what no command changes; nothing else has a command.
+#[test]
+fn nothing_but_advice_has_a_command() {
+    for observation in [server().observe(), guest().observe()].concat() {
+        let advises =
+            observation.verdict >= Verdict::Advice && observation.verdict != Verdict::Unknown;
+        assert!(advises || observation.fix.is_none(), "{observation:?}");
+        assert_eq!(observation.value.is_none(), observation.verdict == Verdict::Unknown);
+        assert!(observation.sentence.len() > 10, "{observation:?}");
+    }
+}
+
+/// No file at all: nothing is claimed.
+#[test]
+fn an_empty_machine_is_unknown() {
+    for observation in Machine::new(&[]).observe() {
+        assert_eq!(observation.verdict, Verdict::Unknown, "{observation:?}");
+    }
+}
+
+#[test]
+fn this_machine_is_observed_in_the_order_of_the_sections() {
+    let all = observe(&Root::new(Path::new("/")));
+    assert!(all.is_sorted_by_key(|o| o.section));
+    let sections = [Section::Processor, Section::Topology, Section::DataPlane];
+    assert!(sections.iter().all(|section| all.iter().any(|o| o.section == *section)));
+    let mut names: Vec<&str> = all.iter().map(|o| o.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), all.len(), "{all:?}");
+    let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
+    let online = linerate_machine::parse_cpu_list(online.trim()).unwrap().len();
+    let cpus = all.iter().find(|o| o.name == "cpus").unwrap();
+    assert!(cpus.value.as_ref().unwrap().ends_with(&format!(" of {online}")), "{cpus:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(1),
+        cases: 24,
+        ..ProptestConfig::default()
+    })]
+
+    /// Files may hold anything; reading them ends, and each observation is whole.
+    #[test]
+    fn files_may_hold_anything(
+        texts in prop::collection::vec("[0-9a-z,\\-: \\[\\]\\n]{0,30}|.{0,30}", 12),
+    ) {
+        let paths = [
+            "proc/cpuinfo", "proc/self/status", "proc/self/cgroup", "proc/loadavg", "proc/stat",
+            "sys/devices/system/cpu/online", "sys/devices/system/cpu/isolated",
+            "sys/kernel/mm/hugepages/hugepages-18446744073709551kB/nr_hugepages",
+            "sys/kernel/mm/hugepages/hugepages-18446744073709551kB/free_hugepages",
+            "sys/kernel/mm/transparent_hugepage/enabled", "sys/fs/cgroup/cpu.max",
+            "sys/class/net/eth0/queues/rx-0/rps_cpus",
+        ];
+        let files: Vec<(&str, &str)> =
+            paths.into_iter().zip(texts.iter().map(String::as_str)).collect();
+        let machine = Machine::new(&files).with(&[("sys/class/net/eth0/device/x", "")]);
+        for observation in machine.observe() {
+            prop_assert!(!observation.sentence.is_empty(), "{:?}", observation);
+        }
+    }
+}

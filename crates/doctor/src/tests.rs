@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Machines made up by what their kernel answers, with software events in the place of hardware
+//! ones.
+
+use super::*;
+use linerate_counters::opener::Kernel;
+use linerate_counters::surroundings::{CoreUnit, Facts, UserAccess};
+use linerate_linux::errno::{EACCES, EINVAL, ENOENT, EPERM};
+use linerate_linux::perf::{self, HARDWARE, OpenError, RAW, Request, SOFTWARE, Selector, Target};
+use linerate_machine::Platform;
+use linerate_record::Scalar;
+use linerate_record::doctor::{Observation, TierState};
+use std::collections::BTreeSet;
+use tiers::count_at_once;
+
+const TASK_CLOCK: Selector = Selector::new(SOFTWARE, 1);
+/// Counts nothing on processors that do all instructions themselves.
+const EMULATION_FAULTS: Selector = Selector::new(SOFTWARE, 8);
+
+/// A kernel with so many counters, which count what a software event does.
+struct Made {
+    hardware: Selector,
+    counters: usize,
+    refuses: fn(&Request) -> Option<i32>,
+    opened: std::cell::Cell<usize>,
+}
+
+impl Made {
+    fn with(counters: usize, refuses: fn(&Request) -> Option<i32>) -> Self {
+        Self { hardware: TASK_CLOCK, counters, refuses, opened: Default::default() }
+    }
+}
+
+impl Opener for Made {
+    fn open(
+        &self,
+        request: &Request,
+        target: Target,
+        leader: Option<&perf::Event>,
+    ) -> Result<perf::Event, OpenError> {
+        if let Some(errno) = (self.refuses)(request) {
+            return Err(OpenError { errno });
+        }
+        self.opened.set(if leader.is_some() { self.opened.get() + 1 } else { 1 });
+        let is_software = request.selector.kind == SOFTWARE;
+        if !is_software && self.opened.get() > self.counters {
+            return Err(OpenError { errno: EINVAL });
+        }
+        let selector = if is_software { request.selector } else { self.hardware };
+        perf::open(&Request { selector, ..*request }, target, leader)
+    }
+}
+
+/// What is found; `None`, said so, where this kernel refuses even software events.
+fn found(opener: &dyn Opener, facts: Facts) -> Option<DoctorReport> {
+    if perf::open(&Request::new(TASK_CLOCK), Target::CurrentThread, None).is_err() {
+        println!("SKIP: software events are refused");
+        return None;
+    }
+    Some(examine(opener, &Surroundings::of(facts)))
+}
+
+fn usual() -> Facts {
+    let core_units = vec![CoreUnit { name: "cpu".to_owned(), kind: RAW, cpus: None }];
+    Facts {
+        paranoid: Some(2),
+        has_units: true,
+        capabilities: Some(0),
+        has_seccomp_filter: Some(false),
+        core_units,
+        ..Facts::default()
+    }
+}
+
+fn tier(report: &DoctorReport, tier: Tier) -> &TierState {
+    report.tiers.iter().find(|state| state.tier == tier).unwrap()
+}
+
+fn about<'a>(report: &'a DoctorReport, name: &str) -> &'a Observation {
+    let found = report.observations.iter().find(|o| o.name == name);
+    found.unwrap_or_else(|| panic!("nothing about {name}"))
+}
+
+#[test]
+fn a_machine_with_counters_has_all_tiers_but_the_simulator() {
+    let Some(report) = found(&Made::with(6, |_| None), usual()) else { return };
+    assert_eq!(report.best_tier, Tier::Hw);
+    let (by_registers, others): (Vec<&TierState>, Vec<&TierState>) =
+        report.tiers.iter().partition(|state| state.way.is_some());
+    let order: Vec<Tier> = others.iter().map(|state| state.tier).collect();
+    assert_eq!(order, [Tier::Hw, Tier::User, Tier::Sw, Tier::Sim, Tier::Model]);
+    let working: Vec<bool> = others.iter().map(|state| state.works).collect();
+    assert_eq!(working, [true, true, true, false, true]);
+    let has_registers = cfg!(any(target_arch = "aarch64", target_arch = "arm"));
+    assert_eq!(by_registers.len(), usize::from(has_registers), "{by_registers:?}");
+    assert!(tier(&report, Tier::Hw).sentence.contains("6 events at once"), "{report:?}");
+    assert_eq!(about(&report, "counters_at_once").value.as_deref(), Some("6"));
+    assert_eq!(figures(&report)["counters_at_once"].as_number(), Some(6.0));
+    assert_eq!(tier(&report, Tier::Sim).cause.as_deref(), Some("no_valgrind"));
+    // Software events have no counter to read.
+    assert_eq!(about(&report, "user_access").value.as_deref(), Some("no"));
+}
+
+/// Perf would open its events, count nothing, and on AArch64 close the registers.
+#[test]
+fn perf_is_not_tried_while_a_module_holds_the_counters() {
+    let Some(_) = found(&Made::with(1, |_| None), usual()) else { return };
+    let root = tempfile::tempdir().unwrap();
+    std::fs::create_dir(root.path().join("proc")).unwrap();
+    std::fs::write(root.path().join("proc/pmu_user"), "cut").unwrap();
+    let only_software = |request: &Request| {
+        assert_eq!(request.selector.kind, SOFTWARE, "{request:?}");
+        None
+    };
+    let report = examine(&Made::with(6, only_software), &Surroundings::from(root.path()));
+    let causes: Vec<_> = report.tiers.iter().map(|state| state.cause.as_deref()).collect();
+    let held = Some("counters_busy");
+    assert_eq!(causes[..3], [held, Some("registers_closed"), held]);
+    assert!(report.tiers[1].sentence.contains("line 1 does not end"), "{report:?}");
+    assert_eq!(report.tiers[1].way.as_deref(), Some("registers"));
+    let reason = &figures(&report)["tier_hw_registers"].reason;
+    assert_eq!(reason.as_ref(), Some(&report.tiers[1].sentence));
+}
+
+/// The kernel opens groups that want the counter of its watchdog, too; they never count.
+#[test]
+fn a_counter_that_the_watchdog_holds_is_not_there() {
+    let Some(_) = found(&Made::with(1, |_| None), usual()) else { return };
+    for (counters, held) in [(6, 0), (6, 1), (1, 1)] {
+        let tried = std::cell::RefCell::new(Vec::new());
+        let counts = |group: &[perf::Event]| {
+            tried.borrow_mut().push(group.len());
+            group.len() <= counters - held
+        };
+        let instructions = Request::new(Selector::new(HARDWARE, 1));
+        let at_once = count_at_once(&Made::with(counters, |_| None), &instructions, counts);
+        assert_eq!(at_once, counters - held);
+        // From all that open down to what counts, and no further.
+        let expected: Vec<usize> = (at_once.max(1)..=counters).rev().collect();
+        assert_eq!(tried.into_inner(), expected);
+    }
+}
+
+/// The level forbids kernel mode to software events as to others.
+#[test]
+fn software_events_of_user_mode_alone_are_said_to_be_part() {
+    let refuses = |request: &Request| (!request.exclude_kernel).then_some(EACCES);
+    let Some(report) = found(&Made::with(4, refuses), usual()) else { return };
+    let software = about(&report, "software_events");
+    assert_eq!((software.value.as_deref(), software.verdict), (Some("in part"), Verdict::Advice));
+    assert!(software.sentence.contains("migrations"), "{software:?}");
+    assert_eq!(software.fix.as_deref(), Some("sudo sysctl kernel.perf_event_paranoid=1"));
+    let sw = tier(&report, Tier::Sw);
+    assert!(sw.works && sw.sentence.starts_with("clocks and faults of user mode"), "{sw:?}");
+    let Some(report) = found(&Made::with(4, |_| None), usual()) else { return };
+    assert_eq!(about(&report, "software_events").value.as_deref(), Some("counted"));
+}
+
+#[test]
+fn kernel_mode_forbidden_leaves_the_user_tier() {
+    let refuses = |request: &Request| {
+        let is_hardware = request.selector.kind != SOFTWARE;
+        (is_hardware && !request.exclude_kernel).then_some(EACCES)
+    };
+    let Some(report) = found(&Made::with(4, refuses), usual()) else { return };
+    assert_eq!(report.best_tier, Tier::User);
+    let hw = tier(&report, Tier::Hw);
+    assert_eq!((hw.works, hw.cause.as_deref()), (false, Some("paranoid")));
+    assert_eq!(hw.fix.as_deref(), Some("sudo sysctl kernel.perf_event_paranoid=1"));
+    assert_eq!(about(&report, "perf_event_paranoid").verdict, Verdict::Advice);
+    assert_eq!(figures(&report)["counters_at_once"].as_number(), Some(4.0));
+}
+
+#[test]
+fn a_virtual_machine_without_counters_says_why_once_for_each_tier() {
+    let refuses = |request: &Request| (request.selector.kind != SOFTWARE).then_some(ENOENT);
+    let platform = Platform { hypervisor: Some("KVM".to_owned()), emulated: Some(false) };
+    let facts = Facts { core_units: vec![], platform, ..usual() };
+    let Some(report) = found(&Made::with(0, refuses), facts) else { return };
+    assert_eq!(report.best_tier, Tier::Sw);
+    for kind in [Tier::Hw, Tier::User] {
+        assert_eq!(tier(&report, kind).cause.as_deref(), Some("no_virtual_pmu"));
+    }
+    assert_eq!(about(&report, "counter_units").verdict, Verdict::Missing);
+    let figures = figures(&report);
+    assert_eq!(figures["best_tier"].value, Scalar::Text("sw".to_owned()));
+    let at_once = &figures["counters_at_once"];
+    assert_eq!(at_once.value, Scalar::Absent);
+    assert!(at_once.reason.as_ref().unwrap().contains("virtual machine (KVM)"), "{at_once:?}");
+}
+
+#[test]
+fn events_that_open_and_count_nothing_are_not_trusted() {
+    let opener = Made { hardware: EMULATION_FAULTS, ..Made::with(4, |_| None) };
+    let platform = Platform { hypervisor: Some("QEMU TCG".to_owned()), emulated: Some(true) };
+    let Some(report) = found(&opener, Facts { platform, ..usual() }) else { return };
+    let hw = tier(&report, Tier::Hw);
+    assert_eq!((hw.works, hw.cause.as_deref()), (false, Some("unsupported_event")));
+    assert!(hw.sentence.contains("counts 0 where at least"), "{hw:?}");
+    assert!(hw.fix.as_ref().unwrap().contains("# for counters, on the host: qemu"), "{hw:?}");
+    assert_eq!(report.best_tier, Tier::Sw);
+}
+
+#[test]
+fn a_filter_leaves_the_timestamp_counter() {
+    let facts = Facts { has_seccomp_filter: Some(true), capabilities: Some(u64::MAX), ..usual() };
+    let Some(report) = found(&Made::with(0, |_| Some(EPERM)), facts) else { return };
+    let sw = tier(&report, Tier::Sw);
+    assert!(sw.works && sw.sentence.starts_with("the timestamp counter alone: "), "{sw:?}");
+    assert!(sw.fix.as_ref().unwrap().contains("--security-opt seccomp=unconfined"));
+    assert_eq!(about(&report, "software_events").verdict, Verdict::Missing);
+    assert_eq!(tier(&report, Tier::Hw).cause.as_deref(), Some("seccomp"));
+}
+
+#[test]
+fn settings_are_judged_by_what_they_cost() {
+    let access = UserAccess { is_on: false, setting: "kernel.perf_user_access".to_owned() };
+    let unit = |name: &str, kind, cpus: &[u32]| CoreUnit {
+        name: name.to_owned(),
+        kind,
+        cpus: Some(cpus.to_vec()),
+    };
+    let facts = Facts {
+        is_watchdog_on: true,
+        user_access: Some(access),
+        core_units: vec![unit("cpu_core", RAW, &[0, 1, 2]), unit("cpu_atom", 10, &[3])],
+        ..usual()
+    };
+    let Some(report) = found(&Made::with(4, |_| None), facts) else { return };
+    let units = about(&report, "counter_units");
+    assert_eq!(units.value.as_deref(), Some("cpu_core (CPUs 0-2), cpu_atom (CPU 3)"));
+    let fix = |name| about(&report, name).fix.clone().unwrap();
+    assert_eq!(fix("nmi_watchdog"), "sudo sysctl kernel.nmi_watchdog=0");
+    assert_eq!(fix("user_access"), "sudo sysctl kernel.perf_user_access=1");
+    let advice = report.observations.iter().filter(|o| o.fix.is_some()).count();
+    assert!(figures(&report)["advice"].as_number().unwrap() >= advice as f64);
+}
+
+#[test]
+fn a_valgrind_that_does_not_run_is_no_simulator() {
+    let facts = Facts { valgrind: Some("/bin/false".into()), ..usual() };
+    let Some(report) = found(&Made::with(4, |_| None), facts) else { return };
+    let sim = tier(&report, Tier::Sim);
+    assert!(!sim.works && sim.sentence.contains("/bin/false does not say its version"), "{sim:?}");
+}
+
+/// Whatever this machine is: what works has no cause, what does not has one, a fix unless that
+/// would be another processor, and a figure that is null with the same reason.
+#[test]
+fn this_machine_contradicts_itself_nowhere() {
+    let report = examine(&Kernel, &Surroundings::gather());
+    let figures = figures(&report);
+    for state in &report.tiers {
+        assert_eq!(state.works, state.cause.is_none(), "{state:?}");
+        assert!(state.works || state.fix.is_some() || state.way.is_some(), "{state:?}");
+        let way = state.way.as_ref().map(|way| format!("_{way}")).unwrap_or_default();
+        let figure = &figures[&format!("tier_{}{way}", tiers::word(state.tier))];
+        assert_eq!(figure.reason.as_ref(), (!state.works).then_some(&state.sentence));
+    }
+    assert!(tier(&report, report.best_tier).works);
+    assert!(report.observations.is_sorted_by_key(|o| o.section));
+    let names: BTreeSet<&str> = report.observations.iter().map(|o| o.name.as_str()).collect();
+    assert_eq!(names.len(), report.observations.len());
+    let hardware = Request::new(Selector::new(HARDWARE, 1));
+    let opens = perf::open(&hardware, Target::CurrentThread, None).is_ok();
+    assert!(opens || !tier(&report, Tier::Hw).works);
+}

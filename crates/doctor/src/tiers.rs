@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Trying the tiers.
+
+use linerate_counters::catalog::Catalog;
+use linerate_counters::event::{Class, Event};
+use linerate_counters::opener::Opener;
+use linerate_counters::refusal::{self, Attempt, Cause, Refusal};
+use linerate_counters::registers;
+use linerate_counters::surroundings::{Facts, Surroundings};
+use linerate_linux::perf::{self, HARDWARE, Reading, Request, SOFTWARE, Selector, Target};
+use linerate_record::Tier;
+use linerate_record::doctor::TierState;
+use std::hint::black_box;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+/// What came of trying each tier.
+pub(super) struct Trial {
+    /// Instructions of both modes.
+    pub(super) both: Result<(), Refusal>,
+    /// Instructions of user mode.
+    pub(super) user: Result<(), Refusal>,
+    /// Cycles by the registers that a module opened, without perf: the tier, and a sentence.
+    /// `None` on processors without such registers.
+    pub(super) registers: Option<Result<(Tier, String), Refusal>>,
+    /// CPU time by the kernel's own count.
+    pub(super) software: Result<(), Refusal>,
+    /// The same with kernel mode, which events that happen in the kernel alone take.
+    pub(super) software_both: Result<(), Refusal>,
+    /// The version of Valgrind.
+    pub(super) valgrind: Result<String, Refusal>,
+    /// How many hardware events count at once; `None` if none does.
+    pub(super) at_once: Option<usize>,
+    /// Whether this program can read a counter itself; `None` if none counts.
+    pub(super) reads_counters: Option<bool>,
+}
+
+impl Trial {
+    pub(super) fn of(
+        opener: &dyn Opener,
+        around: &Surroundings,
+        catalog: &Catalog,
+        valgrind: Asked,
+    ) -> Self {
+        let probe = Probe { opener, around, is_known: catalog.is_known_processor() };
+        let instructions = catalog.resolve("instructions").ok();
+        let instructions = instructions.filter(|event| event.class == Class::Hardware);
+        let instructions =
+            instructions.unwrap_or_else(|| event("instructions", Class::Hardware, HARDWARE, 1));
+        let request = Request::new(instructions.selector);
+        let user_only = Request { exclude_kernel: true, ..request };
+        // First: asking perf may close them.
+        let registers = registers::can_be_opened(around).then(|| registers::examine(around));
+        let (both, user) = match registers::are_held(around) {
+            true => (Err(registers::held()), Err(registers::held())),
+            false => (probe.count(&instructions, &request), probe.count(&instructions, &user_only)),
+        };
+        let granted = match (&both, &user) {
+            (Ok(()), _) => Some(request),
+            (_, Ok(())) => Some(user_only),
+            _ => None,
+        };
+        let (software, software_both) = probe.count_software();
+        Self {
+            both,
+            user,
+            registers,
+            software,
+            software_both,
+            valgrind: valgrind.answer(),
+            at_once: granted.map(|request| count_at_once(opener, &request, gets_counters)),
+            reads_counters: granted.map(|request| probe.reads_counters(&request)),
+        }
+    }
+
+    /// The states of the tiers, best first.
+    pub(super) fn tiers(&self) -> Vec<TierState> {
+        let at_once = match self.at_once {
+            Some(1) => "1 event at once".to_owned(),
+            Some(n) => format!("{n} events at once, more in turns"),
+            None => "events in turns".to_owned(),
+        };
+        let both = format!("hardware counters, kernel and user mode: {at_once}");
+        let mut tiers = vec![state(Tier::Hw, &self.both, &both)];
+        tiers.extend(self.registers_state());
+        tiers.extend([
+            state(Tier::User, &self.user, &format!("hardware counters, user mode: {at_once}")),
+            self.software_state(),
+            self.simulator_state(),
+            works(Tier::Model, "what `tune` computes from a profile; nothing is measured"),
+        ]);
+        tiers
+    }
+
+    fn registers_state(&self) -> Option<TierState> {
+        let way = Some(REGISTERS.to_owned());
+        Some(match self.registers.as_ref()? {
+            Ok((tier, sentence)) => TierState { way, ..works(*tier, sentence) },
+            Err(refusal) => TierState { way, ..state(Tier::Hw, &Err(refusal.clone()), "") },
+        })
+    }
+
+    /// The timestamp counter is always there, so the tier works in part even without events.
+    fn software_state(&self) -> TierState {
+        match (&self.software, &self.software_both) {
+            (Ok(()), Ok(())) => works(
+                Tier::Sw,
+                "events the kernel counts itself, tracepoints, the timestamp counter",
+            ),
+            (Ok(()), Err(refusal)) => {
+                let sentence = "clocks and faults of user mode by the kernel, the timestamp \
+                                counter";
+                TierState { fix: refusal.fix.clone(), ..works(Tier::Sw, sentence) }
+            }
+            (Err(refusal), _) => {
+                let sentence = format!("the timestamp counter alone: {}", refusal.sentence);
+                TierState { fix: refusal.fix.clone(), ..works(Tier::Sw, &sentence) }
+            }
+        }
+    }
+
+    fn simulator_state(&self) -> TierState {
+        let version = self.valgrind.as_ref().map_or("Valgrind", |version| version);
+        let sentence = format!(
+            "instructions, branches and cache misses simulated by {version}, 30 to 100 times \
+             slower; no cycles, no TLB"
+        );
+        state(Tier::Sim, &self.valgrind.clone().map(|_| ()), &sentence)
+    }
+}
+
+/// The way by the registers that a module opened.
+const REGISTERS: &str = "registers";
+
+pub(super) fn word(tier: Tier) -> &'static str {
+    match tier {
+        Tier::Hw => "hw",
+        Tier::User => "user",
+        Tier::Sw => "sw",
+        Tier::Sim => "sim",
+        Tier::Model => "model",
+    }
+}
+
+fn works(tier: Tier, sentence: &str) -> TierState {
+    let sentence = sentence.to_owned();
+    TierState { tier, way: None, works: true, sentence, cause: None, fix: None }
+}
+
+fn state(tier: Tier, tried: &Result<(), Refusal>, sentence: &str) -> TierState {
+    match tried {
+        Ok(()) => works(tier, sentence),
+        Err(refusal) => TierState {
+            tier,
+            way: None,
+            works: false,
+            sentence: refusal.sentence.clone(),
+            cause: Some(refusal.cause.word().to_owned()),
+            fix: refusal.fix.clone(),
+        },
+    }
+}
+
+fn event(name: &str, class: Class, kind: u32, config: u64) -> Event {
+    Event {
+        name: name.to_owned(),
+        native: None,
+        unit: "events",
+        class,
+        selector: Selector::new(kind, config),
+        is_user_only: false,
+    }
+}
+
+/// Turns of the loop that is counted. Each is one instruction at least, and all together take a
+/// microsecond at least: counts of either kind are no smaller than [`LEAST`].
+const TURNS: u64 = 20_000;
+
+/// The least that instructions, or nanoseconds, of the loop can be: no core takes a turn, which
+/// holds a jump, in less than a quarter of a cycle, and none has 20 GHz.
+const LEAST: u64 = TURNS / 100;
+
+fn work() {
+    for turn in 0..TURNS {
+        black_box(turn);
+    }
+}
+
+/// Most events tried at once: more than the cores of any processor count.
+const AT_ONCE_MAX: usize = 24;
+
+struct Probe<'a> {
+    opener: &'a dyn Opener,
+    around: &'a Surroundings,
+    is_known: bool,
+}
+
+impl Probe<'_> {
+    /// Whether the event opens, gets a counter, and counts at least what there is to count.
+    fn count(&self, event: &Event, request: &Request) -> Result<(), Refusal> {
+        let attempt = Attempt {
+            event,
+            request,
+            target: Target::CurrentThread,
+            group_len: 0,
+            is_known_processor: self.is_known,
+        };
+        let opened = self.opener.open(request, attempt.target, None);
+        let opened = opened.map_err(|error| refusal::explain(error, &attempt, self.around))?;
+        let Ok(reading) = counted(&opened) else {
+            return Err(refusal::never_scheduled(event, self.around));
+        };
+        if reading.running_ns == 0 {
+            return Err(refusal::never_scheduled(event, self.around));
+        }
+        let count = reading.values().first().copied().unwrap_or(0);
+        if count < LEAST { Err(self.counts_too_little(event, count)) } else { Ok(()) }
+    }
+
+    /// CPU time, of both modes or of one, and of both: the limits to kernel mode hold for it too.
+    fn count_software(&self) -> (Result<(), Refusal>, Result<(), Refusal>) {
+        let task_clock = event("task_clock_ns", Class::Software, SOFTWARE, 1);
+        let both = Request::new(task_clock.selector);
+        let user_only = Request { exclude_kernel: true, ..both };
+        let tried = self.count(&task_clock, &both);
+        (tried.clone().or_else(|_| self.count(&task_clock, &user_only)), tried)
+    }
+
+    /// An event that opens and does not count: emulators do that, and drivers for other cores.
+    fn counts_too_little(&self, event: &Event, count: u64) -> Refusal {
+        Refusal {
+            cause: Cause::UnsupportedEvent,
+            sentence: format!(
+                "`{}` opens and counts {count} where at least {LEAST} happen: nobody counts it \
+                 here",
+                event.name
+            ),
+            fix: Some(refusal::instead_of_nothing(self.around.facts())),
+        }
+    }
+
+    /// Whether the kernel lets this program read a running counter without a system call.
+    fn reads_counters(&self, request: &Request) -> bool {
+        let request = Request { disabled: false, ..*request };
+        let Ok(event) = self.opener.open(&request, Target::CurrentThread, None) else {
+            return false;
+        };
+        event.map().is_ok_and(|page| page.fields().can_read_counter)
+    }
+}
+
+/// How many events count in one group: cycles, for which some processors have a counter of their
+/// own, and then as many of this one as there is room for. The kernel takes as many as the
+/// processor has counters for, also where its watchdog holds one, so the group has to count, as
+/// `counts` tells.
+pub(super) fn count_at_once(
+    opener: &dyn Opener,
+    request: &Request,
+    counts: impl Fn(&[perf::Event]) -> bool,
+) -> usize {
+    let cycles = Request { selector: Selector::new(HARDWARE, 0), ..*request };
+    let leader = opener.open(&cycles, Target::CurrentThread, None);
+    let mut group: Vec<perf::Event> = leader.into_iter().collect();
+    while group.len() < AT_ONCE_MAX {
+        let request = Request { disabled: group.is_empty(), ..*request };
+        match opener.open(&request, Target::CurrentThread, group.first()) {
+            Ok(event) => group.push(event),
+            Err(_) => break,
+        }
+    }
+    while !group.is_empty() && !counts(&group) {
+        group.pop();
+    }
+    group.len()
+}
+
+/// Whether a group was on the counters while it should have been.
+fn gets_counters(group: &[perf::Event]) -> bool {
+    let reading = group.first().and_then(|leader| counted(leader).ok());
+    reading.is_some_and(|reading| reading.running_ns > 0)
+}
+
+fn counted(event: &perf::Event) -> std::io::Result<Reading> {
+    event.enable()?;
+    work();
+    event.disable()?;
+    event.read()
+}
+
+/// Valgrind, asked for its version; it answers while other things are looked at.
+pub(super) struct Asked(Result<(PathBuf, std::io::Result<Child>), Refusal>);
+
+impl Asked {
+    pub(super) fn of(facts: &Facts) -> Self {
+        if let Some(refusal) = refusal::no_valgrind(facts) {
+            return Self(Err(refusal));
+        }
+        let program = facts.valgrind.clone().unwrap_or("valgrind".into());
+        let asked = Command::new(&program)
+            .arg("--version")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn();
+        Self(Ok((program, asked)))
+    }
+
+    /// What it says.
+    fn answer(self) -> Result<String, Refusal> {
+        let (program, asked) = self.0?;
+        let said = match asked.and_then(Child::wait_with_output) {
+            Ok(output) => String::from_utf8_lossy(&output.stdout).trim().to_owned(),
+            Err(error) => error.to_string(),
+        };
+        if said.starts_with("valgrind-") {
+            return Ok(said);
+        }
+        Err(Refusal {
+            cause: Cause::NoValgrind,
+            sentence: format!("{} does not say its version: {said}", program.display()),
+            fix: Some(format!("{} --version", program.display())),
+        })
+    }
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a request asks for, by name, turned into events and metrics.
+
+use crate::{Per, Request, StatError};
+use linerate_counters::catalog::{Catalog, NameError};
+use linerate_counters::event::{Class, Event};
+use linerate_counters::metrics::{self, Formula, Metric, MetricSet};
+use linerate_counters::refusal::{self, Cause, Refusal};
+use linerate_record::Tier;
+
+/// An event that was asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct AskedEvent {
+    /// Its name in the report.
+    pub(crate) name: String,
+    /// The processor's own name and code.
+    pub(crate) native: Option<String>,
+    /// What one count is.
+    pub(crate) unit: &'static str,
+    /// The event, or why there is none to open.
+    pub(crate) event: Result<Event, Refusal>,
+}
+
+/// A metric that was asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct AskedMetric {
+    /// Its set's name.
+    pub(crate) set: &'static str,
+    /// What it is.
+    pub(crate) metric: &'static Metric,
+    /// How it is computed.
+    pub(crate) formula: Formula,
+}
+
+/// Everything that was asked for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Asked {
+    /// Each event once.
+    pub(crate) events: Vec<AskedEvent>,
+    /// Each metric once.
+    pub(crate) metrics: Vec<AskedMetric>,
+    /// The place of the event that is the unit of work.
+    pub(crate) unit: Option<usize>,
+}
+
+impl Asked {
+    /// Looks every name up. Names that mean nothing are an error; events that cannot be counted
+    /// here are among the rest, with the reason.
+    pub(crate) fn of(request: &Request, catalog: &Catalog) -> Result<Self, StatError> {
+        let mut asked = Self::default();
+        let mut wrong = Vec::new();
+        for name in &request.events {
+            if let Err(error) = asked.add(name, request.tier, catalog) {
+                wrong.push(error.to_string());
+            }
+        }
+        if !wrong.is_empty() {
+            return Err(StatError::UnknownName { reason: wrong.join("\n") });
+        }
+        for set in sets(request)? {
+            for name in set.events {
+                asked.add(name, request.tier, catalog)?;
+            }
+            for metric in set.metrics {
+                asked.add_metric(set.name, metric);
+            }
+        }
+        if let Some(Per::Event(name)) = &request.per {
+            asked.unit = Some(asked.add(name, request.tier, catalog)?);
+        }
+        Ok(asked)
+    }
+
+    /// The place of an event.
+    pub(crate) fn place(&self, name: &str) -> Option<usize> {
+        self.events.iter().position(|event| event.name == name)
+    }
+
+    /// The names of the events in their order.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.events.iter().map(|event| event.name.clone()).collect()
+    }
+
+    fn add(
+        &mut self,
+        name: &str,
+        tier: Option<Tier>,
+        catalog: &Catalog,
+    ) -> Result<usize, StatError> {
+        let event = asked_event(name, tier, catalog)?;
+        Ok(self.place(&event.name).unwrap_or_else(|| {
+            self.events.push(event);
+            self.events.len() - 1
+        }))
+    }
+
+    fn add_metric(&mut self, set: &'static str, metric: &'static Metric) {
+        let is_new = self.metrics.iter().all(|asked| asked.metric.name != metric.name);
+        if let (true, Ok(formula)) = (is_new, Formula::parse(metric.formula)) {
+            self.metrics.push(AskedMetric { set, metric, formula });
+        }
+    }
+}
+
+/// The sets asked for; where nothing was, those that fit the tier.
+fn sets(request: &Request) -> Result<Vec<&'static MetricSet>, StatError> {
+    let unknown = |error: metrics::UnknownSet| StatError::UnknownName { reason: error.to_string() };
+    let names: Vec<&str> = match (request.events.is_empty(), request.sets.is_empty()) {
+        (true, true) if request.tier == Some(Tier::Sim) => super::SIMULATED_SETS.to_vec(),
+        (true, true) => vec![super::DEFAULT_SET],
+        _ => request.sets.iter().map(String::as_str).collect(),
+    };
+    names.into_iter().map(|name| metrics::set(name).map_err(unknown)).collect()
+}
+
+fn asked_event(name: &str, tier: Option<Tier>, catalog: &Catalog) -> Result<AskedEvent, StatError> {
+    let refused = |refusal: Refusal| {
+        let (name, unit) = (name.to_owned(), "events");
+        Ok(AskedEvent { name, native: None, unit, event: Err(refusal) })
+    };
+    match catalog.resolve(name) {
+        Ok(event) => Ok(AskedEvent {
+            name: event.name.clone(),
+            native: event.native.clone(),
+            unit: event.unit,
+            event: of_tier(event, tier),
+        }),
+        Err(NameError::NotInTable { reason, table, .. }) => {
+            refused(refusal::not_in_table(name, table, &reason))
+        }
+        Err(NameError::NoTracefs { reason: sentence, fix, .. }) => {
+            refused(Refusal { cause: Cause::Other, sentence, fix: Some(fix.to_owned()) })
+        }
+        Err(NameError::NoUnit { reason: sentence, nearest, .. }) => {
+            let fix = nearest.first().map_or_else(
+                || "linerate doctor".to_owned(),
+                |name| format!("linerate stat -e {name} -- COMMAND"),
+            );
+            refused(Refusal { cause: Cause::NoPmuDriver, sentence, fix: Some(fix) })
+        }
+        Err(error @ (NameError::Unknown { .. } | NameError::Malformed { .. })) => {
+            Err(StatError::UnknownName { reason: error.to_string() })
+        }
+    }
+}
+
+/// The event, unless the tier that was asked for leaves it out.
+fn of_tier(event: Event, tier: Option<Tier>) -> Result<Event, Refusal> {
+    if tier == Some(Tier::Sw) && event.class == Class::Hardware {
+        let sentence = "the tier `sw`, which was asked for, has no hardware events".to_owned();
+        let fix = Some("leave out --tier sw".to_owned());
+        return Err(Refusal { cause: Cause::Other, sentence, fix });
+    }
+    Ok(event)
+}

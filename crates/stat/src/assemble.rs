@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Runs turned into figures: counts, counts per unit of work, metrics, times.
+//!
+//! A value of one run has the interval of its scaling, or none where nothing was scaled. A value of
+//! several runs is the median of theirs, with the interval of the median, which needs six runs.
+
+use crate::asked::{Asked, AskedEvent, AskedMetric};
+use crate::run::Run;
+use crate::tallies::Tallies;
+use crate::{Per, Request, What, usage};
+use linerate_counters::event::Class;
+use linerate_counters::refusal::Refusal;
+use linerate_counters::rotation::EventTally;
+use linerate_linux::child::Ended;
+use linerate_record::stat::{EventCount, MetricValue, RotationReport, UnitOfWork};
+use linerate_record::stats::{Estimate, median_interval};
+use linerate_record::{Figure, Tier};
+use std::collections::BTreeMap;
+
+/// As of the intervals of scaling.
+const CONFIDENCE: f64 = 0.95;
+
+/// What a count rests on.
+pub(crate) fn tier(asked: &AskedEvent, is_user_only: bool) -> Tier {
+    match &asked.event {
+        Ok(event) if event.class != Class::Hardware => Tier::Sw,
+        _ if is_user_only => Tier::User,
+        _ => Tier::Hw,
+    }
+}
+
+/// The figures of the counts of an interval, or of a thread.
+pub(crate) fn row(
+    asked: &Asked,
+    tallies: &Tallies,
+    tiers: &[Tier],
+    refusals: &[Option<Refusal>],
+) -> Vec<Figure> {
+    let figure = |(place, event): (usize, &AskedEvent)| match tallies.tally(place) {
+        Some(tally) => counted(event.unit, &tally, tiers[place]),
+        None => {
+            let reason = refusals[place].as_ref().map(|refusal| refusal.sentence.as_str());
+            let reason = reason.unwrap_or("it was on no counter in this time");
+            Figure::absent(event.unit, tiers[place], COUNTED, reason)
+        }
+    };
+    asked.events.iter().enumerate().map(figure).collect()
+}
+
+const COUNTED: &str = "counted";
+const CLOCK: &str = "monotonic clock";
+
+/// Of a command whose time was up.
+const UNTIL_ITS_END: &str =
+    "counting stopped before the command ended, and the kernel tells this time of all of it";
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+fn counted(unit: &str, tally: &EventTally, tier: Tier) -> Figure {
+    match tally.is_scaled {
+        false => Figure::exact(unit, tally.estimate.value, tier, COUNTED),
+        true => {
+            let method = format!("scaled up from {} slices", tally.periods);
+            Figure::number(unit, tally.estimate, tier, &method)
+        }
+    }
+}
+
+/// A figure of an estimate whose interval may be a point: then there is none.
+fn estimated(unit: &str, estimate: Estimate, tier: Tier, method: &str) -> Figure {
+    match estimate.low == estimate.high {
+        true => Figure { n: estimate.n, ..Figure::exact(unit, estimate.value, tier, method) },
+        false => Figure::number(unit, estimate, tier, method),
+    }
+}
+
+/// All runs of a request.
+pub(crate) struct Runs<'a> {
+    pub(crate) request: &'a Request,
+    pub(crate) asked: &'a Asked,
+    /// At least one.
+    pub(crate) runs: &'a [Run],
+    /// One that a signal ended, after these.
+    pub(crate) cut_short: Option<&'a Run>,
+    /// The places of events that wait4(2) told.
+    pub(crate) from_usage: &'a [usize],
+}
+
+impl Runs<'_> {
+    /// The last run.
+    pub(crate) fn last(&self) -> &Run {
+        self.runs.last().expect("there is a run")
+    }
+
+    /// How the command ended: the first time that it did not end well, else the last time.
+    pub(crate) fn ended(&self) -> Option<Ended> {
+        let all = self.runs.iter().chain(self.cut_short);
+        let ended: Vec<Ended> = all.filter_map(|run| run.command?.ok()).collect();
+        ended.iter().find(|ended| ended.status != Some(0)).or(ended.last()).copied()
+    }
+
+    /// How a value of `counted` runs was obtained.
+    fn method(&self, counted: usize) -> String {
+        match self.runs.len() {
+            1 => COUNTED.to_owned(),
+            runs if runs == counted => format!("median of {runs} runs"),
+            runs => format!("median of {counted} of {runs} runs, in which it was counted"),
+        }
+    }
+
+    /// One value of several runs. Simulated ones that are all the same are exact.
+    fn over_runs(&self, estimates: &[Estimate], tier: Tier) -> Estimate {
+        let values: Vec<f64> = estimates.iter().map(|estimate| estimate.value).collect();
+        match (estimates, tier) {
+            ([only], _) => *only,
+            ([first, rest @ ..], Tier::Sim) if rest.iter().all(|one| one == first) => {
+                Estimate { n: estimates.len() as u64, ..*first }
+            }
+            _ => median_interval(&values, CONFIDENCE),
+        }
+    }
+
+    /// Everything about the events, in the order in which they were asked for.
+    pub(crate) fn events(&self) -> Vec<EventCount> {
+        (0..self.asked.events.len()).map(|place| self.event(place)).collect()
+    }
+
+    fn event(&self, place: usize) -> EventCount {
+        let asked = &self.asked.events[place];
+        let tallies: Vec<EventTally> =
+            self.runs.iter().filter_map(|run| run.tallies.tally(place)).collect();
+        let is_rotating = !self.last().sets.is_empty();
+        let mut raw: Vec<u64> = tallies.iter().map(|tally| tally.raw).collect();
+        raw.sort_unstable();
+        let share = tallies.iter().map(|tally| tally.duty).sum::<f64>() / tallies.len() as f64;
+        let periods = tallies.iter().map(|tally| tally.periods).sum();
+        EventCount {
+            name: asked.name.clone(),
+            native: asked.native.clone(),
+            raw: raw.get(raw.len().saturating_sub(1) / 2).copied(),
+            count: self.count(place, &tallies),
+            duty: (!tallies.is_empty()).then_some(share),
+            periods: (is_rotating && !tallies.is_empty()).then_some(periods),
+            per_unit: self.unit_name().map(|unit| self.per_unit(place, unit)),
+            fix: match tallies.is_empty() {
+                true => {
+                    self.last().refusals[place].as_ref().and_then(|refusal| refusal.fix.clone())
+                }
+                false => None,
+            },
+        }
+    }
+
+    fn count(&self, place: usize, tallies: &[EventTally]) -> Figure {
+        let (unit, tier) = (self.asked.events[place].unit, self.last().tiers[place]);
+        match tallies {
+            [] => Figure::absent(unit, tier, COUNTED, self.reason(place)),
+            [_] if self.from_usage.contains(&place) => {
+                Figure::exact(unit, tallies[0].estimate.value, tier, usage::METHOD)
+            }
+            [only] if self.runs.len() == 1 => counted(unit, only, tier),
+            _ => {
+                let estimates: Vec<Estimate> = tallies.iter().map(|tally| tally.estimate).collect();
+                let method = self.method(estimates.len());
+                estimated(unit, self.over_runs(&estimates, tier), tier, &method)
+            }
+        }
+    }
+
+    /// Whether an event was counted in every run.
+    fn is_whole(&self, place: usize) -> bool {
+        self.runs.iter().all(|run| run.tallies.tally(place).is_some())
+    }
+
+    /// Why an event was not counted, the last time that it was not.
+    fn reason(&self, place: usize) -> &str {
+        let refusal = self.runs.iter().rev().find_map(|run| run.refusals[place].as_ref());
+        refusal.map_or("it was never on a counter", |refusal| refusal.sentence.as_str())
+    }
+
+    /// A value computed from the events.
+    fn derived(
+        &self,
+        unit: &str,
+        tier: Tier,
+        formula: impl Fn(&[f64]) -> Option<f64>,
+    ) -> Option<Figure> {
+        let estimates = self.runs.iter().map(|run| run.tallies.derive(&formula));
+        let estimates: Vec<Estimate> = estimates.collect::<Option<_>>()?;
+        let method = match self.runs.len() {
+            1 => "computed from counts".to_owned(),
+            runs => self.method(runs),
+        };
+        Some(estimated(unit, self.over_runs(&estimates, tier), tier, &method))
+    }
+
+    /// The name of the unit of work.
+    pub(crate) fn unit_name(&self) -> Option<&str> {
+        match &self.request.per {
+            None => None,
+            Some(Per::Event(_)) => Some(self.asked.events[self.asked.unit?].name.as_str()),
+            Some(Per::Units(_)) => Some(super::UNIT),
+        }
+    }
+
+    /// What counts are divided by.
+    pub(crate) fn unit_of_work(&self, events: &[EventCount]) -> Option<UnitOfWork> {
+        let name = self.unit_name()?.to_owned();
+        let count = match (&self.request.per, self.asked.unit) {
+            (Some(Per::Units(units)), _) => Figure::exact("units", *units, Tier::Sw, "as given"),
+            (_, unit) => events[unit?].count.clone(),
+        };
+        Some(UnitOfWork { name, count })
+    }
+
+    fn per_unit(&self, place: usize, name: &str) -> Figure {
+        let unit = format!("{}/{name}", self.asked.events[place].unit);
+        let tiers = &self.last().tiers;
+        let (tier, figure) = match (&self.request.per, self.asked.unit) {
+            (Some(Per::Units(units)), _) => {
+                let tier = tiers[place];
+                (tier, self.derived(&unit, tier, |counts| Some(counts[place] / units)))
+            }
+            (_, Some(work)) => {
+                let tier = tiers[place].max(tiers[work]);
+                (tier, self.derived(&unit, tier, |counts| Some(counts[place] / counts[work])))
+            }
+            (_, None) => (tiers[place], None),
+        };
+        figure.unwrap_or_else(|| {
+            let reason = match self.asked.unit {
+                _ if !self.is_whole(place) => self.reason(place).to_owned(),
+                Some(work) if !self.is_whole(work) => {
+                    format!("the unit of work was not counted: {}", self.reason(work))
+                }
+                _ => "there was no unit of work".to_owned(),
+            };
+            Figure::absent(&unit, tier, COUNTED, &reason)
+        })
+    }
+
+    /// The metrics that were asked for.
+    pub(crate) fn metrics(&self) -> Vec<MetricValue> {
+        self.asked.metrics.iter().map(|asked| self.metric(asked)).collect()
+    }
+
+    fn metric(&self, asked: &AskedMetric) -> MetricValue {
+        let metric = asked.metric;
+        let names = asked.formula.events();
+        let places: Vec<Option<usize>> = names.iter().map(|name| self.asked.place(name)).collect();
+        let tiers = places.iter().flatten().map(|place| self.last().tiers[*place]);
+        let tier = tiers.max().unwrap_or(Tier::Sw);
+        let figure = self.derived(metric.unit, tier, |counts| {
+            asked.formula.value(|name| {
+                let place = self.asked.place(name)?;
+                Some(counts[place]).filter(|count| count.is_finite())
+            })
+        });
+        let absent = || {
+            let missing = places.iter().flatten().find(|place| !self.is_whole(**place));
+            let reason = match missing {
+                Some(&place) => {
+                    format!("needs {}: {}", self.asked.events[place].name, self.reason(place))
+                }
+                None => format!("{} has no value with these counts", metric.formula),
+            };
+            Figure::absent(metric.unit, tier, "computed from counts", &reason)
+        };
+        MetricValue {
+            name: metric.name.to_owned(),
+            set: asked.set.to_owned(),
+            formula: metric.formula.to_owned(),
+            figure: figure.unwrap_or_else(absent),
+            prose: [metric.prose, metric.limits].join(" ").trim_end().to_owned(),
+        }
+    }
+
+    /// How event sets took turns.
+    pub(crate) fn rotation(&self) -> Option<RotationReport> {
+        let last = self.last();
+        let name = |place: &usize| self.asked.events[*place].name.clone();
+        (!last.sets.is_empty()).then(|| RotationReport {
+            sets: last.sets.iter().map(|set| set.iter().map(name).collect()).collect(),
+            slice_ns: super::run::ns(self.request.slice),
+            slices: self.runs.iter().map(|run| run.tallies.slices()).sum(),
+            scaled_by: last.scaled_by.as_ref().map_or_else(|| "time".to_owned(), name),
+        })
+    }
+
+    /// Times, by name.
+    pub(crate) fn times(&self) -> BTreeMap<String, Figure> {
+        if let Some((tier, reason)) = self.why_no_times() {
+            let absent = Figure::absent("s", tier, CLOCK, reason);
+            return BTreeMap::from([(super::ELAPSED.to_owned(), absent)]);
+        }
+        let elapsed: Vec<f64> = self.runs.iter().map(|run| seconds(run.elapsed_ns)).collect();
+        let mut times =
+            BTreeMap::from([(super::ELAPSED.to_owned(), self.time("s", &elapsed, CLOCK))]);
+        let ended: Vec<Ended> = self.runs.iter().filter_map(|run| run.command?.ok()).collect();
+        let of = |time: fn(&Ended) -> u64| -> Vec<f64> {
+            ended.iter().map(|ended| seconds(time(ended))).collect()
+        };
+        let all =
+            [("user_s", of(|ended| ended.user_ns)), ("system_s", of(|ended| ended.system_ns))];
+        for (name, values) in all.iter().filter(|(_, values)| !values.is_empty()) {
+            let figure = match self.is_time_up() {
+                true => Figure::absent("s", Tier::Sw, usage::METHOD, UNTIL_ITS_END),
+                false => self.time("s", values, usage::METHOD),
+            };
+            times.insert((*name).to_owned(), figure);
+        }
+        if let Some((used, method)) = self.cpus_used(&elapsed) {
+            times.insert("cpus_used".to_owned(), self.time("processors", &used, method));
+        }
+        times
+    }
+
+    fn is_time_up(&self) -> bool {
+        self.runs.iter().any(|run| run.is_time_up)
+    }
+
+    fn why_no_times(&self) -> Option<(Tier, &'static str)> {
+        if self.request.tier == Some(Tier::Sim) {
+            return Some((Tier::Sim, "the time of the simulator is not that of the command"));
+        }
+        let is_begun = !matches!(self.last().command, Some(Err(_)));
+        (!is_begun).then_some((Tier::Sw, "the command could not be started"))
+    }
+
+    fn time(&self, unit: &str, values: &[f64], method: &str) -> Figure {
+        match values {
+            [only] => Figure::exact(unit, *only, Tier::Sw, method),
+            _ => {
+                let method = format!("{method}, {}", self.method(values.len()));
+                Figure::number(unit, median_interval(values, CONFIDENCE), Tier::Sw, &method)
+            }
+        }
+    }
+
+    /// Processor time over the time that passed while it was used. Of processors it would be their
+    /// number.
+    fn cpus_used(&self, elapsed: &[f64]) -> Option<(Vec<f64>, &'static str)> {
+        let place = self.asked.place("task_clock_ns");
+        let clock = place.filter(|place| !self.from_usage.contains(place)).and_then(|place| {
+            let tally = |run: &Run| Some(run.tallies.tally(place)?.estimate.value / 1e9);
+            self.runs.iter().map(tally).collect::<Option<Vec<f64>>>()
+        });
+        // The kernel's times are from fork(2) on, unlike those of events and the time elapsed.
+        let since_fork = |run: &Run| {
+            let ended = run.command?.ok().filter(|_| !run.is_time_up && run.since_fork_ns > 0)?;
+            Some((ended.user_ns + ended.system_ns) as f64 / run.since_fork_ns as f64)
+        };
+        match (&self.request.what, clock) {
+            (What::Cpus(_), _) => None,
+            (_, Some(clock)) => {
+                let used = clock.into_iter().zip(elapsed).map(|(clock, elapsed)| clock / elapsed);
+                Some((used.collect(), "task_clock_ns over elapsed"))
+            }
+            _ => {
+                let used: Option<Vec<f64>> = self.runs.iter().map(since_fork).collect();
+                used.map(|used| (used, "user and system time over the time since fork(2)"))
+            }
+        }
+    }
+
+    /// All the time that was counted.
+    pub(crate) fn elapsed_s(&self) -> f64 {
+        self.runs.iter().map(|run| run.elapsed_ns as f64 / 1e9).sum()
+    }
+}

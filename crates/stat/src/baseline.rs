@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What changed since an earlier record, and whether it got worse.
+//!
+//! Every figure that both records have is compared. Worse can only be a *cost*: an event, or the
+//! time that passed; where both records have counts per unit of work, these are the costs, not the
+//! totals, and the time is one only if both had as many units. A cost that one of the two records
+//! has and the other has not is listed without a change. A cost is a regression when it grew by the
+//! threshold or more, beyond doubt:
+//!
+//! ```text
+//! low(now) >= high(before) * (1 + threshold)    and    value(now) > value(before)
+//! ```
+//!
+//! The ends of a simulated count are the count: it is exact. Any other count without an interval
+//! may differ by more than the threshold from one run to the next for no reason at all, so it is
+//! not judged, and the warning says how to have it judged. Nor is one of another tier, or of other
+//! caches. Where no cost could be judged there is no answer at all, which is a failure, not a yes.
+//! Left out: metrics are not judged, since more of them may be better.
+
+use linerate_record::stat::{BaselineChange, BaselineOf, Judged, StatReport, UnitOfWork};
+use linerate_record::{Body, Figure, Record, Tier, Warning};
+use std::collections::BTreeMap;
+
+/// Exact numbers are divided and multiplied again; this is what may get lost.
+const ROUNDING: f64 = 1e-12;
+
+/// What came of it.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Comparison {
+    /// Figures in both, and costs in either, by name.
+    pub(crate) changes: Vec<BaselineChange>,
+    /// Costs that were not judged, and why.
+    pub(crate) warnings: Vec<Warning>,
+}
+
+/// What the earlier record is of; `None` if it is no record of counts.
+pub(crate) fn baseline_of(before: &Record) -> Option<BaselineOf> {
+    let Body::Stat(report) = &before.body else { return None };
+    Some(BaselineOf {
+        target: report.target.clone(),
+        tier: report.tier,
+        caches: report.caches.clone(),
+        environment: report.environment,
+    })
+}
+
+/// Compares `figures`, which belong to `report`, with those of `before`.
+pub(crate) fn compare(
+    report: &StatReport,
+    figures: &BTreeMap<String, Figure>,
+    before: &Record,
+    threshold: f64,
+) -> Comparison {
+    let costs = costs(report, figures, before);
+    let same_caches = matches!(&before.body, Body::Stat(old) if old.caches == report.caches);
+    let change = |(name, now): (&String, &Figure)| {
+        let then = before.figures.get(name);
+        let (new, old) = (now.as_number(), then.and_then(Figure::as_number));
+        let judged = match costs.contains(name) {
+            true if new.is_none() && old.is_none() => return None,
+            true => judged(now, then, same_caches),
+            false if new.is_none() || old.is_none() => return None,
+            false => Judged::NoCost,
+        };
+        let is_worse = || {
+            let (low, high) = (low(now)?, high(then?)?);
+            Some(new? > old? && low >= high * (1.0 + threshold) * (1.0 - ROUNDING))
+        };
+        Some(BaselineChange {
+            name: name.clone(),
+            before: old,
+            now: new,
+            change: new.zip(old).filter(|(_, old)| *old != 0.0).map(|(new, old)| new / old - 1.0),
+            is_regression: judged == Judged::Yes && is_worse() == Some(true),
+            judged,
+        })
+    };
+    let changes: Vec<BaselineChange> = figures.iter().filter_map(change).collect();
+    Comparison { warnings: warnings(&changes), changes }
+}
+
+/// Whether a cost can be judged.
+fn judged(now: &Figure, then: Option<&Figure>, same_caches: bool) -> Judged {
+    let then = then.filter(|then| then.as_number().is_some());
+    match (now.as_number(), then) {
+        (None, _) => Judged::NotCountedNow,
+        (_, None) => Judged::NotCountedBefore,
+        (_, Some(then)) if now.tier != then.tier => Judged::OtherTier,
+        _ if now.tier == Tier::Sim && !same_caches => Judged::OtherCaches,
+        (_, Some(then)) if low(now).is_none() || high(then).is_none() => Judged::NoInterval,
+        _ => Judged::Yes,
+    }
+}
+
+/// What to do about costs that were not judged.
+fn warnings(changes: &[BaselineChange]) -> Vec<Warning> {
+    let names = |reasons: &[Judged]| -> Option<Vec<String>> {
+        let changes = changes.iter().filter(|change| reasons.contains(&change.judged));
+        let names: Vec<String> = changes.map(|change| change.name.clone()).collect();
+        (!names.is_empty()).then_some(names)
+    };
+    let without_interval =
+        names(&[Judged::NoInterval]).map(|names| Warning::NoVerdictWithoutInterval { names });
+    let on_other_grounds = names(&[Judged::OtherTier, Judged::OtherCaches])
+        .map(|names| Warning::NoVerdictOnOtherGrounds { names });
+    let in_one_only = names(&[Judged::NotCountedBefore, Judged::NotCountedNow])
+        .map(|names| Warning::NoVerdictWithoutCount { names });
+    [without_interval, on_other_grounds, in_one_only].into_iter().flatten().collect()
+}
+
+/// Why there is no answer; `None` if there is one.
+pub(crate) fn failure(changes: &[BaselineChange]) -> Option<String> {
+    if changes.iter().any(|change| change.judged == Judged::Yes) {
+        return None;
+    }
+    let costs = changes.iter().filter(|change| change.judged != Judged::NoCost).count();
+    Some(format!(
+        "cannot tell whether it got worse: 0 of {costs} figures could be judged against the \
+         baseline; make both records with the same --tier, --caches and events, simulated (--tier \
+         sim) or with --repeat 6 or more"
+    ))
+}
+
+/// The figures of which more is worse.
+fn costs(report: &StatReport, now: &BTreeMap<String, Figure>, before: &Record) -> Vec<String> {
+    let unit = report.unit_of_work.as_ref();
+    let old_unit = match &before.body {
+        Body::Stat(old) => old.unit_of_work.as_ref(),
+        _ => None,
+    };
+    let units = |unit: &UnitOfWork| unit.count.as_number();
+    let is_same_work = match (unit, old_unit) {
+        (Some(unit), Some(old)) => units(unit) == units(old),
+        _ => true,
+    };
+    let cost = |name: &String| {
+        let per_unit = unit.map(|unit| super::per_unit_name(name, &unit.name));
+        per_unit
+            .filter(|name| now.contains_key(name) && before.figures.contains_key(name))
+            .unwrap_or_else(|| name.clone())
+    };
+    let time = is_same_work.then(|| super::ELAPSED.to_owned());
+    report.events.iter().map(|event| cost(&event.name)).chain(time).collect()
+}
+
+/// Whether it was simulated, and the same in each run: a median of too few runs has no ends either,
+/// but a confidence.
+fn is_exact(figure: &Figure) -> bool {
+    figure.tier == Tier::Sim && figure.confidence.is_none()
+}
+
+fn low(figure: &Figure) -> Option<f64> {
+    if is_exact(figure) { figure.as_number() } else { figure.low }
+}
+
+fn high(figure: &Figure) -> Option<f64> {
+    if is_exact(figure) { figure.as_number() } else { figure.high }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_record::Provenance;
+    use linerate_record::stat::{CacheShape, EventCount, SimulatedCaches, StatTarget, UnitOfWork};
+    use linerate_record::stats::Estimate;
+
+    fn exact(value: f64) -> Figure {
+        Figure::exact("events", value, Tier::Sim, "counted")
+    }
+
+    fn spread(value: f64, low: f64, high: f64) -> Figure {
+        let estimate = Estimate { value, low, high, confidence: 0.95, n: 7 };
+        Figure::number("events", estimate, Tier::Hw, "median of 7 runs")
+    }
+
+    fn event(name: &str, count: &Figure) -> EventCount {
+        EventCount {
+            name: name.to_owned(),
+            native: None,
+            raw: None,
+            count: count.clone(),
+            duty: None,
+            periods: None,
+            per_unit: None,
+            fix: None,
+        }
+    }
+
+    fn report(instructions: &Figure) -> StatReport {
+        StatReport {
+            target: StatTarget::Command { argv: Vec::new() },
+            tier: Tier::Sim,
+            tier_asked: true,
+            event_table: String::new(),
+            is_known_processor: true,
+            caches: None,
+            elapsed_s: 1.0,
+            ended: None,
+            is_interrupted: false,
+            is_time_up: false,
+            environment: None,
+            repetitions: 1,
+            unit_of_work: None,
+            rotation: None,
+            events: vec![event("instructions", instructions)],
+            metrics: Vec::new(),
+            intervals: Vec::new(),
+            threads: Vec::new(),
+            baseline: Vec::new(),
+            baseline_of: None,
+        }
+    }
+
+    fn record(figures: &[(&str, Figure)]) -> Record {
+        let instructions = &figures[0].1;
+        Record {
+            provenance: Provenance::default(),
+            figures: named(figures),
+            warnings: Vec::new(),
+            body: Body::Stat(Box::new(report(instructions))),
+        }
+    }
+
+    fn named(figures: &[(&str, Figure)]) -> BTreeMap<String, Figure> {
+        figures.iter().map(|(name, figure)| ((*name).to_owned(), figure.clone())).collect()
+    }
+
+    /// The verdict on `instructions`; `None` if there is none.
+    fn verdict(before: Figure, now: Figure) -> Option<bool> {
+        let before = record(&[("instructions", before)]);
+        let figures = [("instructions", now)];
+        let comparison = compare(&report(&figures[0].1), &named(&figures), &before, 0.001);
+        assert_eq!(comparison.changes.len(), 1);
+        let BaselineChange { judged, is_regression, .. } = comparison.changes[0];
+        assert_eq!(judged == Judged::Yes, comparison.warnings.is_empty());
+        assert_eq!(judged == Judged::Yes, failure(&comparison.changes).is_none());
+        (judged == Judged::Yes).then_some(is_regression)
+    }
+
+    #[test]
+    fn an_exact_cost_is_judged_to_the_last_digit() {
+        // 0.1 % more, exactly and barely less; then numbers that no sum of binary fractions gives.
+        assert_eq!(verdict(exact(1_000_000.0), exact(1_001_000.0)), Some(true));
+        assert_eq!(verdict(exact(1_000_000.0), exact(1_000_999.0)), Some(false));
+        assert_eq!(verdict(exact(1_000_000.0), exact(900_000.0)), Some(false));
+        for n in 1..2000_u32 {
+            let before = f64::from(n) * 1000.0;
+            assert_eq!(verdict(exact(before), exact(before + f64::from(n))), Some(true), "{n}");
+        }
+        assert_eq!(verdict(exact(0.0), exact(0.0)), Some(false));
+        assert_eq!(verdict(exact(0.0), exact(1.0)), Some(true));
+    }
+
+    #[test]
+    fn intervals_must_be_apart_by_more_than_the_threshold() {
+        let before = || spread(1000.0, 990.0, 1010.0);
+        assert_eq!(verdict(before(), spread(1030.0, 1012.0, 1050.0)), Some(true));
+        // Apart, but by 0.05 %; overlapping; better.
+        assert_eq!(verdict(before(), spread(1030.0, 1010.5, 1050.0)), Some(false));
+        assert_eq!(verdict(before(), spread(1030.0, 1009.0, 1050.0)), Some(false));
+        assert_eq!(verdict(before(), spread(500.0, 490.0, 510.0)), Some(false));
+    }
+
+    #[test]
+    fn without_an_interval_or_a_common_ground_there_is_no_verdict() {
+        let once = |value| Figure::exact("events", value, Tier::Hw, "counted");
+        assert_eq!(verdict(once(1000.0), once(2000.0)), None);
+        assert_eq!(verdict(spread(1000.0, 990.0, 1010.0), once(2000.0)), None);
+        assert_eq!(verdict(exact(1000.0), spread(2000.0, 1990.0, 2010.0)), None);
+    }
+
+    #[test]
+    fn the_cost_per_unit_of_work_counts_where_both_have_it() {
+        let figures = |total: f64, each: f64| {
+            [("instructions", exact(total)), ("instructions_per_packets", exact(each))]
+        };
+        let before = record(&figures(1000.0, 10.0));
+        let mut report = report(&exact(3000.0));
+        report.unit_of_work = Some(UnitOfWork { name: "packets".to_owned(), count: exact(300.0) });
+        let regressions = |now: &[(&str, Figure)]| -> Vec<bool> {
+            let comparison = compare(&report, &named(now), &before, 0.001);
+            comparison.changes.iter().map(|change| change.is_regression).collect()
+        };
+        assert_eq!(regressions(&figures(3000.0, 10.0)), [false, false]);
+        assert_eq!(regressions(&figures(900.0, 11.0)), [false, true]);
+        // Here the baseline has no such unit.
+        assert_eq!(regressions(&figures(3000.0, 10.0)[..1]), [true]);
+    }
+
+    #[test]
+    fn simulated_counts_that_differ_from_run_to_run_are_not_exact() {
+        let ends = (f64::NEG_INFINITY, f64::INFINITY);
+        let median = |value| Figure { tier: Tier::Sim, ..spread(value, ends.0, ends.1) };
+        assert_eq!(verdict(median(1000.0), median(2000.0)), None);
+        assert_eq!(verdict(exact(1000.0), median(2000.0)), None);
+    }
+
+    #[test]
+    fn the_time_of_more_work_is_no_regression() {
+        let figures = |time: f64| {
+            [
+                ("instructions", exact(1000.0)),
+                ("instructions_per_unit", exact(10.0)),
+                ("elapsed_s", spread(time, time - 0.1, time + 0.1)),
+            ]
+        };
+        let of = |units: f64| UnitOfWork { name: "unit".to_owned(), count: exact(units) };
+        let mut before = record(&figures(1.0));
+        let Body::Stat(old) = &mut before.body else { panic!("made so") };
+        old.unit_of_work = Some(of(100.0));
+        let is_slower = |units: f64| {
+            let mut report = report(&exact(1000.0));
+            report.unit_of_work = Some(of(units));
+            let comparison = compare(&report, &named(&figures(2.0)), &before, 0.001);
+            comparison.changes.iter().any(|change| change.is_regression)
+        };
+        assert!(is_slower(100.0) && !is_slower(200.0));
+    }
+
+    #[test]
+    fn a_cost_that_one_record_has_alone_is_warned_of() {
+        let absent = Figure::absent("events", Tier::Hw, "counted", "no counter");
+        let warned = |before: Figure, now: &[(&str, Figure)]| {
+            let before = record(&[("instructions", before)]);
+            compare(&report(&exact(1.0)), &named(now), &before, 0.001).warnings
+        };
+        let names = vec!["instructions".to_owned()];
+        let warning = [Warning::NoVerdictWithoutCount { names }];
+        assert_eq!(warned(exact(1.0), &[("instructions", absent.clone())]), warning);
+        assert_eq!(warned(absent.clone(), &[("instructions", exact(1.0))]), warning);
+        assert_eq!(warned(absent.clone(), &[("instructions", absent)]), []);
+        // What was not asked for, or is no cost, is nobody's loss.
+        assert_eq!(warned(exact(1.0), &[("ipc", exact(1.0))]), []);
+    }
+
+    #[test]
+    fn metrics_change_without_a_verdict() {
+        let before = record(&[("instructions", exact(1.0)), ("ipc", exact(1.0))]);
+        let now = named(&[("instructions", exact(1.0)), ("ipc", exact(2.0)), ("new", exact(1.0))]);
+        let comparison = compare(&report(&exact(1.0)), &now, &before, 0.001);
+        let changes: Vec<(&str, Option<f64>, bool)> = comparison
+            .changes
+            .iter()
+            .map(|change| (change.name.as_str(), change.change, change.is_regression))
+            .collect();
+        assert_eq!(changes, [("instructions", Some(0.0), false), ("ipc", Some(1.0), false)]);
+        assert_eq!(comparison.changes[1].judged, Judged::NoCost);
+        assert!(comparison.warnings.is_empty());
+    }
+
+    /// A gate that passes because nothing was compared is no gate.
+    #[test]
+    fn every_cost_says_whether_it_was_judged_and_none_is_no_answer() {
+        let absent = Figure::absent("events", Tier::Hw, "counted", "no counter");
+        let once = Figure::exact("events", 7.0, Tier::Sw, "counted");
+        let before = record(&[("instructions", exact(1e6)), ("page_faults", once.clone())]);
+        let now = [("instructions", absent), ("page_faults", once), ("elapsed_s", exact(1.0))];
+        let mut report = report(&now[0].1);
+        report.events.push(event("page_faults", &now[1].1));
+        let changes = compare(&report, &named(&now), &before, 0.001).changes;
+        let judged: Vec<_> = changes.iter().map(|c| (c.name.as_str(), c.judged)).collect();
+        let wanted = [
+            ("elapsed_s", Judged::NotCountedBefore),
+            ("instructions", Judged::NotCountedNow),
+            ("page_faults", Judged::NoInterval),
+        ];
+        assert_eq!(judged, wanted);
+        assert_eq!((changes[1].before, changes[1].now, changes[1].change), (Some(1e6), None, None));
+        assert!(failure(&changes).unwrap().contains("0 of 3 figures could be judged"));
+        // Nothing in common is no answer either.
+        assert_eq!(compare(&report, &named(&[("ipc", exact(1.0))]), &before, 0.001).changes, []);
+        assert!(failure(&[]).is_some());
+    }
+
+    #[test]
+    fn other_caches_and_another_tier_are_told_apart() {
+        let before = record(&[("instructions", exact(1.0))]);
+        let now = named(&[("instructions", exact(2.0))]);
+        let mut report = report(&exact(2.0));
+        let shape = CacheShape { octets: 1024, ways: 1, line_octets: 64 };
+        report.caches = Some(SimulatedCaches {
+            name: "other".to_owned(),
+            i1: shape,
+            d1: shape,
+            ll: shape,
+            note: String::new(),
+        });
+        let judged = |now| compare(&report, &now, &before, 0.001).changes[0].judged;
+        assert_eq!(judged(now), Judged::OtherCaches);
+        assert_eq!(judged(named(&[("instructions", spread(2.0, 1.0, 3.0))])), Judged::OtherTier);
+        let of = baseline_of(&before).unwrap();
+        assert_eq!((of.tier, of.caches, of.environment), (Tier::Sim, None, None));
+    }
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Requests that make no sense are refused before anything begins.
+
+use crate::{Per, Request, StatError, What};
+use linerate_counters::surroundings::Surroundings;
+use linerate_machine::parse_cpu_list;
+use linerate_record::{Body, Tier};
+
+/// Whether everything in a request makes sense, alone and together.
+pub(crate) fn check(request: &Request, around: &Surroundings) -> Result<(), StatError> {
+    let wrong = numbers(request).or_else(|| together(request)).or_else(|| simulated(request));
+    match wrong {
+        Some(reason) => Err(StatError::BadRequest { reason: reason.to_owned() }),
+        None => processors(request, around),
+    }
+}
+
+fn numbers(request: &Request) -> Option<&'static str> {
+    let Request { what, per, threshold, .. } = request;
+    match what {
+        What::Command { argv } if argv.is_empty() => return Some("there is no command to count"),
+        What::Cpus(cpus) if cpus.is_empty() => return Some("there is no processor to count"),
+        _ => {}
+    }
+    match per {
+        Some(Per::Units(units)) if !(units.is_finite() && *units > 0.0) => {
+            return Some("the number of units of work must be above 0");
+        }
+        _ => {}
+    }
+    if request.interval.is_some_and(|interval| interval.is_zero()) {
+        return Some("an interval must be longer than 0");
+    }
+    if request.slice.is_zero() {
+        return Some("a slice must be longer than 0");
+    }
+    if request.repeat == 0 {
+        return Some("a command must run at least once");
+    }
+    (!(threshold.is_finite() && *threshold >= 0.0)).then_some("the threshold must be 0 or more")
+}
+
+fn together(request: &Request) -> Option<&'static str> {
+    let is_command = matches!(request.what, What::Command { .. });
+    let is_repeated = request.repeat > 1;
+    if is_repeated && !is_command {
+        return Some("only a command can be repeated");
+    }
+    if is_repeated && (request.interval.is_some() || request.threads) {
+        return Some("intervals and threads are those of one run: do not repeat it");
+    }
+    if request.threads && matches!(request.what, What::Cpus(_)) {
+        return Some("threads are those of a command or a process, not of processors");
+    }
+    match &request.baseline {
+        Some(record) if !matches!(record.body, Body::Stat(_)) => {
+            Some("the baseline is a record of another command than `linerate stat`")
+        }
+        _ => None,
+    }
+}
+
+fn simulated(request: &Request) -> Option<&'static str> {
+    let is_simulated = request.tier == Some(Tier::Sim);
+    if request.tier == Some(Tier::Model) {
+        return Some("a model counts nothing: the tiers are hw, user, sw and sim");
+    }
+    if !is_simulated && request.caches.is_some() {
+        return Some("caches are given to the simulator only: add --tier sim");
+    }
+    if is_simulated && !matches!(request.what, What::Command { .. }) {
+        return Some("only a command can be simulated, from its start");
+    }
+    (is_simulated && (request.interval.is_some() || request.threads))
+        .then_some("the simulator counts neither per interval nor per thread")
+}
+
+/// Whether the processors are there. A kernel that does not tell is taken at its silence.
+fn processors(request: &Request, around: &Surroundings) -> Result<(), StatError> {
+    let What::Cpus(cpus) = &request.what else { return Ok(()) };
+    let file = around.root().join("sys/devices/system/cpu/online");
+    let Ok(text) = std::fs::read_to_string(file) else { return Ok(()) };
+    let Ok(online) = parse_cpu_list(text.trim()) else { return Ok(()) };
+    match cpus.iter().find(|cpu| !online.contains(cpu)) {
+        None => Ok(()),
+        Some(cpu) => Err(StatError::NoTarget {
+            reason: format!("there is no processor {cpu}; those online are {}", text.trim()),
+        }),
+    }
+}

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Counting a command, a process or processors from start to end.
+//!
+//! [`Request`] says what to count; [`Request::run`] counts it, on the best tier that works, and
+//! gives the report and the figures. The tier `sim` is Valgrind's ([`sim`]). Left out: packing
+//! events onto counters and scaling ([`linerate_counters::session`]), printing (`linerate-report`),
+//! and catching signals (the caller does, with `linerate_linux::signal::catch`).
+
+#![forbid(unsafe_code)]
+
+mod asked;
+mod assemble;
+mod baseline;
+mod check;
+mod outcome;
+mod run;
+pub mod sim;
+mod simulated;
+mod tallies;
+mod threads;
+mod usage;
+
+use crate::sim::Geometry;
+use asked::{Asked, AskedEvent};
+use linerate_counters::catalog::Catalog;
+use linerate_counters::opener::{Kernel, Opener};
+use linerate_counters::refusal::Refusal;
+pub use linerate_counters::rotation::DEFAULT_SLICE;
+use linerate_counters::surroundings::Surroundings;
+use linerate_linux::signal::Pending;
+use linerate_record::stat::StatReport;
+use linerate_record::{Figure, Record, Tier, Warning};
+use run::Runner;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::time::Duration;
+
+/// What to count, and how.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// A command, a process or processors.
+    pub what: What,
+    /// Names of events. Without these and `sets`, [`DEFAULT_SET`].
+    pub events: Vec<String>,
+    /// Names of metric sets, whose events are added.
+    pub sets: Vec<String>,
+    /// What hardware events shall rest on; `None`: the best of `hw`, `user` and `sw` that works.
+    pub tier: Option<Tier>,
+    /// Counts are also kept per interval of this length.
+    pub interval: Option<Duration>,
+    /// How often a command is run, at least once; its figures are medians over the runs.
+    pub repeat: u32,
+    /// Counts are also given per unit of work.
+    pub per: Option<Per>,
+    /// Counts are also given per thread.
+    pub threads: bool,
+    /// Counting ends after so long. A command is then told to end by SIGTERM and waited for; what
+    /// it does meanwhile is counted by the simulator alone.
+    pub at_most: Option<Duration>,
+    /// The nominal length of a slice where event sets take turns.
+    pub slice: Duration,
+    /// Of the order in which they do.
+    pub seed: u64,
+    /// Whether an event that cannot be counted is a failure.
+    pub strict: bool,
+    /// An earlier record of `linerate stat` to compare with.
+    pub baseline: Option<Box<Record>>,
+    /// The growth of a cost beyond which it is a regression: 0.001 is +0.1 %.
+    pub threshold: f64,
+    /// Which caches are simulated (`sim` only); `None`: this machine's, as the system states them.
+    pub caches: Option<Geometry>,
+}
+
+/// The metric set, with its events, where nothing is named.
+pub const DEFAULT_SET: &str = "default";
+
+/// The same in the simulator.
+pub const SIMULATED_SETS: [&str; 2] = ["cache", "branch"];
+
+/// The name of the unit of work where only its number is given.
+const UNIT: &str = "unit";
+
+/// The name of the figure of the time that passed.
+const ELAPSED: &str = "elapsed_s";
+
+/// The name of the figure of an event per unit of work.
+fn per_unit_name(event: &str, unit: &str) -> String {
+    format!("{event}_per_{unit}")
+}
+
+/// The default of [`Request::threshold`].
+pub const DEFAULT_THRESHOLD: f64 = 0.001;
+
+impl Request {
+    /// Counts `what` in the ordinary way: default set, best tier, once.
+    pub fn new(what: What) -> Self {
+        Self {
+            what,
+            events: Vec::new(),
+            sets: Vec::new(),
+            tier: None,
+            interval: None,
+            repeat: 1,
+            per: None,
+            threads: false,
+            at_most: None,
+            slice: DEFAULT_SLICE,
+            seed: 1,
+            strict: false,
+            baseline: None,
+            threshold: DEFAULT_THRESHOLD,
+            caches: None,
+        }
+    }
+
+    /// Counts.
+    ///
+    /// # Errors
+    /// [`StatError`] when there is nothing to report. A command that could not be started, and
+    /// events that could not be counted, are in the report.
+    pub fn run(&self, watch: &Watch<'_>) -> Result<Outcome, StatError> {
+        self.run_with(watch, &Kernel, &Surroundings::gather(), &Catalog::of_this_machine())
+    }
+
+    /// As [`Request::run`], with another kernel, other surroundings, another processor.
+    ///
+    /// # Errors
+    /// As [`Request::run`].
+    pub fn run_with(
+        &self,
+        watch: &Watch<'_>,
+        opener: &dyn Opener,
+        around: &Surroundings,
+        catalog: &Catalog,
+    ) -> Result<Outcome, StatError> {
+        check::check(self, around)?;
+        let asked = Asked::of(self, catalog)?;
+        let is_known_processor = catalog.is_known_processor();
+        let runner =
+            Runner { request: self, asked: &asked, opener, around, is_known_processor, watch };
+        match self.tier {
+            Some(Tier::Sim) => outcome::simulate(&runner),
+            _ => outcome::count(&runner, catalog),
+        }
+    }
+}
+
+/// What is counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// A command with its arguments, found along PATH, from its start to its end, with all threads
+    /// and children. Its standard input, output and error are the caller's.
+    Command {
+        /// The command first; not empty.
+        argv: Vec<OsString>,
+    },
+    /// A process that runs already, with the threads and children it creates from now on, until it
+    /// ends or a signal arrives.
+    Process(u32),
+    /// Everything on these logical processors, until a signal arrives.
+    Cpus(Vec<u32>),
+}
+
+/// What a unit of work is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Per {
+    /// One count of this event, which is counted too.
+    Event(String),
+    /// So many units in all, in each run of a command; above 0.
+    Units(f64),
+}
+
+/// Whoever waits for the end.
+pub struct Watch<'a> {
+    /// Signals for this program. A command gets them passed on, unless it had them from the
+    /// terminal already, and is waited for; counting of a process or of processors ends.
+    pub signals: &'a Pending,
+    /// Is told what is worth knowing before the end.
+    pub tell: &'a dyn Fn(Progress<'_>),
+}
+
+/// What is worth knowing before the end.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Progress<'a> {
+    /// Before the start: which sets of events will take turns. Not told when none have to.
+    Budget {
+        /// The names of the events of each set.
+        sets: &'a [Vec<String>],
+        /// The nominal length of a slice.
+        slice: Duration,
+        /// How long a run must be for counts to get an interval.
+        least: Duration,
+    },
+    /// An interval has ended; the last one of the report so far.
+    Interval {
+        /// The report as it will be, without its ends.
+        names: &'a [String],
+        /// The counts.
+        counts: &'a linerate_record::stat::IntervalCounts,
+    },
+    /// A run of a command has ended.
+    Run {
+        /// How many have.
+        done: u32,
+        /// Of so many.
+        of: u32,
+    },
+}
+
+/// What was counted.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// In full.
+    pub report: StatReport,
+    /// By name: every event, every metric, `elapsed_s`; per unit of work as `<event>_per_<unit>`.
+    pub figures: BTreeMap<String, Figure>,
+    /// Reasons to doubt them.
+    pub warnings: Vec<Warning>,
+    /// What to exit with: the command's own status (of several runs, the first that is not 0), or
+    /// 128 + n if signal n killed it; 126 if it could not be executed, 127 if it was not found;
+    /// else 125 if something else went wrong or nothing could be judged against the baseline, else
+    /// 1 if there is a regression, else 0.
+    pub status: i32,
+    /// What went wrong, in a sentence: the command that could not be started, what `strict` does
+    /// not accept, or a baseline against which nothing could be judged.
+    pub failure: Option<String>,
+}
+
+/// Nothing was counted.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum StatError {
+    /// A part of the request makes no sense, or not with another part.
+    BadRequest {
+        /// Which, and what would.
+        reason: String,
+    },
+    /// No event or metric set has this name.
+    UnknownName {
+        /// What is wrong, and which names are near.
+        reason: String,
+    },
+    /// An event cannot be counted, and [`Request::strict`] was asked for.
+    Refused {
+        /// The events with reason and fix, one per line.
+        reason: String,
+    },
+    /// The process or processor to count is not there.
+    NoTarget {
+        /// Which, and why not.
+        reason: String,
+    },
+    /// The simulator was asked for and is not there.
+    NoSimulator {
+        /// Why, and the command that brings it.
+        reason: String,
+    },
+    /// The system refused what counting needs.
+    System(linerate_linux::Error),
+}
+
+impl StatError {
+    /// What to exit with: 125, as env(1) does when it fails itself.
+    pub fn status(&self) -> i32 {
+        125
+    }
+}
+
+impl fmt::Display for StatError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BadRequest { reason }
+            | Self::UnknownName { reason }
+            | Self::Refused { reason }
+            | Self::NoTarget { reason }
+            | Self::NoSimulator { reason } => f.write_str(reason),
+            Self::System(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for StatError {}
+
+/// An event with why it is not counted and what would change that.
+fn line(name: &str, refusal: &Refusal) -> String {
+    match &refusal.fix {
+        Some(fix) => format!("{name}: {}; try: {fix}", refusal.sentence),
+        None => format!("{name}: {}", refusal.sentence),
+    }
+}
+
+/// The events that were refused; `None` if none was.
+fn refused(asked: &[AskedEvent], refusals: &[Option<Refusal>]) -> Option<String> {
+    let pairs = asked.iter().zip(refusals);
+    let lines: Vec<String> =
+        pairs.filter_map(|(asked, refusal)| Some(line(&asked.name, refusal.as_ref()?))).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}

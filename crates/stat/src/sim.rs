@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Counts without counters: instructions, branches and cache misses simulated by Valgrind.
+//!
+//! The simulator is callgrind, run as a program of its own around the command: [`Sim::prepare`]
+//! says what to start in its place, [`Simulation::collect`] gathers what was counted once that has
+//! ended. Standard streams, exit status and killing signal are the command's own; what Valgrind
+//! says goes to a file that is shown only where something went wrong. The caches are always given
+//! ([`Geometry`]), never guessed by Valgrind, which misreads some machines by a factor of ten.
+//!
+//! # What is counted
+//! User mode only, of the command and of all the processes it makes, each told apart from its
+//! parent ([`mod@collect`]). Two runs of a program that does the same give the same counts to the
+//! last digit: Valgrind lays out memory itself, so randomised addresses make no difference. What
+//! does make one is what the program itself can see: its arguments, its environment (both lie on
+//! its stack and move it), the time, process numbers, random octets, and which thread runs first.
+//!
+//! # What the model is not
+//! Two levels, each with true LRU and allocation on write, no prefetcher, no TLB, no time. Threads
+//! take turns on one simulated processor. AVX-512 is not there: programs that ask the processor
+//! take another way, programs compiled for it die of SIGILL, which is said.
+//!
+//! Left out: cycles, which would be an estimate of an estimate; regions of a program
+//! (`linerate-regions`).
+
+pub mod collect;
+mod dump;
+pub mod geometry;
+mod names;
+
+pub use collect::{Remark, SimCounts};
+pub use geometry::{Geometry, GeometryError};
+pub use names::native;
+
+use linerate_counters::refusal::{self, Refusal};
+use linerate_counters::surroundings::Surroundings;
+use linerate_linux::child::{Ended, ExecError, fork_held};
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// Valgrind, found on this machine.
+#[derive(Clone, Debug)]
+pub struct Sim {
+    valgrind: PathBuf,
+}
+
+/// A command about to be simulated, and the folder its counts will lie in; dropping it removes the
+/// folder.
+#[derive(Debug)]
+pub struct Simulation {
+    folder: PathBuf,
+    program: PathBuf,
+    arguments: Vec<OsString>,
+    /// The command with its own arguments, separated by spaces.
+    command: OsString,
+    geometry: Geometry,
+}
+
+/// What Valgrind is told beside the caches. Nothing from the user's own settings of Valgrind
+/// applies, and nothing is left in /tmp for a debugger. Counts are written, and begin anew, where a
+/// process is about to become two or another program: see [`mod@collect`].
+const OPTIONS: [&str; 12] = [
+    "--command-line-only=yes",
+    "--tool=callgrind",
+    "--vgdb=no",
+    "--trace-children=yes",
+    "--cache-sim=yes",
+    "--branch-sim=yes",
+    "--dump-line=no",
+    "--dump-before=fork",
+    "--dump-before=_Fork",
+    "--dump-before=vfork",
+    "--dump-before=clone",
+    "--dump-before=execve",
+];
+
+impl Sim {
+    /// Finds Valgrind along PATH.
+    ///
+    /// # Errors
+    /// There is no Valgrind: [`Cause::NoValgrind`](linerate_counters::refusal::Cause::NoValgrind),
+    /// with the command of `around` that installs it.
+    pub fn find(around: &Surroundings) -> Result<Self, Refusal> {
+        let facts = around.facts();
+        let valgrind = facts.valgrind.clone().map(|valgrind| Self { valgrind });
+        valgrind.ok_or_else(|| refusal::no_valgrind(facts).expect("none was found"))
+    }
+
+    /// Prepares to simulate a command on the given caches.
+    ///
+    /// # Errors
+    /// [`SimError::Command`] where it could not be started, [`SimError::OtherRights`],
+    /// [`SimError::Folder`].
+    pub fn prepare(&self, argv: &[OsString], geometry: &Geometry) -> Result<Simulation, SimError> {
+        let command = argv.first().map_or(OsStr::new(""), OsString::as_os_str);
+        let failed = |errno| SimError::Command(ExecError { errno });
+        let file = find_command(command).map_err(failed)?;
+        if mode(&file).map_err(failed)? & 0o6000 != 0 {
+            return Err(SimError::OtherRights { program: file.display().to_string() });
+        }
+        let folder = make_folder()?;
+        let mut arguments: Vec<OsString> = OPTIONS.into_iter().map(OsString::from).collect();
+        arguments.extend(geometry.options().map(OsString::from));
+        arguments.push(file_option("--callgrind-out-file=", &folder, collect::DUMP));
+        arguments.push(file_option("--log-file=", &folder, collect::LOG));
+        arguments.push("--".into());
+        arguments.extend_from_slice(argv);
+        let (program, geometry) = (self.valgrind.clone(), geometry.clone());
+        Ok(Simulation { folder, program, arguments, command: argv.join(OsStr::new(" ")), geometry })
+    }
+
+    /// Simulates a command and waits until it ends.
+    ///
+    /// # Errors
+    /// As [`Sim::prepare`] and [`Simulation::collect`]; [`SimError::System`].
+    pub fn run(
+        &self,
+        argv: &[OsString],
+        geometry: &Geometry,
+    ) -> Result<(SimCounts, Ended), SimError> {
+        let simulation = self.prepare(argv, geometry)?;
+        let (program, arguments) = simulation.command();
+        let held = fork_held(program, arguments).map_err(SimError::System)?;
+        let mut child = held.release().map_err(SimError::Command)?;
+        let ended = child.wait();
+        Ok((simulation.collect(child.pid())?, ended))
+    }
+}
+
+impl Simulation {
+    /// The program to start in place of the command, and its arguments.
+    pub fn command(&self) -> (&OsStr, &[OsString]) {
+        (self.program.as_os_str(), &self.arguments)
+    }
+
+    /// What was counted, once the process `pid` that ran [`Simulation::command`] has ended.
+    ///
+    /// # Errors
+    /// [`SimError::NoCounts`], [`SimError::BadFile`], [`SimError::Folder`].
+    pub fn collect(&self, pid: u32) -> Result<SimCounts, SimError> {
+        let command = self.command.to_string_lossy();
+        let command = command.lines().next().unwrap_or("").trim();
+        collect::collect(&self.folder, collect::Started { pid, command }, &self.geometry)
+    }
+}
+
+impl Drop for Simulation {
+    fn drop(&mut self) {
+        // A process left behind may still write there; what stays then is its own.
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Nothing was counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SimError {
+    /// The command cannot be started, with or without a simulator.
+    Command(ExecError),
+    /// The command runs with the rights of somebody else, where Valgrind cannot follow.
+    OtherRights {
+        /// Its file.
+        program: String,
+    },
+    /// The folder for what Valgrind writes.
+    Folder {
+        /// Which.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Valgrind wrote no counts.
+    NoCounts {
+        /// What it wrote instead.
+        said: String,
+    },
+    /// Valgrind wrote counts that make no sense.
+    BadFile {
+        /// Into which file.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The kernel refused a process.
+    System(linerate_linux::Error),
+}
+
+impl fmt::Display for SimError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Command(error) => {
+                let error = io::Error::from_raw_os_error(error.errno);
+                write!(f, "the command cannot be started: {error}")
+            }
+            Self::OtherRights { program } => write!(
+                f,
+                "{program} runs with the rights of somebody else (setuid or setgid), where \
+                 Valgrind cannot follow; simulate a copy without that"
+            ),
+            Self::Folder { path, reason } => {
+                write!(f, "{path}: {reason}; name a folder that can be written to with TMPDIR")
+            }
+            Self::NoCounts { said } => write!(f, "valgrind wrote no counts; it said: {said}"),
+            Self::BadFile { path, reason } => write!(
+                f,
+                "valgrind wrote counts that cannot be read: {reason} ({path}); versions from 3.19 \
+                 on are known to work"
+            ),
+            Self::System(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for SimError {}
+
+/// The file that execvp(3) would run, or its error number.
+fn find_command(command: &OsStr) -> Result<PathBuf, i32> {
+    const NOT_FOUND: i32 = 2;
+    if command.as_bytes().contains(&b'/') {
+        return is_executable(Path::new(command)).map(|()| command.into());
+    }
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
+    let mut errno = NOT_FOUND;
+    for folder in std::env::split_paths(&path).filter(|_| !command.is_empty()) {
+        let file = folder.join(command);
+        match is_executable(&file) {
+            Ok(()) => return Ok(file),
+            Err(NOT_FOUND) => {}
+            Err(other) => errno = other,
+        }
+    }
+    Err(errno)
+}
+
+/// Whether a file could be executed by somebody; else the error number of execve(2).
+fn is_executable(file: &Path) -> Result<(), i32> {
+    const NO_ACCESS: i32 = 13;
+    let may_not = file.is_dir() || mode(file)? & 0o111 == 0;
+    (!may_not).then_some(()).ok_or(NO_ACCESS)
+}
+
+fn mode(file: &Path) -> Result<u32, i32> {
+    let found = std::fs::metadata(file).map_err(|error| error.raw_os_error().unwrap_or(0))?;
+    Ok(found.permissions().mode())
+}
+
+/// A new folder of nobody else's.
+fn make_folder() -> Result<PathBuf, SimError> {
+    let parent = std::env::temp_dir();
+    let failed = |error: io::Error| SimError::Folder {
+        path: parent.display().to_string(),
+        reason: error.to_string(),
+    };
+    // Children may work in another folder.
+    let parent = std::path::absolute(&parent).map_err(failed)?;
+    (0u32..)
+        .map(|n| parent.join(format!("linerate-sim-{}-{n}", std::process::id())))
+        .find_map(|folder| match DirBuilder::new().mode(0o700).create(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => None,
+            made => Some(made.map(|()| folder)),
+        })
+        .expect("2^32 folders are not there already")
+        .map_err(failed)
+}
+
+/// `option` with a file of `folder` called `kind` and the number of the process.
+fn file_option(option: &str, folder: &Path, kind: &str) -> OsString {
+    let mut text = option.as_bytes().to_vec();
+    for &octet in folder.as_os_str().as_bytes() {
+        // Valgrind's own escape.
+        text.extend(std::iter::repeat_n(octet, if octet == b'%' { 2 } else { 1 }));
+    }
+    text.extend_from_slice(format!("/{kind}.%p").as_bytes());
+    OsString::from_vec(text)
+}

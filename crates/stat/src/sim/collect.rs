@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The counts of all processes of a simulated command, each counted once.
+//!
+//! # How processes are told apart
+//! Callgrind knows nothing of fork(2): a forked child goes on counting where its parent was, and
+//! writes the parent's counts with its own when it ends. Nor does it know of execve(2): what a
+//! program counted is lost when the process becomes another. So it is told to write what it has,
+//! and to begin anew at 0, before each call of the C library that does either. Every process then
+//! leaves one file per stretch, and their sum is exact.
+//!
+//! That takes the names of these calls, which a stripped static program does not have (nor does
+//! one that makes the system calls itself). A child of such a program is recognised: its counts
+//! begin with block 0 as those of a program do, but nothing in its log says that a program began.
+//! What it did cannot be told from what its parent had done, so it is left out, and this is said.
+//!
+//! What can be lost: stretches are numbered from 1 in each program that a process becomes, and the
+//! later one with a number stays. `sh` that became `env` that became a program has lost what it did
+//! as `sh`. Three signs tell of it, and it is said: the first process has no stretch of the command
+//! that was given; another has none that begins where its parent forked; blocks are counted on
+//! from stretch to stretch, and one begins where none ends.
+
+use super::dump::{self, Dump};
+use super::names::{self, COUNTERS};
+use super::{Geometry, SimError};
+use linerate_counters::refusal::Refusal;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+
+/// What files of counts are called; the number of the process follows, and that of the stretch.
+pub(super) const DUMP: &str = "out";
+
+/// What files of Valgrind's own words are called; the number of the process follows.
+pub(super) const LOG: &str = "log";
+
+/// What Valgrind says when a program begins, and not when a process forks.
+const BEGUN: &str = "Using source line as position.";
+
+/// What Valgrind says before the octets of an instruction that it does not know.
+const UNKNOWN_INSTRUCTION: &str = "unhandled instruction bytes: ";
+
+/// What Valgrind says before the name of a program that it does not start.
+const OTHER_RIGHTS: &str = "Can't execute setuid/setgid/setcap executable: ";
+
+/// As much of a log as is read: a program that makes Valgrind talk does not fill the memory.
+const LOG_OCTETS: u64 = 1 << 16;
+
+/// What was counted in all processes of a command.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SimCounts {
+    counts: [u64; COUNTERS.len()],
+    geometry: Geometry,
+    /// How many processes were counted.
+    pub processes: u64,
+    /// What a reader must know before trusting the counts.
+    pub remarks: Vec<Remark>,
+}
+
+/// What a reader of simulated counts must know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Remark {
+    /// An instruction that Valgrind does not know: a SIGILL to the program.
+    UnknownInstruction {
+        /// How it begins, in hexadecimal, as Valgrind printed it.
+        octets: String,
+    },
+    /// Processes that had not ended when the command did, or were killed at once: of what they did
+    /// only that is counted which was before they last forked.
+    Unfinished {
+        /// How many.
+        processes: u64,
+    },
+    /// Processes that became another program twice or more, of which something is lost that they
+    /// did before.
+    Overwritten {
+        /// How many.
+        processes: u64,
+    },
+    /// A program that the kernel would have given the rights of somebody else, which Valgrind
+    /// cannot follow: the command was not allowed to start it.
+    OtherRights {
+        /// Its file.
+        program: String,
+    },
+    /// Forked processes that are not counted, since what they did cannot be told from what their
+    /// parents had done.
+    Inseparable {
+        /// How many.
+        processes: u64,
+    },
+}
+
+impl SimCounts {
+    /// How often the event `name` came about.
+    ///
+    /// # Errors
+    /// As [`native`](super::native).
+    pub fn get(&self, name: &str) -> Result<u64, Refusal> {
+        let counters = names::native(name, &self.geometry)?;
+        let count = |wanted: &str| {
+            COUNTERS.iter().zip(self.counts).find(|(name, _)| **name == wanted).map(|(_, n)| n)
+        };
+        let parts = counters.split(" + ");
+        Ok(parts.map(|part| count(part).expect("events are made of counters")).sum())
+    }
+
+    fn add(&mut self, dump: &Dump) {
+        for (sum, count) in self.counts.iter_mut().zip(dump.counts) {
+            *sum = sum.saturating_add(count);
+        }
+    }
+}
+
+/// What one process left behind.
+#[derive(Default)]
+struct Process {
+    dumps: Vec<Dump>,
+    log: Option<String>,
+}
+
+impl Process {
+    /// Whether it was forked and never became another program. Without a log nobody can tell, and
+    /// most did.
+    fn is_forked(&self) -> bool {
+        self.log.as_ref().is_some_and(|log| !log.contains(BEGUN))
+    }
+
+    /// Whether a stretch of it counts what its parent did, too.
+    fn has_counts_of_parent(&self, dump: &Dump) -> bool {
+        self.is_forked() && dump.first_block == 0
+    }
+
+    /// What its log tells that matters.
+    fn said(&self) -> Option<Remark> {
+        let after = |mark: &str| {
+            let (_, rest) = self.log.as_ref()?.split_once(mark)?;
+            rest.lines().next().map(|rest| rest.trim().to_owned())
+        };
+        let octets = after(UNKNOWN_INSTRUCTION);
+        octets
+            .map(|octets| Remark::UnknownInstruction { octets })
+            .or_else(|| after(OTHER_RIGHTS).map(|program| Remark::OtherRights { program }))
+    }
+}
+
+/// The process that was started, and the first line of its command with arguments.
+#[derive(Clone, Copy)]
+pub(super) struct Started<'a> {
+    pub(super) pid: u32,
+    pub(super) command: &'a str,
+}
+
+/// Adds up what lies in `folder` after the process that was `started` has ended.
+pub(super) fn collect(
+    folder: &Path,
+    started: Started<'_>,
+    geometry: &Geometry,
+) -> Result<SimCounts, SimError> {
+    let processes = read_folder(folder)?;
+    if processes.values().all(|process| process.dumps.is_empty()) {
+        let said = processes.get(&started.pid).and_then(|process| process.log.as_deref());
+        return Err(SimError::NoCounts { said: words(said.unwrap_or("")) });
+    }
+    let mut sum = SimCounts {
+        counts: [0; COUNTERS.len()],
+        geometry: geometry.clone(),
+        processes: 0,
+        remarks: processes.values().filter_map(Process::said).collect(),
+    };
+    let ends: BTreeSet<u64> =
+        processes.values().flat_map(|process| &process.dumps).map(|dump| dump.last_block).collect();
+    let (mut unfinished, mut inseparable, mut overwritten) = (0, 0, 0);
+    for (&pid, process) in &processes {
+        let (mixed, own): (Vec<_>, Vec<_>) =
+            process.dumps.iter().partition(|dump| process.has_counts_of_parent(dump));
+        own.iter().for_each(|dump| sum.add(dump));
+        let command = (pid == started.pid).then_some(started.command);
+        overwritten += u64::from(mixed.is_empty() && is_overwritten(&own, command, &ends));
+        sum.processes += u64::from(!own.is_empty());
+        inseparable += u64::from(!mixed.is_empty());
+        unfinished += u64::from(!process.dumps.iter().any(|dump| dump.is_last));
+    }
+    for (processes, remark) in [
+        (unfinished, Remark::Unfinished { processes: unfinished }),
+        (inseparable, Remark::Inseparable { processes: inseparable }),
+        (overwritten, Remark::Overwritten { processes: overwritten }),
+    ] {
+        sum.remarks.extend((processes > 0).then_some(remark));
+    }
+    sum.remarks.dedup();
+    Ok(sum)
+}
+
+/// Whether stretches of a process are missing. `command` is that of the process that was started,
+/// `ends` are the blocks where stretches end.
+fn is_overwritten(dumps: &[&Dump], command: Option<&str>, ends: &BTreeSet<u64>) -> bool {
+    let has_begun = |dump: &Dump| dump.first_block > 0;
+    let has_first = dumps.iter().any(|dump| match command {
+        Some(command) => !has_begun(dump) && dump.command == command,
+        None => has_begun(dump),
+    });
+    let has_gap = dumps.iter().any(|dump| has_begun(dump) && !ends.contains(&dump.first_block));
+    !dumps.is_empty() && (!has_first || has_gap)
+}
+
+fn read_folder(folder: &Path) -> Result<BTreeMap<u32, Process>, SimError> {
+    let failed = |path: &Path, error: io::Error| SimError::Folder {
+        path: path.display().to_string(),
+        reason: error.to_string(),
+    };
+    let mut processes: BTreeMap<u32, Process> = BTreeMap::new();
+    for entry in fs::read_dir(folder).map_err(|error| failed(folder, error))? {
+        let path = entry.map_err(|error| failed(folder, error))?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut parts = name.split('.');
+        let (kind, pid) = (parts.next(), parts.next().and_then(|pid| pid.parse().ok()));
+        let Some(pid) = pid else { continue };
+        let process = processes.entry(pid).or_default();
+        let file = File::open(&path).map_err(|error| failed(&path, error))?;
+        if kind == Some(LOG) {
+            let mut log = Vec::new();
+            file.take(LOG_OCTETS).read_to_end(&mut log).map_err(|error| failed(&path, error))?;
+            process.log = Some(String::from_utf8_lossy(&log).into_owned());
+        } else if kind == Some(DUMP) {
+            let bad = |reason| SimError::BadFile { path: path.display().to_string(), reason };
+            process.dumps.extend(dump::read(BufReader::new(file)).map_err(bad)?);
+        }
+    }
+    Ok(processes)
+}
+
+/// What Valgrind said, without the marks and the banner.
+fn words(log: &str) -> String {
+    let unmarked = |line: &str| match line.get(..2) {
+        Some("==" | "--") => line.splitn(3, &line[..2]).nth(2).unwrap_or("").trim().to_owned(),
+        _ => line.trim().to_owned(),
+    };
+    let is_banner = |line: &String| {
+        [
+            "Callgrind, a",
+            "Copyright",
+            "Using Valgrind",
+            "Command:",
+            "Parent PID:",
+            "For interactive",
+        ]
+        .iter()
+        .any(|start| line.starts_with(start))
+    };
+    let lines: Vec<String> =
+        log.lines().map(unmarked).filter(|line| !line.is_empty() && !is_banner(line)).collect();
+    if lines.is_empty() { "nothing".to_owned() } else { lines.join(" / ") }
+}

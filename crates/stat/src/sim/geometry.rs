@@ -1,0 +1,599 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The caches to simulate: those of this machine, of a named processor, or any others.
+//!
+//! # What the simulator can do
+//! Two levels: instructions and data apart, then one for both. The number of sets is a power of
+//! two, lines are at least as long as the widest register of the processor it runs on, and a cache
+//! is smaller than 2 GiB. A cache that is not like that is changed as little as possible, and
+//! [`Geometry::caches`] says what was changed.
+
+use linerate_counters::suggest;
+use linerate_machine::topology::{Cache, CacheKind, Topology};
+use linerate_record::stat::{CacheShape, SimulatedCaches};
+use std::fmt;
+
+/// Caches that the simulator accepts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Geometry {
+    caches: SimulatedCaches,
+    last_level: LastLevel,
+}
+
+/// What the simulated last level stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LastLevel {
+    /// Nothing: the processor has one level, and the simulator's second is ignored.
+    None,
+    /// The second level of the processor.
+    Second,
+    /// A level beyond the second; those between are not simulated.
+    Beyond,
+}
+
+/// Caches that cannot be simulated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GeometryError {
+    /// No processor of this name, and not a list of caches.
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// Names that are near it; else all of them.
+        nearest: Vec<String>,
+    },
+    /// Not a cache: `size/ways/line`.
+    Malformed {
+        /// What was asked for.
+        text: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The kernel does not tell the caches of this machine.
+    NotTold {
+        /// What is missing.
+        reason: String,
+    },
+}
+
+/// The shortest line: the widest register that Valgrind knows on this architecture. It refuses
+/// less, so that no access spans more than two lines.
+const LEAST_LINE_OCTETS: u32 = if cfg!(target_arch = "x86_64") { 32 } else { 16 };
+
+/// The largest cache: Valgrind keeps sizes in 32 bits with a sign.
+const MOST_OCTETS: u64 = 1 << 30;
+
+/// A processor whose caches are known.
+struct Named {
+    name: &'static str,
+    prose: &'static str,
+    i1: CacheShape,
+    d1: CacheShape,
+    second: Option<CacheShape>,
+    note: &'static str,
+}
+
+const fn shape(kilobytes: u64, ways: u32, line_octets: u32) -> CacheShape {
+    CacheShape { octets: kilobytes << 10, ways, line_octets }
+}
+
+/// From the processors' manuals: ARM DDI 0301H (ARM1176JZF-S; the second level of
+/// the BCM2835 serves its graphics processor), DDI 0464F (Cortex-A7), DDI 0500J
+/// (Cortex-A53), 100095 (Cortex-A72), each with the sizes of the named chip; MPC7450 RISC
+/// Microprocessor Family Reference Manual, chapter 3; OpenSPARC T1 and T2 Microarchitecture
+/// Specifications.
+static NAMED: [Named; 7] = [
+    Named {
+        name: "arm1176",
+        prose: "ARM1176JZF-S in the BCM2835 (Raspberry Pi)",
+        i1: shape(16, 4, 32),
+        d1: shape(16, 4, 32),
+        second: None,
+        note: "a real ARM1176 does not allocate lines on writes",
+    },
+    Named {
+        name: "cortex_a7",
+        prose: "Cortex-A7 in the BCM2836 (Raspberry Pi 2)",
+        i1: shape(32, 2, 32),
+        d1: shape(32, 4, 64),
+        second: Some(shape(512, 8, 64)),
+        note: "",
+    },
+    Named {
+        name: "cortex_a53",
+        prose: "Cortex-A53 in the BCM2837 (Raspberry Pi 3)",
+        i1: shape(32, 2, 64),
+        d1: shape(32, 4, 64),
+        second: Some(shape(512, 16, 64)),
+        note: "",
+    },
+    Named {
+        name: "cortex_a72",
+        prose: "Cortex-A72 in the BCM2711 (Raspberry Pi 4)",
+        i1: shape(48, 3, 64),
+        d1: shape(32, 2, 64),
+        second: Some(shape(1024, 16, 64)),
+        note: "",
+    },
+    Named {
+        name: "g4",
+        prose: "MPC7455, a PowerPC G4, without a third level",
+        i1: shape(32, 8, 32),
+        d1: shape(32, 8, 32),
+        second: Some(shape(256, 8, 32)),
+        note: "the second level has lines of two sectors of 32 octets that are filled one at a \
+               time; simulated as lines of 32",
+    },
+    Named {
+        name: "ultrasparc_t1",
+        prose: "one core of an UltraSPARC T1, with all of the second level",
+        i1: shape(16, 4, 32),
+        d1: shape(8, 4, 16),
+        second: Some(shape(3 << 10, 12, 64)),
+        note: "",
+    },
+    Named {
+        name: "ultrasparc_t2",
+        prose: "one core of an UltraSPARC T2, with all of the second level",
+        i1: shape(16, 8, 32),
+        d1: shape(8, 4, 16),
+        second: Some(shape(4 << 10, 16, 64)),
+        note: "",
+    },
+];
+
+/// How this machine's caches are asked for.
+const THIS: &str = "this";
+
+/// What they are called, and what is added where sizes were measured.
+const THIS_MACHINE: &str = "this machine";
+const MEASURED: &str = "as measured";
+
+impl Geometry {
+    /// The caches of this machine, as the kernel tells them of the first processor that this
+    /// program may use. In a virtual machine that is what the hypervisor chose to tell.
+    ///
+    /// # Errors
+    /// [`GeometryError::NotTold`].
+    pub fn this_machine() -> Result<Self, GeometryError> {
+        let not_told = |reason: String| GeometryError::NotTold { reason };
+        let cpus = linerate_linux::allowed_cpus().map_err(|error| not_told(error.to_string()))?;
+        let topology = Topology::read(&cpus[..cpus.len().min(1)]);
+        let cpu = topology.cpus.first().ok_or_else(|| not_told("no processor".to_owned()))?;
+        let caches = cpu.caches.as_ref().map_err(|error| not_told(error.to_string()))?;
+        Self::from_caches(THIS_MACHINE, caches)
+    }
+
+    /// The caches of a processor as the kernel tells them. The unified cache of the highest level
+    /// is the last one.
+    ///
+    /// # Errors
+    /// [`GeometryError::NotTold`].
+    pub fn from_caches(name: &str, caches: &[Cache]) -> Result<Self, GeometryError> {
+        let first = |kind: CacheKind| {
+            let fits = |cache: &&Cache| cache.level == 1 && holds(cache.kind, kind);
+            caches.iter().find(fits).ok_or_else(|| GeometryError::NotTold {
+                reason: format!("the kernel tells of no {kind:?} cache of level 1"),
+            })
+        };
+        let (i1, d1) = (first(CacheKind::Instruction)?, first(CacheKind::Data)?);
+        let beyond =
+            caches.iter().filter(|cache| cache.level > 1 && holds(cache.kind, CacheKind::Data));
+        let last = beyond.max_by_key(|cache| cache.level);
+        let last_level = match last.map(|cache| cache.level) {
+            None => LastLevel::None,
+            Some(2) => LastLevel::Second,
+            Some(_) => LastLevel::Beyond,
+        };
+        let ll = last.map(shape_of).transpose()?;
+        Self::new(name, [shape_of(i1)?, shape_of(d1)?], ll, last_level, "")
+    }
+
+    /// The same with other sizes of the caches for data, where they are given: what a measurement
+    /// says is to be had of them. Ways and lines stay; `note` says where the sizes are from.
+    ///
+    /// # Errors
+    /// [`GeometryError::Malformed`] where a size holds less than one set.
+    pub fn resized(
+        &self,
+        d1: Option<u64>,
+        ll: Option<u64>,
+        note: &str,
+    ) -> Result<Self, GeometryError> {
+        let SimulatedCaches { name, i1, d1: first, ll: last, .. } = &self.caches;
+        let of = |shape: CacheShape, octets: Option<u64>| CacheShape {
+            octets: octets.unwrap_or(shape.octets),
+            ..shape
+        };
+        // A last level that stands for nothing is no cache to be resized.
+        let ll = (self.last_level != LastLevel::None).then(|| of(*last, ll));
+        let name = format!("{name}, {MEASURED}");
+        Self::new(&name, [*i1, of(*first, d1)], ll, self.last_level, note)
+    }
+
+    /// Whether these are the caches of this machine, as stated or as measured.
+    pub fn is_of_this_machine(caches: &SimulatedCaches) -> bool {
+        let rest = caches.name.strip_prefix(THIS_MACHINE);
+        rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix(", ") == Some(MEASURED))
+    }
+
+    /// The same machine with the caches that an earlier record has of it.
+    pub fn recorded(&self, caches: &SimulatedCaches) -> Self {
+        Self { caches: caches.clone(), last_level: self.last_level }
+    }
+
+    /// The caches of a processor of [`Geometry::names`].
+    ///
+    /// # Errors
+    /// [`GeometryError::Unknown`].
+    pub fn named(name: &str) -> Result<Self, GeometryError> {
+        let normal = suggest::normal(name);
+        let Some(known) = NAMED.iter().find(|known| known.name == normal) else {
+            let names = || Self::names().map(|(name, _)| name);
+            let mut nearest = suggest::nearest(name, names());
+            if nearest.is_empty() {
+                nearest = names().map(str::to_owned).collect();
+            }
+            return Err(GeometryError::Unknown { name: name.to_owned(), nearest });
+        };
+        let last_level = known.second.map_or(LastLevel::None, |_| LastLevel::Second);
+        Self::new(known.name, [known.i1, known.d1], known.second, last_level, known.note)
+    }
+
+    /// What a user may write: `this`, a name, or caches as
+    /// `i1=32K/8/64,d1=32K/8/64,ll=8M/16/64` (size / ways / octets per line; `ll` may be left out
+    /// where there is none).
+    ///
+    /// # Errors
+    /// As [`Geometry::this_machine`] and [`Geometry::named`]; [`GeometryError::Malformed`].
+    pub fn parse(text: &str) -> Result<Self, GeometryError> {
+        match text {
+            THIS => Self::this_machine(),
+            _ if text.contains('=') => Self::listed(text),
+            _ => Self::named(text),
+        }
+    }
+
+    fn listed(text: &str) -> Result<Self, GeometryError> {
+        let malformed = |reason: String| GeometryError::Malformed { text: text.to_owned(), reason };
+        let (mut i1, mut d1, mut ll) = (None, None, None);
+        for part in text.split(',') {
+            let (key, value) = part
+                .split_once('=')
+                .ok_or_else(|| malformed(format!("`{part}` is not `cache=size/ways/line`")))?;
+            let slot = match key {
+                "i1" => &mut i1,
+                "d1" => &mut d1,
+                "ll" => &mut ll,
+                _ => return Err(malformed(format!("`{key}` is none of i1, d1, ll"))),
+            };
+            if slot.replace(parse_shape(value).map_err(malformed)?).is_some() {
+                return Err(malformed(format!("`{key}` is there twice")));
+            }
+        }
+        let (Some(i1), Some(d1)) = (i1, d1) else {
+            return Err(malformed("i1 and d1 are needed".to_owned()));
+        };
+        // What stands between the first and the last level is not told.
+        let last_level = ll.map_or(LastLevel::None, |_| LastLevel::Beyond);
+        Self::new("as given", [i1, d1], ll, last_level, "")
+    }
+
+    /// The processors that [`Geometry::named`] knows, each with what it is.
+    pub fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
+        NAMED.iter().map(|known| (known.name, known.prose))
+    }
+
+    fn new(
+        name: &str,
+        [i1, d1]: [CacheShape; 2],
+        ll: Option<CacheShape>,
+        last_level: LastLevel,
+        note: &str,
+    ) -> Result<Self, GeometryError> {
+        let mut notes: Vec<String> = Vec::new();
+        let mut fit = |what: &str, shape: CacheShape| {
+            let fitted = fitting(shape).map_err(|reason| GeometryError::Malformed {
+                text: format!("{what}={}", print(shape)),
+                reason,
+            })?;
+            if fitted != shape {
+                notes.push(format!("{what} is {}, simulated as {}", print(shape), print(fitted)));
+            }
+            Ok(fitted)
+        };
+        let (i1, d1) = (fit("i1", i1)?, fit("d1", d1)?);
+        let ll = match ll {
+            Some(ll) => fit("ll", ll)?,
+            // The simulator must have one.
+            None => {
+                let stand_in = "there is no last level beyond the first, and what the simulator \
+                                has in its place is not shown";
+                notes.push(stand_in.to_owned());
+                d1
+            }
+        };
+        if !note.is_empty() {
+            notes.push(note.to_owned());
+        }
+        let note = notes.join("; ");
+        Ok(Self { caches: SimulatedCaches { name: name.to_owned(), i1, d1, ll, note }, last_level })
+    }
+
+    /// The caches as they are simulated, with what had to be changed.
+    pub fn caches(&self) -> &SimulatedCaches {
+        &self.caches
+    }
+
+    /// What the last level stands for.
+    pub fn last_level(&self) -> LastLevel {
+        self.last_level
+    }
+
+    /// The same as Valgrind is told.
+    pub(super) fn options(&self) -> [String; 3] {
+        let option = |name: &str, shape: CacheShape| {
+            format!("--{name}={},{},{}", shape.octets, shape.ways, shape.line_octets)
+        };
+        let SimulatedCaches { i1, d1, ll, .. } = self.caches;
+        [option("I1", i1), option("D1", d1), option("LL", ll)]
+    }
+}
+
+fn holds(kind: CacheKind, wanted: CacheKind) -> bool {
+    kind == wanted || kind == CacheKind::Unified
+}
+
+fn shape_of(cache: &Cache) -> Result<CacheShape, GeometryError> {
+    let not_told =
+        |error: &linerate_machine::Error| GeometryError::NotTold { reason: error.to_string() };
+    let line = *cache.line_octets.as_ref().map_err(not_told)?;
+    Ok(CacheShape {
+        octets: *cache.octets.as_ref().map_err(not_told)?,
+        ways: *cache.ways.as_ref().map_err(not_told)?,
+        line_octets: u32::try_from(line).map_err(|_| GeometryError::NotTold {
+            reason: format!("a line of {line} octets is none"),
+        })?,
+    })
+}
+
+fn parse_shape(text: &str) -> Result<CacheShape, String> {
+    let parts: Vec<&str> = text.split('/').collect();
+    let &[size, ways, line] = parts.as_slice() else {
+        return Err(format!("`{text}` is not size/ways/line, as in 32K/8/64"));
+    };
+    let whole = |text: &str| text.parse::<u32>().map_err(|_| format!("`{text}` is not a number"));
+    Ok(CacheShape { octets: parse_size(size)?, ways: whole(ways)?, line_octets: whole(line)? })
+}
+
+fn parse_size(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.as_bytes().last() {
+        Some(b'K' | b'k') => (&text[..text.len() - 1], 10),
+        Some(b'M' | b'm') => (&text[..text.len() - 1], 20),
+        _ => (text, 0),
+    };
+    let size = digits.parse::<u64>().ok().and_then(|size| size.checked_mul(1 << shift));
+    size.ok_or_else(|| format!("`{text}` is not a size, as in 32768 or 32K"))
+}
+
+fn print(shape: CacheShape) -> String {
+    let size = match shape.octets {
+        octets if octets % (1 << 20) == 0 => format!("{}M", octets >> 20),
+        octets if octets % (1 << 10) == 0 => format!("{}K", octets >> 10),
+        octets => octets.to_string(),
+    };
+    format!("{size}/{}/{}", shape.ways, shape.line_octets)
+}
+
+/// The nearest shape that the simulator accepts.
+///
+/// 1. A line shorter than the shortest is lengthened; the size stays.
+/// 2. Where the number of sets is no power of two (caches of 11 or 20 slices), the next lower one
+///    is taken, and as many more ways as keep the size: how much fits decides more misses than
+///    where it fits.
+/// 3. What is larger than the largest loses sets.
+fn fitting(shape: CacheShape) -> Result<CacheShape, String> {
+    let CacheShape { octets, ways, line_octets } = shape;
+    if ways == 0 || !line_octets.is_power_of_two() {
+        return Err("ways must be above 0, and a line a power of two".to_owned());
+    }
+    let line_octets = line_octets.max(LEAST_LINE_OCTETS);
+    let lines = octets.min(MOST_OCTETS) / u64::from(line_octets);
+    if lines < u64::from(ways) {
+        return Err(format!("a set of {ways} lines of {line_octets} octets does not fit"));
+    }
+    let sets = 1 << (lines / u64::from(ways)).ilog2();
+    // At least `ways`, and less than twice that, for `sets` is more than half of the quotient.
+    let ways = lines / sets;
+    let octets = sets * ways * u64::from(line_octets);
+    Ok(CacheShape { octets, ways: ways as u32, line_octets })
+}
+
+impl fmt::Display for GeometryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown { name, nearest } => write!(
+                f,
+                "no caches called `{name}`; take {}, `{THIS}`, or list them: \
+                 i1=32K/8/64,d1=32K/8/64,ll=8M/16/64",
+                nearest.join(", ")
+            ),
+            Self::Malformed { text, reason } => {
+                write!(f, "caches `{text}`: {reason}; as in i1=32K/8/64,d1=32K/8/64,ll=8M/16/64")
+            }
+            Self::NotTold { reason } => write!(
+                f,
+                "cannot tell the caches of this machine: {reason}; name some with --caches, as in \
+                 --caches cortex_a53 or --caches i1=32K/8/64,d1=32K/8/64,ll=8M/16/64"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for GeometryError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_machine::Error;
+    use proptest::prelude::*;
+
+    const fn of(octets: u64, ways: u32, line_octets: u32) -> CacheShape {
+        CacheShape { octets, ways, line_octets }
+    }
+
+    /// What Valgrind demands of a cache, as it words its refusals.
+    fn is_accepted(shape: CacheShape) -> bool {
+        let sets = shape.octets / u64::from(shape.ways) / u64::from(shape.line_octets);
+        sets.is_power_of_two()
+            && sets * u64::from(shape.ways) * u64::from(shape.line_octets) == shape.octets
+            && shape.line_octets.is_power_of_two()
+            && shape.line_octets >= LEAST_LINE_OCTETS
+            && shape.octets <= i32::MAX as u64
+    }
+
+    #[test]
+    fn what_fits_stays_and_what_does_not_keeps_its_size() {
+        for shape in [shape(32, 8, 64), shape(48, 12, 64), shape(3 << 10, 12, 64), shape(4, 64, 64)]
+        {
+            assert_eq!(fitting(shape), Ok(shape));
+        }
+        // 35.75 MiB in 26 slices of 1.375 MiB with 11 ways: 53 248 sets.
+        assert_eq!(fitting(of(37_486_592, 11, 64)), Ok(of(35_651_584, 17, 64)));
+        assert_eq!(fitting(shape(8, 4, 16)), Ok(shape(8, 4, LEAST_LINE_OCTETS.max(16))));
+        assert_eq!(fitting(shape(4 << 20, 16, 64)), Ok(shape(1 << 20, 16, 64)));
+        for bad in [of(0, 1, 64), of(32, 0, 64), of(1 << 15, 8, 48), of(256, 8, 64), of(9, 1, 0)] {
+            assert!(fitting(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn names_and_lists() {
+        let g4 = Geometry::parse("g4").unwrap();
+        assert_eq!(
+            g4.options(),
+            ["--I1=32768,8,32", "--D1=32768,8,32", "--LL=262144,8,32"].map(str::to_owned)
+        );
+        assert_eq!(Geometry::parse("Cortex-A7").unwrap().caches().name, "cortex_a7");
+        let given = Geometry::parse("ll=3M/11/64,i1=32768/8/64,d1=48k/12/64").unwrap();
+        assert_eq!(given.caches().d1, shape(48, 12, 64));
+        assert_eq!(given.caches().note, "ll is 3M/11/64, simulated as 3M/12/64");
+        assert_eq!(given.last_level(), LastLevel::Beyond);
+        let arm1176 = Geometry::named("arm1176").unwrap();
+        assert_eq!(arm1176.last_level(), LastLevel::None);
+        assert!(arm1176.caches().note.contains("no last level"));
+        for (name, prose) in Geometry::names() {
+            let geometry = Geometry::parse(name).unwrap();
+            let SimulatedCaches { i1, d1, ll, .. } = *geometry.caches();
+            assert!([i1, d1, ll].into_iter().all(is_accepted) && !prose.is_empty(), "{name}");
+        }
+    }
+
+    #[test]
+    fn bad_input_says_what_would_do() {
+        let error = |text: &str| Geometry::parse(text).unwrap_err().to_string();
+        assert!(error("cortex_a8").contains("take cortex_a7"), "{}", error("cortex_a8"));
+        assert!(error("z80").contains("arm1176, cortex_a7, cortex_a53"), "{}", error("z80"));
+        for (text, reason) in [
+            ("i1=32K/8/64", "i1 and d1 are needed"),
+            ("i1=32K/8/64,d1", "`d1` is not `cache=size/ways/line`"),
+            ("i1=32K/8/64,i1=1K/1/64", "`i1` is there twice"),
+            ("l2=32K/8/64", "`l2` is none of i1, d1, ll"),
+            ("i1=32K/8", "`32K/8` is not size/ways/line"),
+            ("i1=32G/8/64", "`32G` is not a size"),
+            ("i1=K/8/64", "`K` is not a size"),
+            ("i1=/8/64", "`` is not a size"),
+            ("i1=32K/-8/64", "`-8` is not a number"),
+            ("i1=32K/8/64,d1=1K/64/64", "a set of 64 lines"),
+            ("i1=99999999999999999999K/8/64", "is not a size"),
+        ] {
+            assert!(error(text).contains(reason), "{text}: {}", error(text));
+        }
+    }
+
+    fn cache(level: u32, kind: CacheKind, octets: u64, ways: u32) -> Cache {
+        let shared_by = Ok(vec![0]);
+        Cache { level, kind, octets: Ok(octets), line_octets: Ok(64), ways: Ok(ways), shared_by }
+    }
+
+    #[test]
+    fn caches_as_the_kernel_tells_them() {
+        use CacheKind::{Data, Instruction, Unified};
+        let first = [cache(1, Data, 48 << 10, 12), cache(1, Instruction, 32 << 10, 8)];
+        let of = |more: &[Cache]| Geometry::from_caches("x", &[&first[..], more].concat()).unwrap();
+        assert_eq!(of(&[]).last_level(), LastLevel::None);
+        let second = cache(2, Unified, 1 << 20, 16);
+        let third = cache(3, Unified, 32 << 20, 16);
+        let geometry = of(&[third, second.clone()]);
+        assert_eq!(geometry.last_level(), LastLevel::Beyond);
+        assert_eq!(
+            (geometry.caches().ll, geometry.caches().d1),
+            (shape(32 << 10, 16, 64), shape(48, 12, 64))
+        );
+        assert_eq!(of(&[second]).last_level(), LastLevel::Second);
+        let unified = Geometry::from_caches("x", &[cache(1, Unified, 8 << 10, 4)]).unwrap();
+        assert_eq!((unified.caches().i1, unified.caches().d1), (shape(8, 4, 64), shape(8, 4, 64)));
+    }
+
+    #[test]
+    fn measured_sizes_replace_those_stated() {
+        use CacheKind::{Data, Instruction, Unified};
+        let first = [cache(1, Data, 48 << 10, 12), cache(1, Instruction, 32 << 10, 8)];
+        let third = [cache(2, Unified, 1 << 20, 16), cache(3, Unified, 32 << 20, 16)];
+        let stated = Geometry::from_caches(THIS_MACHINE, &[&first[..], &third].concat()).unwrap();
+        let measured = stated.resized(None, Some(6_500_000), "measured").unwrap();
+        let SimulatedCaches { name, d1, ll, note, .. } = measured.caches();
+        assert_eq!((name.as_str(), *d1), ("this machine, as measured", shape(48, 12, 64)));
+        // 4096 sets of 24 ways.
+        assert_eq!((ll.octets, ll.ways, measured.last_level()), (6 << 20, 24, LastLevel::Beyond));
+        assert!(note.contains("simulated as 6M/24/64") && note.ends_with("; measured"), "{note}");
+        assert!(stated.resized(Some(100), None, "").is_err());
+        for (geometry, is_ours) in [(&stated, true), (&measured, true)] {
+            assert_eq!(Geometry::is_of_this_machine(geometry.caches()), is_ours);
+            assert_eq!(stated.recorded(geometry.caches()).caches(), geometry.caches());
+        }
+        let other = Geometry::named("g4").unwrap();
+        assert!(!Geometry::is_of_this_machine(other.caches()));
+        // A machine of one level has no last one to be resized.
+        let alone = Geometry::from_caches(THIS_MACHINE, &first).unwrap();
+        let resized = alone.resized(Some(32 << 10), Some(1 << 20), "").unwrap();
+        assert_eq!((resized.caches().d1.octets, resized.caches().ll.octets), (32 << 10, 32 << 10));
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_tell_is_not_guessed() {
+        let told = |caches: &[Cache]| Geometry::from_caches("x", caches).unwrap_err().to_string();
+        assert!(told(&[]).contains("no Instruction cache of level 1"), "{}", told(&[]));
+        let mut silent = cache(1, CacheKind::Unified, 1 << 15, 8);
+        silent.ways = Err(Error::File { path: "ways".to_owned(), reason: "gone".to_owned() });
+        let error = told(&[silent]);
+        assert!(error.contains("ways: gone") && error.contains("--caches cortex_a53"), "{error}");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            failure_persistence: None,
+            rng_seed: proptest::test_runner::RngSeed::Fixed(1),
+            ..ProptestConfig::default()
+        })]
+
+        /// Whatever is made to fit is accepted, and at most one set's share smaller than it was.
+        #[test]
+        fn what_fits_is_accepted(octets in 1u64..MOST_OCTETS, ways in 1u32..200, line in 0u32..9) {
+            let line = 1 << line;
+            if let Ok(fitted) = fitting(of(octets, ways, line)) {
+                prop_assert!(is_accepted(fitted), "{fitted:?}");
+                prop_assert!((ways..2 * ways).contains(&fitted.ways), "{fitted:?}");
+                let set_octets = fitted.octets / u64::from(fitted.ways);
+                prop_assert!((octets - set_octets + 1..=octets).contains(&fitted.octets));
+            } else {
+                prop_assert!(octets < u64::from(ways) * u64::from(line.max(LEAST_LINE_OCTETS)));
+            }
+        }
+
+        #[test]
+        fn reading_survives_anything(text in "(i1=|d1=|ll=|,|/|[0-9]{1,20}|[KMk]|\\PC){0,12}") {
+            if let Ok(geometry) = Geometry::parse(&text) {
+                prop_assert!(is_accepted(geometry.caches().d1));
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One run in the simulator.
+
+use crate::asked::Asked;
+use crate::run::{End, Run, Runner, Waited, ns};
+use crate::sim::{Geometry, Remark, Sim, SimError, native};
+use crate::tallies::Tallies;
+use crate::{StatError, What};
+use linerate_counters::refusal::{Cause, Refusal};
+use linerate_counters::surroundings::Surroundings;
+use linerate_linux::child::fork_held;
+use linerate_linux::monotonic_ns;
+use linerate_record::{Tier, Warning};
+use std::ffi::OsString;
+
+/// The simulator, with the caches that were asked for.
+pub(crate) struct Simulator<'a> {
+    sim: Sim,
+    around: &'a Surroundings,
+    /// The caches.
+    pub(crate) geometry: Geometry,
+}
+
+impl<'a> Simulator<'a> {
+    /// Finds the simulator and reads which caches were asked for.
+    pub(crate) fn of(
+        caches: Option<&Geometry>,
+        around: &'a Surroundings,
+    ) -> Result<Self, StatError> {
+        let geometry = caches.cloned().map_or_else(Geometry::this_machine, Ok);
+        let geometry =
+            geometry.map_err(|error| StatError::BadRequest { reason: error.to_string() })?;
+        let sim = Sim::find(around).map_err(|refusal| StatError::NoSimulator {
+            reason: super::line("--tier sim", &refusal),
+        })?;
+        Ok(Self { sim, around, geometry })
+    }
+
+    /// What was asked for, with the simulator's names.
+    pub(crate) fn asked(&self, asked: &Asked) -> Asked {
+        let mut asked = asked.clone();
+        for event in &mut asked.events {
+            event.native = native(&event.name, &self.geometry).ok().map(str::to_owned);
+        }
+        asked
+    }
+
+    /// For each event, why the simulator has none.
+    pub(crate) fn refusals(&self, asked: &Asked) -> Vec<Option<Refusal>> {
+        let refusal = |name: &str| native(name, &self.geometry).err();
+        asked.events.iter().map(|event| Some(self.located(refusal(&event.name)?))).collect()
+    }
+
+    /// With a fix for where there are counters.
+    fn located(&self, refusal: Refusal) -> Refusal {
+        refusal.elsewhere(self.around.facts())
+    }
+
+    /// Simulates the command once.
+    pub(crate) fn run(&self, runner: &Runner<'_>) -> Result<(Run, Vec<Warning>), StatError> {
+        let What::Command { argv } = &runner.request.what else {
+            let reason = "only a command can be simulated".to_owned();
+            return Err(StatError::BadRequest { reason });
+        };
+        match self.simulate(runner, argv) {
+            Ok(simulated) => Ok(simulated),
+            Err(SimError::Command(error)) => {
+                let run = Run::not_begun(error, vec![Tier::Sim; runner.asked.events.len()]);
+                Ok((run, Vec::new()))
+            }
+            Err(SimError::System(error)) => Err(StatError::System(error)),
+            Err(error) => Err(StatError::NoSimulator { reason: error.to_string() }),
+        }
+    }
+
+    fn simulate(
+        &self,
+        runner: &Runner<'_>,
+        argv: &[OsString],
+    ) -> Result<(Run, Vec<Warning>), SimError> {
+        let simulation = self.sim.prepare(argv, &self.geometry)?;
+        let (program, arguments) = simulation.command();
+        let held = fork_held(program, arguments).map_err(SimError::System)?;
+        let began_ns = monotonic_ns();
+        let early = runner.watch.signals.take();
+        let child = held.release().map_err(SimError::Command)?;
+        let pid = child.pid();
+        let mut waited = Waited::Child(child);
+        runner.heed_early(early, &waited);
+        let at_most = runner.request.at_most.map_or(u64::MAX, ns);
+        let End { ended, is_interrupted, is_time_up } =
+            runner.wait_for(&mut waited, began_ns.saturating_add(at_most));
+        let is_interrupted = is_interrupted || early.is_some();
+        let elapsed_ns = monotonic_ns() - began_ns;
+        let is_killed = ended.is_some_and(|ended| ended.signal.is_some());
+        let counts = match simulation.collect(pid) {
+            Err(SimError::NoCounts { .. }) if is_killed => None,
+            counts => Some(counts?),
+        };
+        let (mut exact, mut refusals) = (Vec::new(), Vec::new());
+        for asked in &runner.asked.events {
+            let count = match &counts {
+                Some(counts) => counts.get(&asked.name),
+                None => native(&asked.name, &self.geometry).and_then(|_| Err(killed())),
+            };
+            exact.push(count.as_ref().ok().copied());
+            refusals.push(count.err().map(|refusal| self.located(refusal)));
+        }
+        let tiers = vec![Tier::Sim; exact.len()];
+        let run = Run {
+            tier: Some(Tier::Sim),
+            elapsed_ns,
+            command: ended.map(Ok),
+            is_interrupted,
+            is_time_up,
+            ..Run::of(Tallies::exact(exact), refusals, tiers)
+        };
+        let remarks = counts.map_or_else(Vec::new, |counts| counts.remarks);
+        Ok((run, remarks.into_iter().map(warning).collect()))
+    }
+}
+
+/// Why there is no count though the command ran.
+fn killed() -> Refusal {
+    let sentence = "the simulator was killed before it wrote what it had counted".to_owned();
+    Refusal { cause: Cause::TargetGone, sentence, fix: None }
+}
+
+/// What the simulator has to say about its counts.
+fn warning(remark: Remark) -> Warning {
+    match remark {
+        Remark::UnknownInstruction { octets } => Warning::UnknownInstruction { octets },
+        Remark::Unfinished { processes } => Warning::UnfinishedProcesses { processes },
+        Remark::Inseparable { processes } => Warning::UncountedProcesses { processes },
+        Remark::Overwritten { processes } => Warning::OverwrittenCounts { processes },
+        Remark::OtherRights { program } => Warning::UnfollowedProgram { program },
+    }
+}

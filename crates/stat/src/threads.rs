@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Counts of each thread of a process.
+//!
+//! Threads are looked for in /proc while they run, so one is counted from when it is first seen.
+//! What none of them has counted, of threads that were seen too late or not at all and of child
+//! processes, is a row of its own: all rows add up to the whole.
+
+use crate::assemble;
+use crate::run::{Runner, ns};
+use crate::tallies::Tallies;
+use linerate_counters::event::Event;
+use linerate_counters::refusal::Refusal;
+use linerate_counters::session::{Options, Scope, Session};
+use linerate_linux::monotonic_ns;
+use linerate_record::Tier;
+use linerate_record::stat::ThreadCounts;
+use std::fs;
+use std::time::Duration;
+
+/// How often new threads are looked for.
+pub(crate) const LOOK: Duration = Duration::from_millis(10);
+
+/// The name of the row of what no thread has counted.
+const OTHERS: &str = "(others)";
+
+/// The threads of a process.
+pub(crate) struct Threads<'a> {
+    runner: Runner<'a>,
+    events: Vec<Event>,
+    options: Options,
+    pid: u32,
+    rows: Vec<Row>,
+}
+
+struct Row {
+    tid: u32,
+    name: String,
+    session: Session,
+    turn_ns: u64,
+}
+
+impl<'a> Threads<'a> {
+    /// Counts the threads of a process that are there; of a held command, the first.
+    pub(crate) fn of(
+        runner: Runner<'a>,
+        events: Vec<Event>,
+        options: Options,
+        scope: &Scope,
+    ) -> Option<Self> {
+        let (Scope::Held(pid) | Scope::Process(pid)) = *scope else { return None };
+        let options = Options { inherit: false, ..options };
+        let mut threads = Self { runner, events, options, pid, rows: Vec::new() };
+        match scope {
+            Scope::Held(pid) => threads.add(*pid, scope),
+            _ => threads.look(),
+        }
+        Some(threads)
+    }
+
+    /// Begins to count threads that are new, and notes the names of all.
+    pub(crate) fn look(&mut self) {
+        let tasks =
+            fs::read_dir(format!("/proc/{}/task", self.pid)).into_iter().flatten().flatten();
+        let tids = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok());
+        for tid in tids.collect::<Vec<u32>>() {
+            if self.rows.iter().all(|row| row.tid != tid) {
+                self.add(tid, &Scope::Thread(tid));
+            }
+        }
+        for row in &mut self.rows {
+            if let Ok(name) =
+                fs::read_to_string(format!("/proc/{}/task/{}/comm", self.pid, row.tid))
+            {
+                name.trim_end().clone_into(&mut row.name);
+            }
+        }
+    }
+
+    fn add(&mut self, tid: u32, scope: &Scope) {
+        let Runner { opener, around, .. } = self.runner;
+        let mut session = Session::open(opener, around, &self.events, scope, &self.options);
+        // A thread may be gone by now: its counts are among the others'.
+        if let Ok(turn) = session.start() {
+            let turn_ns = monotonic_ns().saturating_add(ns(turn));
+            self.rows.push(Row { tid, name: String::new(), session, turn_ns });
+        }
+    }
+
+    /// Turns the sets of every thread whose time has come; when the next one's does.
+    pub(crate) fn turn(&mut self, now_ns: u64) -> u64 {
+        for row in self.rows.iter_mut().filter(|row| row.turn_ns <= now_ns) {
+            row.turn_ns = now_ns.saturating_add(ns(row.session.turn()));
+        }
+        self.rows.iter().map(|row| row.turn_ns).min().unwrap_or(u64::MAX)
+    }
+
+    /// The counts of each thread, and of the others; `whole` are those of all together.
+    pub(crate) fn finish(
+        self,
+        places: &[Option<usize>],
+        whole: &Tallies,
+        tiers: &[Tier],
+        refusals: &[Option<Refusal>],
+    ) -> Vec<ThreadCounts> {
+        let counted =
+            |mut row: Row| (row.tid, row.name, Tallies::counted(row.session.finish(), places));
+        let mut rows: Vec<_> = self.rows.into_iter().map(counted).collect();
+        let others = (0..places.len()).map(|event| others(event, &rows, whole)).collect();
+        rows.push((0, OTHERS.to_owned(), Tallies::exact(others)));
+        let figures =
+            |tallies: &Tallies| assemble::row(self.runner.asked, tallies, tiers, refusals);
+        let thread = |(tid, name, tallies)| ThreadCounts { tid, name, counts: figures(&tallies) };
+        rows.into_iter().map(thread).collect()
+    }
+}
+
+/// What no thread has counted of an event; `None` where a part of it was scaled, or is missing.
+fn others(event: usize, rows: &[(u32, String, Tallies)], whole: &Tallies) -> Option<u64> {
+    let count = |tallies: &Tallies| {
+        tallies.tally(event).filter(|tally| !tally.is_scaled).map(|tally| tally.raw)
+    };
+    let seen = rows.iter().map(|(.., tallies)| count(tallies)).sum::<Option<u64>>()?;
+    Some(count(whole)?.saturating_sub(seen))
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the kernel tells of every child that has ended, where perf events are forbidden.
+//!
+//! wait4(2) gives the processor time, page faults and context switches of a command and of those of
+//! its children that were waited for, counted from fork(2) on, not from execve(2): some tens of
+//! page faults more than perf events give. In containers, whose seccomp filter forbids perf events
+//! altogether, it is all there is.
+
+use crate::asked::AskedEvent;
+use crate::run::Run;
+use linerate_linux::child::Ended;
+
+/// How such a count was obtained.
+pub(crate) const METHOD: &str = "wait4(2), from fork(2) on, children that were waited for included";
+
+/// The count of an event by its portable name.
+fn count(name: &str, ended: &Ended) -> Option<u64> {
+    Some(match name {
+        "task_clock_ns" => ended.user_ns + ended.system_ns,
+        "page_faults" => ended.minor_faults + ended.major_faults,
+        "minor_faults" => ended.minor_faults,
+        "major_faults" => ended.major_faults,
+        "context_switches" => ended.voluntary_switches + ended.involuntary_switches,
+        _ => return None,
+    })
+}
+
+/// Fills in what perf events did not count, or in user mode alone. Gives the places of the events.
+pub(crate) fn fill(run: &mut Run, asked: &[AskedEvent]) -> Vec<usize> {
+    // What a command did after its time was up does not belong to the counts.
+    let Some(Ok(ended)) = run.command.filter(|_| !run.is_time_up) else { return Vec::new() };
+    let mut filled = Vec::new();
+    for (place, event) in asked.iter().enumerate() {
+        let asked_so = event.event.as_ref().is_ok_and(|event| event.is_user_only);
+        let is_whole = run.tallies.tally(place).is_some() && (!run.is_user_only[place] || asked_so);
+        if is_whole {
+            continue;
+        }
+        if let Some(count) = count(&event.name, &ended) {
+            run.tallies.replace(place, count);
+            (run.refusals[place], run.is_user_only[place]) = (None, false);
+            filled.push(place);
+        }
+    }
+    filled
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Requests, kernels that refuse, and files for the commands of the tests.
+
+use linerate_counters::catalog::Catalog;
+use linerate_counters::opener::{Kernel, Opener};
+use linerate_counters::surroundings::{Facts, Surroundings};
+use linerate_linux::perf::{self, HARDWARE, OpenError, SOFTWARE, Selector, Target};
+use linerate_linux::signal::Pending;
+use linerate_machine::identity::Identity;
+use linerate_record::Figure;
+use linerate_record::stat::EventCount;
+use linerate_stat::{Outcome, Progress, Request, StatError, Watch, What};
+use std::path::Path;
+
+pub(crate) fn command(argv: &[&str]) -> Request {
+    Request::new(What::Command { argv: argv.iter().map(Into::into).collect() })
+}
+
+pub(crate) fn shell(script: &str) -> Request {
+    command(&["sh", "-c", script])
+}
+
+pub(crate) fn events(request: Request, names: &[&str]) -> Request {
+    Request { events: names.iter().map(|&name| name.to_owned()).collect(), ..request }
+}
+
+/// Runs a request as the tool does.
+pub(crate) fn run(request: &Request) -> Outcome {
+    request.run(&watch(&Pending::new())).unwrap_or_else(|error| panic!("{error}"))
+}
+
+pub(crate) fn error(request: &Request) -> StatError {
+    request.run(&watch(&Pending::new())).map(|outcome| outcome.report).unwrap_err()
+}
+
+pub(crate) fn watch(signals: &Pending) -> Watch<'_> {
+    fn nobody(_: Progress<'_>) {}
+    Watch { signals, tell: &nobody }
+}
+
+/// Runs a request with another kernel, on a processor that no table knows.
+pub(crate) fn run_with(request: &Request, opener: &dyn Opener) -> Result<Outcome, StatError> {
+    run_watched(request, opener, &watch(&Pending::new()))
+}
+
+/// The same, watched.
+pub(crate) fn run_watched(
+    request: &Request,
+    opener: &dyn Opener,
+    watch: &Watch<'_>,
+) -> Result<Outcome, StatError> {
+    let processor = Identity::Other { architecture: "none" };
+    let catalog = Catalog::of(&processor, Path::new("/sys"));
+    let around = Surroundings::of(Facts { has_units: true, ..Facts::default() });
+    request.run_with(watch, opener, &around, &catalog)
+}
+
+/// A kernel that refuses everything.
+pub(crate) struct Refusing(pub(crate) i32);
+
+impl Opener for Refusing {
+    fn open(
+        &self,
+        _: &perf::Request,
+        _: Target,
+        _: Option<&perf::Event>,
+    ) -> Result<perf::Event, OpenError> {
+        Err(OpenError { errno: self.0 })
+    }
+}
+
+/// A kernel with a counter or more: it counts page faults instead of anything in hardware, and
+/// groups hold `counters` of them.
+pub(crate) struct Pretending {
+    pub(crate) counters: usize,
+}
+
+pub(crate) const PAGE_FAULTS: Selector = Selector::new(SOFTWARE, 2);
+
+impl Opener for Pretending {
+    fn open(
+        &self,
+        request: &perf::Request,
+        target: Target,
+        leader: Option<&perf::Event>,
+    ) -> Result<perf::Event, OpenError> {
+        const EINVAL: i32 = 22;
+        if request.selector.kind == SOFTWARE {
+            return Kernel.open(request, target, leader);
+        }
+        let members =
+            leader.map_or(0, |leader| leader.read().map_or(0, |read| read.values().len()));
+        if request.selector.kind != HARDWARE || members >= self.counters {
+            return Err(OpenError { errno: EINVAL });
+        }
+        Kernel.open(&perf::Request { selector: PAGE_FAULTS, ..*request }, target, leader)
+    }
+}
+
+pub(crate) fn event<'a>(outcome: &'a Outcome, name: &str) -> &'a EventCount {
+    let mut events = outcome.report.events.iter();
+    events.find(|event| event.name == name).unwrap_or_else(|| panic!("no event {name}"))
+}
+
+pub(crate) fn figure<'a>(outcome: &'a Outcome, name: &str) -> &'a Figure {
+    outcome.figures.get(name).unwrap_or_else(|| panic!("no figure {name}"))
+}
+
+#[track_caller]
+pub(crate) fn number(figure: &Figure) -> f64 {
+    figure.as_number().unwrap_or_else(|| panic!("{figure:?}"))
+}
