@@ -49,18 +49,12 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     progress.step(&describe(&path.mapping, &path.stages));
     let counting = Counting::of_this_machine();
     let job = Job {
-        path,
-        kinds: kinds(),
-        traffic: &loaded.traffic,
-        mapping: &path.mapping,
-        cpus: &strands,
-        options: path.run,
         oversubscribe: path.mapping.strands() > cpus.len(),
-        confine: None,
         audit: args.audit,
         kernels: loaded.kernels,
         replay: true,
         counting: Some(&counting),
+        ..Job::new(path, kinds(), &loaded.traffic, &strands)
     };
     let watch = Watch { stop: &stop, progress: &|share| progress.at(share) };
     let others = figures::others(&cpus);
