@@ -248,8 +248,9 @@ impl Bout<'_> {
         }
     }
 
-    /// Between two windows, not timed. A mix gets new lengths. What lies between cold buffers is read too, so that the whole
-    /// footprint passes through the caches however small the buffers are.
+    /// Between two windows, not timed. A mix gets new lengths. What lies between cold buffers is
+    /// read too, so that the whole footprint passes through the caches however small the buffers
+    /// are.
     fn settle(&mut self) {
         if let Some(mix) = &mut self.mix {
             mix.draw(&mut self.lengths);
