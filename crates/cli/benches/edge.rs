@@ -12,9 +12,8 @@
 
 use linerate_dataplane::generator::Generator;
 use linerate_dataplane::traffic::Traffic;
-use linerate_dataplane::{Job, Outcome, RunError, StageLedger, Watch, run, steering};
+use linerate_dataplane::{Account, Job, Outcome, RunError, Watch, run, steering};
 use linerate_dataplane::{pool::Pool, runner::run_unmetered};
-use linerate_kernels::Kernels;
 use linerate_linux as linux;
 use linerate_machine::ticks::{ticks, ticks_per_second};
 use linerate_path::check::read;
@@ -47,19 +46,12 @@ type Cost = Option<f64>;
 
 impl Bench {
     fn cost(&self, runner: fn(&Job<'_>, &Watch<'_>) -> Result<Outcome, RunError>) -> Cost {
+        let cpus = [self.cpu];
         let job = Job {
-            path: &self.path,
-            kinds: KINDS,
-            traffic: &self.traffic,
             mapping: &Mapping::merged(self.path.stages.len()),
-            cpus: &[self.cpu],
             options: RunOptions { length: RunLength::Seconds(self.seconds), ..self.path.run },
-            oversubscribe: false,
-            confine: None,
-            audit: false,
-            kernels: Kernels::selected(),
             replay: true,
-            counting: None,
+            ..Job::new(&self.path, KINDS, &self.traffic, &cpus)
         };
         let watch = Watch { stop: &AtomicBool::new(false), progress: &|_| {} };
         let switches = linux::involuntary_switches();
@@ -79,7 +71,7 @@ impl Bench {
     fn copy(&self) -> Cost {
         let mut pool = Pool::new(WARM_BUFFERS, BUFFER_OCTETS as usize);
         let mut packets = pool.packets(0);
-        let mut ledger = StageLedger::default();
+        let mut account = Account::default();
         let end = ticks() + (self.seconds * ticks_per_second()) as u64;
         let (switches, start) = (linux::involuntary_switches(), linux::thread_cpu_time_ns());
         let mut copied = 0_u64;
@@ -93,7 +85,7 @@ impl Bench {
         }
         let cpu_ns = linux::thread_cpu_time_ns() - start;
         let switches = linux::involuntary_switches() - switches;
-        packets.iter_mut().for_each(|packet| packet.truncate(0, &mut ledger));
+        packets.iter_mut().for_each(|packet| packet.truncate(0, &mut account));
         let calm = (switches as f64) < SWITCHES_MAX * self.seconds;
         calm.then_some(cpu_ns as f64 / copied as f64)
     }

@@ -147,18 +147,10 @@ impl Bench<'_> {
         options: RunOptions,
     ) -> Job<'j> {
         Job {
-            path,
-            kinds: kinds(),
-            traffic: self.traffic,
             mapping,
-            cpus,
             options,
-            oversubscribe: false,
-            confine: None,
-            audit: false,
             kernels: self.kernels,
-            replay: false,
-            counting: None,
+            ..Job::new(path, kinds(), self.traffic, cpus)
         }
     }
 

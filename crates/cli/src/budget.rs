@@ -2,16 +2,16 @@
 //! `linerate budget`: what a packet may cost at line rate.
 
 use crate::emit::{self, Answer, Output};
-use crate::failure::Failure;
+use crate::failure::{Failure, also};
+use crate::files::{self, Files};
 use crate::{figures, machine};
 use clap::Args;
+use linerate_cmt::processor::{Bandwidth, CLOCK_GHZ, COUNT_MAX, FRAME_MAX, FRAME_MIN, Processor};
+use linerate_explain::budget::{
+    BudgetInputs, FCS_OCTETS, budget as budget_of, line_of, mean_octets, shortfall,
+};
 use linerate_machine::core_clock::core_cycles_per_tick;
 use linerate_machine::topology::{Cpu, Topology};
-use linerate_plan::budget::{
-    FCS_OCTETS, FRAME_MAX, FRAME_MIN, Question, budget as budget_of, line_of, mean_octets,
-    shortfall,
-};
-use linerate_plan::processor::{Bandwidth, CLOCK_GHZ, COUNT_MAX, Processor};
 use linerate_record::budget::{BudgetReport, Shortfall};
 use linerate_record::run::RunReport;
 use linerate_record::units::three_digits;
@@ -26,7 +26,7 @@ const FRAMES: [u32; 8] = [64, 128, 256, 342, 512, 1024, 1280, 1518];
 
 const AFTER: &str = "\
 Frames count with their FCS; the line carries 20 octets more of each. IMIX is 64, 594 and 1518
-octets at 7:4:1. Machines: t1, t2, this, or a TOML file like those in crates/plan/data/processors.
+octets at 7:4:1. Machines: t1, t2, this, or a TOML file like those in crates/cmt/data/processors.
 Nothing is measured but the clock of `this`.
 Examples:
 
@@ -136,37 +136,51 @@ fn sizes(asked: &[u32]) -> Vec<u32> {
 
 /// Prints what a packet may cost.
 pub(crate) fn budget(args: &BudgetArgs) -> Result<Answer, Failure> {
-    emit::check_writable(args.output.record.iter().chain(&args.svg).chain(&args.ceilings))?;
+    let files = Files::default().may_read("the record of --from", args.from.as_ref());
+    files
+        .may_read("the file of --machine", machine::file(&args.machine))
+        .writes("--record", args.output.record.as_ref())
+        .writes("--svg", args.svg.as_ref())
+        .writes("--ceilings", args.ceilings.as_ref())
+        .check()?;
     let provenance = figures::provenance();
     let processor = processor(args, &provenance)?;
     let run = args.from.as_ref().map(|file| Run::read(file)).transpose()?;
     let frames = sizes(&args.frame);
     let of_record = run.as_ref().and_then(|run| run.line_bits_per_s);
     let line_bits_per_s = args.line.or(of_record).unwrap_or(LINE_DEFAULT_BITS_PER_S);
-    let question = Question {
+    let inputs = BudgetInputs {
         processor: &processor,
         line_bits_per_s,
         frames: &frames,
         instructions: args.instructions,
     };
-    let mut report = budget_of(&question);
+    let mut report = budget_of(&inputs);
     report.shortfall = run.as_ref().map(|run| run.against(line_bits_per_s));
     if let Some(run) = run.filter(|_| !args.output.quiet) {
         run.warn(&report.processor);
     }
-    if let Some(file) = &args.svg {
-        let lacks = "--svg: a plot takes two sizes or more";
-        draw(linerate_report::svg::budget(&report), file, lacks, args.output.quiet)?;
-    }
-    if let Some(file) = &args.ceilings {
-        let lacks = "--ceilings: a plot takes two sizes or more, and a machine with [bandwidth] or \
-                     --instructions";
-        draw(linerate_report::svg::ceilings(&report), file, lacks, args.output.quiet)?;
-    }
+    let plotted = draw_all(args, &report);
     let text = linerate_report::budget(&report, &emit::style(emit::WHOLE));
     let figures = figures_of(&report);
     let body = Body::Budget(Box::new(report));
-    emit::emit(&args.output, &Record { provenance, figures, warnings: Vec::new(), body }, &text)
+    let record = Record { provenance, figures, warnings: Vec::new(), body };
+    also(emit::emit(&args.output, &record, &text), plotted)
+}
+
+/// Writes the plots that were asked for.
+fn draw_all(args: &BudgetArgs, report: &BudgetReport) -> Result<(), Failure> {
+    let quiet = args.output.quiet;
+    let budget = args.svg.as_ref().map_or(Ok(()), |file| {
+        let lacks = "--svg: a plot takes two sizes or more";
+        draw(linerate_report::svg::budget(report), file, lacks, quiet)
+    });
+    let ceilings = args.ceilings.as_ref().map_or(Ok(()), |file| {
+        let lacks = "--ceilings: a plot takes two sizes or more, and a machine with [bandwidth] or \
+                     --instructions";
+        draw(linerate_report::svg::ceilings(report), file, lacks, quiet)
+    });
+    also(budget, ceilings)
 }
 
 /// The figures of the first size of frame, by name.
@@ -330,6 +344,5 @@ fn draw(plot: Option<Plot>, file: &Path, lacks: &str, quiet: bool) -> Result<(),
         }
         return Ok(());
     };
-    let cannot = |error| Failure::new(format!("cannot write {}: {error}", file.display()));
-    fs::write(file, plot.svg).map_err(cannot)
+    files::write(file, plot.svg)
 }

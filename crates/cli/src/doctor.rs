@@ -4,6 +4,7 @@
 use crate::emit::{self, Answer, Output};
 use crate::failure::Failure;
 use crate::figures;
+use crate::files::Files;
 use crate::profile::{self, Profile};
 use clap::Args;
 use linerate_counters::opener::Kernel;
@@ -30,7 +31,7 @@ pub(crate) struct DoctorArgs {
 
 /// Examines this machine and prints what was found.
 pub(crate) fn doctor(args: &DoctorArgs) -> Result<Answer, Failure> {
-    emit::check_writable(args.output.record.iter())?;
+    Files::default().writes("--record", args.output.record.as_ref()).check()?;
     let mut report = linerate_doctor::examine(&Kernel, &Surroundings::gather());
     report.observations.push(memory_profile());
     report.observations.sort_by_key(|observation| observation.section);

@@ -2,13 +2,13 @@
 //! Where results go: stdout for people or scripts, a file for the record.
 
 use crate::args::{Common, KernelsArgs};
-use crate::failure::Failure;
+use crate::failure::{Failure, also};
+use crate::files;
 use crate::memory::MemoryArgs;
 use clap::Args;
 use linerate_record::Record;
 use linerate_record::run::DeadEnd;
 use linerate_report::Style;
-use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::PathBuf;
 
@@ -91,17 +91,6 @@ fn columns() -> Option<usize> {
     asked.or_else(|| terminal().map(|(width, _)| width.0.into())).filter(|columns| *columns > 0)
 }
 
-/// Whether these files can be written, asked before anything is measured for them.
-pub(crate) fn check_writable<'a>(files: impl Iterator<Item = &'a PathBuf>) -> Result<(), Failure> {
-    for file in files {
-        let is_new = !file.exists();
-        let tried = OpenOptions::new().create(true).append(true).open(file);
-        let tried = tried.and_then(|_| if is_new { fs::remove_file(file) } else { Ok(()) });
-        tried.map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))?;
-    }
-    Ok(())
-}
-
 // What commands share that show no progress: the forms of their result.
 #[derive(Debug, Args)]
 pub(crate) struct Output {
@@ -147,7 +136,8 @@ impl<'a> From<&'a MemoryArgs> for Forms<'a> {
     }
 }
 
-/// Writes the record where it was asked for, prints the result, and the warnings on stderr.
+/// Prints the result, and the warnings on stderr; then writes the record where it was asked for. A
+/// record that cannot be written loses no result.
 pub(crate) fn emit<'a>(
     forms: impl Into<Forms<'a>>,
     record: &Record,
@@ -155,15 +145,12 @@ pub(crate) fn emit<'a>(
 ) -> Result<Answer, Failure> {
     let forms = forms.into();
     let json = record.to_json_pretty().map_err(Failure::new)?;
-    if let Some(file) = forms.record {
-        fs::write(file, &json)
-            .map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))?;
-    }
     if !forms.quiet && !record.warnings.is_empty() {
         let style = Style { color: false, ..style(NARROW) };
         say(&linerate_report::warnings(&record.warnings, &style));
     }
-    print(if forms.json { &json } else { text })
+    let printed = print(if forms.json { &json } else { text });
+    also(printed, forms.record.map_or(Ok(()), |file| files::write(file, &json)))
 }
 
 /// Whether `kpps` reaches the goal, if there is one. Packets dropped on purpose count, so that a

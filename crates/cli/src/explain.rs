@@ -4,11 +4,12 @@
 
 use crate::emit::{self, Answer, Output};
 use crate::failure::Failure;
+use crate::files::Files;
 use crate::{export, figures, machine};
 use clap::Args;
-use linerate_plan::cpi::EventCosts;
-use linerate_plan::processor::Processor;
-use linerate_plan::questions::{Asked, QUESTIONS, ask};
+use linerate_cmt::processor::Processor;
+use linerate_explain::cpi::EventCosts;
+use linerate_explain::questions::{Asked, QUESTIONS, ask};
 use linerate_record::answers::AnswerVerdict;
 use linerate_record::{Body, Provenance, Record};
 use std::collections::BTreeMap;
@@ -55,7 +56,12 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Answer, Failure> {
     let Some(file) = args.file.as_ref().filter(|_| !args.list) else {
         return emit::print(&list());
     };
-    emit::check_writable(args.output.record.iter())?;
+    Files::default()
+        .reads("the record", file)
+        .may_read("the record of --against", args.against.as_ref())
+        .may_read("the file of --machine", args.machine.as_deref().and_then(machine::file))
+        .writes("--record", args.output.record.as_ref())
+        .check()?;
     let record = export::read(file)?;
     if !matches!(record.body, Body::Run(_) | Body::Tune(_) | Body::Strands(_)) {
         return Err(Failure::new(format!(

@@ -14,6 +14,19 @@ impl Failure {
     }
 }
 
+/// What came of `first`, unless `second` failed as well: then both are named, so that the failure
+/// of one output does not hide that of the other.
+pub(crate) fn also<T>(
+    first: Result<T, Failure>,
+    second: Result<(), Failure>,
+) -> Result<T, Failure> {
+    match (first, second) {
+        (Err(first), Err(second)) => Err(Failure::new(format!("{first}; and {second}"))),
+        (Ok(_), Err(failure)) | (Err(failure), Ok(())) => Err(failure),
+        (Ok(done), Ok(())) => Ok(done),
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

@@ -3,11 +3,12 @@
 
 use crate::emit::{self, Answer, Output};
 use crate::failure::Failure;
+use crate::files::Files;
 use crate::{figures, machine};
 use clap::{Args, ValueEnum};
+use linerate_cmt::processor::Processor;
 use linerate_exchange::{NothingRead, detect, perf_stat, profile_dump, vpp};
-use linerate_plan::cpi::{EventCosts, costs_of, of_strand};
-use linerate_plan::processor::Processor;
+use linerate_explain::cpi::{EventCosts, costs_of, of_strand};
 use linerate_record::strands::{ForeignFormat, Machine, StrandEvent, StrandsReport};
 use linerate_record::{Body, Figure, Record, Warning};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +18,7 @@ use std::{fs, io};
 const AFTER: &str = "\
 A dump is read with the clock, the codes and the latencies of t1, the processor whose codes its
 document gives, unless --machine names another. Of t2 no codes are published: a dump of it has its
-rates, and events by their codes; a TOML file like those in crates/plan/data/processors, with an
+rates, and events by their codes; a TOML file like those in crates/cmt/data/processors, with an
 [[event]] per code, tells more. Damaged lines are left out and named. Examples:
 
   linerate import console.log --machine t1 --record strands.json
@@ -61,7 +62,11 @@ enum Format {
 
 /// Reads what another program measured, and prints what follows from it.
 pub(crate) fn import(args: &ImportArgs) -> Result<Answer, Failure> {
-    emit::check_writable(args.output.record.iter())?;
+    Files::default()
+        .reads("the input", &args.file)
+        .may_read("the file of --machine", args.machine.as_deref().and_then(machine::file))
+        .writes("--record", args.output.record.as_ref())
+        .check()?;
     let text = read(&args.file)?;
     let name = args.file.display();
     let format = format(args, &text)?;

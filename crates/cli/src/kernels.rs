@@ -3,8 +3,9 @@
 
 use crate::args::KernelsArgs;
 use crate::emit::{self, Answer};
-use crate::failure::Failure;
+use crate::failure::{Failure, also};
 use crate::figures;
+use crate::files::{self, Files};
 use crate::processors::processor;
 use crate::progress::Progress;
 use crate::run::stop_on_interrupt;
@@ -18,7 +19,6 @@ use linerate_report::Sizes;
 use linerate_report::svg::Plot;
 use serde_json::json;
 use std::fmt::Write;
-use std::fs;
 use std::path::Path;
 
 /// Measures the kernels and prints the report.
@@ -29,9 +29,9 @@ pub(crate) fn kernels(args: &KernelsArgs) -> Result<Answer, Failure> {
         return emit::print(&list(args.json));
     }
     let cpu = processor(args.cpu)?;
-    emit::check_writable(args.record.iter())?;
+    Files::default().writes("--record", args.record.as_ref()).check()?;
     if let Some(folder) = &args.svg {
-        create(folder)?;
+        files::create_folder("--svg", folder)?;
     }
     let provenance = figures::provenance();
     let request = Request {
@@ -56,16 +56,15 @@ pub(crate) fn kernels(args: &KernelsArgs) -> Result<Answer, Failure> {
     let sizes = if args.size.is_empty() { Sizes::Distinct } else { Sizes::All };
     let text = linerate_report::kernels(&report, sizes, &emit::style(emit::NARROW));
     let (is_wrong, is_interrupted) = (!report.wrong.is_empty(), report.interrupted);
-    if let Some(folder) = &args.svg {
-        let plots = plot(&linerate_report::svg::kernels(&report), folder)?;
-        if plots == 0 && !args.quiet {
-            emit::say(&format!("warning:    {NO_PLOTS}\n"));
-        }
-    }
+    let plots = args.svg.as_ref().map(|folder| (linerate_report::svg::kernels(&report), folder));
     let warnings = others.into_iter().chain(warnings(&report, &provenance)).collect();
     let figures = summary::figures(&report);
     let body = Body::Kernels(Box::new(report));
-    emit::emit(args, &Record { provenance, figures, warnings, body }, &text)?;
+    let printed = emit::emit(args, &Record { provenance, figures, warnings, body }, &text);
+    also(
+        printed,
+        plots.map_or(Ok(()), |(plots, folder)| plot(&plots, folder, NO_PLOTS, args.quiet)),
+    )?;
     if is_interrupted {
         return Err(Failure::new("interrupted: what was measured until then stands above"));
     }
@@ -96,23 +95,21 @@ fn warnings(report: &KernelsReport, provenance: &Provenance) -> Vec<Warning> {
     warnings
 }
 
-/// Makes the folder for plots.
-pub(crate) fn create(folder: &Path) -> Result<(), Failure> {
-    let cannot = |error| Failure::new(format!("cannot write to {}: {error}", folder.display()));
-    fs::create_dir_all(folder).map_err(cannot)
-}
-
 const NO_PLOTS: &str = "--svg: nothing to plot, no file was written; plots are made of mixes, and \
                         of aligned sizes in the states warm and cold";
 
-/// Writes plots to a folder, and tells how many there are.
-pub(crate) fn plot(plots: &[Plot], folder: &Path) -> Result<usize, Failure> {
-    for plot in plots {
-        let file = folder.join(&plot.name).with_extension("svg");
-        fs::write(&file, &plot.svg)
-            .map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))?;
+/// Writes plots to a folder; says `why_none` where there are none.
+pub(crate) fn plot(
+    plots: &[Plot],
+    folder: &Path,
+    why_none: &str,
+    quiet: bool,
+) -> Result<(), Failure> {
+    if plots.is_empty() && !quiet {
+        emit::say(&format!("warning:    {why_none}\n"));
     }
-    Ok(plots.len())
+    let file = |plot: &Plot| folder.join(&plot.name).with_extension("svg");
+    plots.iter().try_for_each(|plot| files::write(&file(plot), &plot.svg))
 }
 
 /// The variants and the peers.

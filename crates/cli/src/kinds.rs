@@ -27,7 +27,7 @@ pub(crate) fn specs() -> Vec<StageSpec> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_dataplane::ledger::MAX_CAUSES;
+    use linerate_dataplane::context::MAX_CAUSES;
     use std::collections::BTreeSet;
 
     #[test]

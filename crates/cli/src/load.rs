@@ -3,6 +3,7 @@
 
 use crate::args::{Common, Goal};
 use crate::failure::Failure;
+use crate::files::Files;
 use crate::kinds::{kind, kinds, specs};
 use linerate_dataplane::generator::Generator;
 use linerate_dataplane::pool::MAX_BUFFER_OCTETS;
@@ -15,7 +16,7 @@ use linerate_path::problem::Problem;
 use linerate_record::units::Kpps;
 use linerate_rlp::app::source;
 use std::fs;
-use std::path::Path as FilePath;
+use std::path::{Path as FilePath, PathBuf};
 
 /// A path that is ready to run.
 pub(crate) struct Loaded {
@@ -29,6 +30,21 @@ pub(crate) struct Loaded {
     pub(crate) traffic: Traffic,
     /// What the path must reach, in thousand packets per second.
     pub(crate) goal_kpps: Option<f64>,
+}
+
+impl Loaded {
+    /// What was read of the path that `common` names: its file, and the capture it names.
+    pub(crate) fn files(&self, common: &Common) -> Files {
+        let capture = self.path.source.file().map(|file| next_to(&common.path, file));
+        Files::default()
+            .reads("the packet path", &common.path)
+            .may_read("the capture of the path", capture)
+    }
+}
+
+/// The file that the path in `path` names `file`.
+fn next_to(path: &FilePath, file: &str) -> PathBuf {
+    path.parent().unwrap_or(FilePath::new("")).join(file)
 }
 
 /// Reads and checks everything `common` names.
@@ -89,7 +105,7 @@ fn captured(
     capture: &str,
     make: impl Fn(&[u8]) -> Result<Traffic, TrafficError>,
 ) -> Result<Traffic, String> {
-    let place = path.parent().unwrap_or(FilePath::new("")).join(capture);
+    let place = next_to(path, capture);
     let octets =
         fs::read(&place).map_err(|error| format!("cannot read {}: {error}", place.display()))?;
     make(&octets).map_err(|error| format!("{}: {error}", place.display()))

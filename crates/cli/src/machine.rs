@@ -3,10 +3,11 @@
 
 use crate::failure::Failure;
 use crate::profile::Profile;
+use linerate_cmt::processor::Processor;
 use linerate_exchange::EventCode;
-use linerate_plan::cpi::{EventCosts, costs_from};
-use linerate_plan::processor::Processor;
+use linerate_explain::cpi::{EventCosts, costs_from};
 use std::fs;
+use std::path::Path;
 
 /// The processor of that word, or of the file of that name.
 pub(crate) fn named(name: &str) -> Result<Processor, Failure> {
@@ -14,6 +15,12 @@ pub(crate) fn named(name: &str) -> Result<Processor, Failure> {
         Some(processor) => Ok(processor),
         None => from_file(name),
     }
+}
+
+/// The file that a word for a processor names, where it is none that is known by name.
+pub(crate) fn file(name: &str) -> Option<&Path> {
+    let is_known = name == "this" || Processor::named(name).is_some();
+    (!is_known).then(|| Path::new(name))
 }
 
 fn from_file(name: &str) -> Result<Processor, Failure> {

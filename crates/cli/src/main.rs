@@ -13,6 +13,7 @@ mod explain;
 mod export;
 mod failure;
 mod figures;
+mod files;
 mod flows;
 mod footprint;
 mod import;

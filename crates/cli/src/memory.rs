@@ -5,8 +5,9 @@ mod args;
 
 pub(crate) use self::args::MemoryArgs;
 use crate::emit::{self, Answer};
-use crate::failure::Failure;
+use crate::failure::{Failure, also};
 use crate::figures;
+use crate::files::{self, Files};
 use crate::processors::processor;
 use crate::profile;
 use crate::progress::Progress;
@@ -14,8 +15,8 @@ use crate::run::stop_on_interrupt;
 use linerate_memory::{Request, Watch, measure, summary};
 use linerate_record::memory::MemoryReport;
 use linerate_record::{Body, Provenance, Record, Warning};
+use linerate_report::svg::Plot;
 use linerate_report::{Detail, Glyphs};
-use std::fs;
 use std::path::Path;
 
 /// Windows below this share of clean ones are worth a warning: intervals are wider then.
@@ -24,7 +25,10 @@ const PREEMPTED_SHARE: f64 = 0.25;
 /// Measures the hierarchy, prints the report and keeps it for other commands.
 pub(crate) fn memory(args: &MemoryArgs) -> Result<Answer, Failure> {
     let cpu = processor(args.cpu)?;
-    emit::check_writable(args.record.iter().chain(&args.svg))?;
+    Files::default()
+        .writes("--record", args.record.as_ref())
+        .writes("--svg", args.svg.as_ref())
+        .check()?;
     let provenance = figures::provenance();
     let request = Request {
         effort: args.effort(),
@@ -45,9 +49,8 @@ pub(crate) fn memory(args: &MemoryArgs) -> Result<Answer, Failure> {
     let outcome = measure(&request, &Watch { stop: &stop, progress: &show });
     progress.clear();
     let report = outcome.map_err(Failure::new)?;
-    if let Some(file) = &args.svg {
-        draw(&report, &provenance, file, args.quiet)?;
-    }
+    let plot =
+        args.svg.as_ref().map(|file| (linerate_report::svg::memory(&report, &provenance), file));
     let detail = if args.all { Detail::Full } else { Detail::Brief };
     let style = emit::style(emit::WHOLE);
     let text = linerate_report::memory(&report, &provenance, detail, glyphs(), &style);
@@ -58,7 +61,8 @@ pub(crate) fn memory(args: &MemoryArgs) -> Result<Answer, Failure> {
         warnings,
         body: Body::Memory(Box::new(report.clone())),
     };
-    emit::emit(args, &record, &text)?;
+    let printed = emit::emit(args, &record, &text);
+    also(printed, plot.map_or(Ok(()), |(plot, file)| draw(plot, file, args.quiet)))?;
     if report.conditions.interrupted {
         return Err(Failure::new("interrupted: what was measured until then stands above"));
     }
@@ -67,20 +71,14 @@ pub(crate) fn memory(args: &MemoryArgs) -> Result<Answer, Failure> {
 }
 
 /// Writes the plot, if there is anything to plot.
-fn draw(
-    report: &MemoryReport,
-    provenance: &Provenance,
-    file: &Path,
-    quiet: bool,
-) -> Result<(), Failure> {
-    let Some(plot) = linerate_report::svg::memory(report, provenance) else {
+fn draw(plot: Option<Plot>, file: &Path, quiet: bool) -> Result<(), Failure> {
+    let Some(plot) = plot else {
         if !quiet {
             emit::say("warning:    --svg: nothing to plot, no file was written\n");
         }
         return Ok(());
     };
-    let cannot = |error| Failure::new(format!("cannot write {}: {error}", file.display()));
-    fs::write(file, plot.svg).map_err(cannot)
+    files::write(file, plot.svg)
 }
 
 /// Keeps the record as the profile of this machine, unless it is not one; says where. That it

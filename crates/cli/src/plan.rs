@@ -2,20 +2,21 @@
 //! `linerate plan`: what a mapping is predicted to do, and what to change, before anything runs.
 
 use crate::emit::{self, Answer, Output};
-use crate::failure::Failure;
+use crate::failure::{Failure, also};
 use crate::figures;
+use crate::files::{self, Files};
 use crate::kinds::{kind, specs};
 use crate::machine;
 use clap::Args;
+use linerate_cmt::Chip;
+use linerate_cmt::planner;
+use linerate_cmt::processor::Processor;
 use linerate_path::check::{Described, read_to_plan};
 use linerate_path::mapping::describe;
 use linerate_path::model::{Path, Rate, Source, WIRE_OVERHEAD_OCTETS};
 use linerate_plan::advice::{self, Question};
-use linerate_plan::chip;
-use linerate_plan::cmt::Chip;
 use linerate_plan::inputs::{Inputs, InputsError, Processors};
 use linerate_plan::kernels::advise;
-use linerate_plan::processor::Processor;
 use linerate_record::plan::PlanReport;
 use linerate_record::run::RunReport;
 use linerate_record::{Body, Figure, Provenance, Record, Tier};
@@ -26,7 +27,7 @@ use std::path::PathBuf;
 const AFTER: &str = "\
 Costs come from the record of a run or tune of this path, or from [costs] in its file. On this
 machine strands are taken to have a processor each. Machines whose strands share pipes (t1, t2, or a
-TOML file like those in crates/plan/data/processors) are simulated, with costs in instructions.
+TOML file like those in crates/cmt/data/processors) are simulated, with costs in instructions.
 Examples:
 
   linerate run --record run.json edge.toml
@@ -61,21 +62,26 @@ pub(crate) struct PlanArgs {
 
 /// Predicts a mapping and prints what to change.
 pub(crate) fn plan(args: &PlanArgs) -> Result<Answer, Failure> {
-    emit::check_writable(args.output.record.iter().chain(&args.plot))?;
+    Files::default()
+        .reads("the packet path", &args.path)
+        .may_read("the record of --from", args.from.as_ref())
+        .may_read("the file of --machine", machine::file(&args.machine))
+        .writes("--record", args.output.record.as_ref())
+        .writes("--plot", args.plot.as_ref())
+        .check()?;
     let provenance = figures::provenance();
     let described = described(args)?;
     let report = match args.machine.as_str() {
         "this" => on_this_machine(args, &described, &provenance)?,
         name => elsewhere(args, &described, &machine::named(name)?)?,
     };
-    if let Some(file) = &args.plot {
-        fs::write(file, linerate_report::svg::plan(&report).svg)
-            .map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))?;
-    }
+    let plot = args.plot.as_ref().map(|file| (linerate_report::svg::plan(&report).svg, file));
     let text = linerate_report::plan(&report, &emit::style(emit::WHOLE));
     let figures = figures_of(&report);
     let body = Body::Plan(Box::new(report));
-    emit::emit(&args.output, &Record { provenance, figures, warnings: Vec::new(), body }, &text)
+    let record = Record { provenance, figures, warnings: Vec::new(), body };
+    let printed = emit::emit(&args.output, &record, &text);
+    also(printed, plot.map_or(Ok(()), |(svg, file)| files::write(file, svg)))
 }
 
 fn described(args: &PlanArgs) -> Result<Described, Failure> {
@@ -185,7 +191,7 @@ fn elsewhere(
             }));
         }
     };
-    chip::plan(&chip::Question {
+    planner::plan(&planner::Question {
         path,
         specs,
         costs,

@@ -6,11 +6,12 @@
 //! apart. The last measurement that is fit to be one replaces the one before: see [`unfit`].
 //! Nothing depends on the file being there.
 
+use crate::files;
 use linerate_machine::identity::{Identity, identity};
 use linerate_record::memory::{Curve, Effort, MemoryReport, OsVerdict, OsView};
 use linerate_record::{Body, Record};
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -152,11 +153,8 @@ pub(crate) fn store(record: &Record) -> Result<PathBuf, String> {
     let file = file().ok_or_else(|| no_home.to_owned())?;
     let json = record.to_json_pretty().map_err(|error| error.to_string())?;
     let write = || {
-        // Renamed, so that whoever reads at the same time finds the old one or the new one.
-        let new = file.with_extension(format!("json.{}", std::process::id()));
         file.parent().map_or(Ok(()), fs::create_dir_all)?;
-        fs::write(&new, json)?;
-        fs::rename(&new, &file)
+        files::write_with(&file, |to| to.write_all(json.as_bytes()))
     };
     write().map_err(|error| format!("{}: {error}", file.display()))?;
     Ok(file)

@@ -3,8 +3,9 @@
 
 use crate::args::{Common, RunArgs};
 use crate::emit::{self, Answer};
-use crate::failure::Failure;
+use crate::failure::{Failure, also};
 use crate::figures;
+use crate::files;
 use crate::flows;
 use crate::footprint;
 use crate::kinds::kinds;
@@ -21,8 +22,8 @@ use linerate_record::run::RunReport;
 use linerate_record::tune::Finding;
 use linerate_record::{Body, Record, Warning};
 use std::fs::File;
-use std::io::BufWriter;
-use std::path::PathBuf;
+use std::io::{BufWriter, Write};
+use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -37,7 +38,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
         Sink::Capture { file, .. } => Some(PathBuf::from(file)),
         Sink::Null => None,
     };
-    emit::check_writable(common.record.iter().chain(&sink))?;
+    let files = loaded.files(common).writes("--record", common.record.as_ref());
+    files.writes("the file of [sink]", sink).check()?;
     if args.check {
         return emit::print(&checked(&loaded));
     }
@@ -47,18 +49,12 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     progress.step(&describe(&path.mapping, &path.stages));
     let counting = Counting::of_this_machine();
     let job = Job {
-        path,
-        kinds: kinds(),
-        traffic: &loaded.traffic,
-        mapping: &path.mapping,
-        cpus: &strands,
-        options: path.run,
         oversubscribe: path.mapping.strands() > cpus.len(),
-        confine: None,
         audit: args.audit,
         kernels: loaded.kernels,
         replay: true,
         counting: Some(&counting),
+        ..Job::new(path, kinds(), &loaded.traffic, &strands)
     };
     let watch = Watch { stop: &stop, progress: &|share| progress.at(share) };
     let others = figures::others(&cpus);
@@ -74,7 +70,6 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
         Ok(outcome) => outcome,
         Err(error) => return Err(failed(common, error, provenance, warnings, frames)),
     };
-    write_kept(&path.sink, &outcome.kept)?;
     let finding = diagnose(&outcome.report);
     let end = outcome.report.dead_end();
     let mut record = record(outcome.report, &finding, provenance, warnings, frames);
@@ -89,7 +84,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
         text += &emit::sentences(&flows.line());
     }
     text += &emit::sentences(&footprint::line(&home));
-    emit::emit(common, &record, &text)?;
+    let printed = emit::emit(common, &record, &text);
+    also(printed, write_kept(&path.sink, &outcome.kept))?;
     emit::reaches(loaded.goal_kpps, kpps, end.as_ref())
 }
 
@@ -136,7 +132,8 @@ fn failed(
     if let RunError::Panicked { report, .. } = error {
         let finding = diagnose(&report);
         let record = record(*report, &finding, provenance, warnings, frames);
-        if let Err(failure) = emit::emit(common, &record, &text_of(&record, &finding)) {
+        let printed = emit::emit(common, &record, &text_of(&record, &finding));
+        if let Err(failure) = printed {
             return Failure::new(format!("{message}; and {failure}"));
         }
     }
@@ -163,13 +160,13 @@ fn checked(loaded: &Loaded) -> String {
 /// Writes what the sinks kept to the file of the path.
 fn write_kept(sink: &Sink, kept: &Kept) -> Result<(), Failure> {
     let Sink::Capture { file, .. } = sink else { return Ok(()) };
-    let write = || -> std::io::Result<()> {
-        let mut writer = PcapWriter::new(BufWriter::new(File::create(file)?))?;
+    let fill = |to: &mut File| {
+        let mut writer = PcapWriter::new(BufWriter::new(to))?;
         for (_, time_ns, frame) in kept.iter() {
             writer.write(time_ns, frame)?;
         }
-        let buffered = writer.finish()?;
-        buffered.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()
+        writer.finish()?.flush()
     };
-    write().map_err(|error| Failure::new(format!("cannot write the capture {file}: {error}")))
+    files::write_with(FilePath::new(file), fill)
+        .map_err(|error| Failure::new(format!("cannot write the capture {file}: {error}")))
 }

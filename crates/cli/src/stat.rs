@@ -11,7 +11,8 @@ mod list;
 pub(crate) use self::args::StatArgs;
 use self::args::{EventList, Layout};
 use crate::emit::{self, Answer};
-use crate::failure::Failure;
+use crate::failure::{Failure, also};
+use crate::files::{self, Files};
 use linerate_record::stat::{StatReport, StatTarget};
 use linerate_record::units::three_digits;
 use linerate_record::{Body, Figure, Provenance, Record};
@@ -31,7 +32,11 @@ pub(crate) fn stat(args: &StatArgs) -> Result<Answer, Failure> {
         return put(args, &list::list(args.json, &style(args)));
     }
     let request = request(args)?;
-    emit::check_writable(args.record.iter().chain(&args.output))?;
+    Files::default()
+        .may_read("the baseline", args.baseline.as_ref())
+        .writes("--record", args.record.as_ref())
+        .writes("--output", args.output.as_ref())
+        .check()?;
     let signals = linerate_linux::signal::catch()
         .map_err(|error| Failure::new(format!("cannot listen to signals: {error}")))?;
     let tell = |progress: Progress<'_>| {
@@ -107,9 +112,9 @@ fn said(progress: Progress<'_>) -> String {
 fn show(args: &StatArgs, outcome: Outcome) -> Result<Answer, Failure> {
     let Outcome { report, figures, warnings, status, failure } = outcome;
     let never_began = failure.is_some() && never_began(&report);
-    let text = match (args.json || args.record.is_some(), args.format) {
-        (false, Layout::Table) => table(args, &report, &figures),
-        (false, Layout::Rpistat) => rpistat(&report, &provenance()),
+    let (text, json) = match (args.json || args.record.is_some(), args.format) {
+        (false, Layout::Table) => (table(args, &report, &figures), None),
+        (false, Layout::Rpistat) => (rpistat(&report, &provenance()), None),
         (true, _) => recorded(args, report, figures, warnings.clone())?,
     };
     if !args.quiet {
@@ -117,12 +122,16 @@ fn show(args: &StatArgs, outcome: Outcome) -> Result<Answer, Failure> {
         emit::say(&linerate_report::warnings(&warnings, &style));
     }
     // Why there is nothing to see is said below; a table of nothing says no more.
-    if args.json || !never_began {
-        put(args, &text)?;
-    }
+    let printed = match args.json || !never_began {
+        true => put(args, &text),
+        false => Ok(Answer::Done),
+    };
+    let record = args.record.as_ref().zip(json);
+    let written = record.map_or(Ok(()), |(file, json)| files::write(file, json));
     if let Some(failure) = failure {
         emit::say(&format!("linerate: {}\n", lines(&failure)));
     }
+    also(printed, written)?;
     Ok(Answer::Status(u8::try_from(status).unwrap_or(125)))
 }
 
@@ -136,25 +145,22 @@ fn never_began(report: &StatReport) -> bool {
     matches!(report.target, StatTarget::Command { .. }) && report.ended.is_none()
 }
 
-/// Makes the record and writes it where it was asked for; what to print.
+/// What to print, and the record as JSON.
 fn recorded(
     args: &StatArgs,
     report: StatReport,
     figures: BTreeMap<String, Figure>,
     warnings: Vec<linerate_record::Warning>,
-) -> Result<String, Failure> {
+) -> Result<(String, Option<String>), Failure> {
     let provenance = provenance();
     let record = Record { provenance, figures, warnings, body: Body::Stat(Box::new(report)) };
     let json = record.to_json_pretty().map_err(Failure::new)?;
-    if let Some(file) = &args.record {
-        write(file, &json)?;
-    }
-    let Body::Stat(report) = &record.body else { return Ok(json) };
-    Ok(match (args.json, args.format) {
-        (true, _) => json,
-        (false, Layout::Table) => table(args, report, &record.figures),
-        (false, Layout::Rpistat) => rpistat(report, &record.provenance),
-    })
+    let text = match (&record.body, args.format) {
+        (Body::Stat(report), Layout::Table) if !args.json => table(args, report, &record.figures),
+        (Body::Stat(report), Layout::Rpistat) => rpistat(report, &record.provenance),
+        _ => json.clone(),
+    };
+    Ok((text, Some(json)))
 }
 
 fn provenance() -> Provenance {
@@ -176,15 +182,10 @@ fn style(args: &StatArgs) -> Style {
     Style { color: style.color && args.output.is_none(), ..style }
 }
 
-fn write(file: &Path, text: &str) -> Result<(), Failure> {
-    fs::write(file, text)
-        .map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))
-}
-
 /// Puts the result where it was asked for.
 fn put(args: &StatArgs, text: &str) -> Result<Answer, Failure> {
     match &args.output {
-        Some(file) => write(file, text).map(|()| Answer::Done),
+        Some(file) => files::write(file, text).map(|()| Answer::Done),
         None => emit::print(text),
     }
 }

@@ -3,8 +3,9 @@
 
 use crate::args::{cpu, duration};
 use crate::emit::{self, Answer, Forms, Output};
-use crate::failure::Failure;
+use crate::failure::{Failure, also};
 use crate::figures;
+use crate::files::{self, Files};
 use crate::kernels;
 use crate::processors::processor;
 use crate::progress::Progress;
@@ -12,6 +13,7 @@ use crate::run::stop_on_interrupt;
 use clap::{Args, ValueEnum};
 use linerate_record::tcp::TcpReport;
 use linerate_record::{Body, Provenance, Record, Warning};
+use linerate_report::svg::Plot;
 use linerate_tcpbench::endpoint::WireMode;
 use linerate_tcpbench::measure::Watch;
 use linerate_tcpbench::pattern::{Mix, Pattern};
@@ -88,9 +90,9 @@ pub(crate) fn tcp(args: &TcpArgs) -> Result<Answer, Failure> {
         return emit::print(&list()?);
     }
     let request = request(args)?;
-    emit::check_writable(args.output.record.iter())?;
+    Files::default().writes("--record", args.output.record.as_ref()).check()?;
     if let Some(folder) = &args.svg {
-        kernels::create(folder)?;
+        files::create_folder("--svg", folder)?;
     }
     let provenance = figures::provenance();
     let stop = stop_on_interrupt()?;
@@ -109,17 +111,17 @@ pub(crate) fn tcp(args: &TcpArgs) -> Result<Answer, Failure> {
         text += "\n";
         text += &linerate_report::tcp_histograms(&report, &style);
     }
-    if let Some(folder) = &args.svg {
-        let plots = kernels::plot(&linerate_report::svg::tcp(&report), folder)?;
-        if plots == 0 && !args.output.quiet {
-            emit::say("warning:    --svg: nothing to plot, no file was written\n");
-        }
-    }
+    let plots = args.svg.as_ref().map(|folder| (linerate_report::svg::tcp(&report), folder));
     let warnings = others.into_iter().chain(warnings(&report, &provenance)).collect();
     let interrupted = report.interrupted;
     let body = Body::Tcp(Box::new(report));
     let record = Record { provenance, figures: BTreeMap::new(), warnings, body };
-    emit::emit(Forms::from(&args.output), &record, &text)?;
+    let printed = emit::emit(Forms::from(&args.output), &record, &text);
+    let plot = |(plots, folder): (Vec<Plot>, &PathBuf)| {
+        const WHY_NONE: &str = "--svg: nothing to plot, no file was written";
+        kernels::plot(&plots, folder, WHY_NONE, args.output.quiet)
+    };
+    also(printed, plots.map_or(Ok(()), plot))?;
     match interrupted {
         true => Err(Failure::new("interrupted: what was measured until then stands above")),
         false => Ok(Answer::Done),

@@ -18,8 +18,9 @@ use crate::args::TuneArgs;
 use crate::bench::Bench;
 use crate::calibrate;
 use crate::emit::{self, Answer};
-use crate::failure::Failure;
+use crate::failure::{Failure, also};
 use crate::figures;
+use crate::files;
 use crate::footprint;
 use crate::load::{Loaded, kernels, load};
 use crate::processors::processors;
@@ -41,7 +42,6 @@ use linerate_record::stats::{Estimate, median_interval};
 use linerate_record::tune::{Candidate, Finding, KernelAdvice, Limit, RuledOut, TuneReport};
 use linerate_record::{Body, Figure, Record, Tier, Warning};
 use std::cell::Cell;
-use std::fs;
 use std::path::Path as FilePath;
 use std::sync::atomic::Ordering;
 
@@ -68,7 +68,8 @@ pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
     // A capture would be written by every run; it is for `run`.
     loaded.path.sink = Sink::Null;
     let cpus = processors(common)?;
-    emit::check_writable(common.record.iter().chain(&args.out))?;
+    let files = loaded.files(common).writes("--record", common.record.as_ref());
+    files.writes("--out", args.out.as_ref()).check()?;
     let provenance = figures::provenance();
     let stop = stop_on_interrupt()?;
     let progress = Progress::new(common.quiet);
@@ -106,10 +107,8 @@ pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
     let end = report.tuned.dead_end();
     let body = Body::Tune(Box::new(report));
     let record = Record { provenance, figures, warnings, body };
-    if let Some(kept) = &kept {
-        write_out(args, &loaded, kept)?;
-    }
-    emit::emit(common, &record, &text)?;
+    let printed = emit::emit(common, &record, &text);
+    also(printed, kept.map_or(Ok(()), |kept| write_out(args, &loaded, &kept)))?;
     if let Some(failure) = cannot_tell {
         return Err(failure);
     }
@@ -127,8 +126,7 @@ fn write_out(args: &TuneArgs, loaded: &Loaded, kept: &Kept) -> Result<(), Failur
     let shown = args.common.path.display().to_string();
     let text = linerate_path::write::with_mapping(&loaded.text, &path, &kept.mapping, kept.burst)
         .map_err(|problems| Failure::new(problems.display(&shown)))?;
-    fs::write(file, text)
-        .map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))
+    files::write(file, text)
 }
 
 /// The path as the file `out` must say it: elsewhere, the capture beside `original` is named in

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A burst: the packets handed over at once.
 
-use crate::ledger::StageLedger;
+use crate::context::StageContext;
 use crate::packet::Packet;
 
 /// Largest burst.
@@ -81,18 +81,18 @@ impl<'p> Burst<'p> {
     }
 
     /// Shows `f` each packet in order and does with it what `f` says. Those that pass keep their
-    /// order; the others are counted in `ledger`.
+    /// order; the others are counted in the account of `context`.
     #[inline]
     pub fn sift(
         &mut self,
-        ledger: &mut StageLedger,
-        mut f: impl FnMut(&mut Packet<'p>, &mut StageLedger) -> Verdict,
+        context: &mut StageContext,
+        mut f: impl FnMut(&mut Packet<'p>, &mut StageContext) -> Verdict,
     ) {
         self.kept = 0;
         for i in 0..self.packets.len() {
             self.cursor = i;
             let packet = &mut self.packets[i];
-            let tally = match f(packet, ledger) {
+            let tally = match f(packet, context) {
                 Verdict::Pass => {
                     if self.kept != i {
                         self.packets.swap(self.kept, i);
@@ -100,8 +100,8 @@ impl<'p> Burst<'p> {
                     self.kept += 1;
                     continue;
                 }
-                Verdict::Drop(cause) => &mut ledger.drops[usize::from(cause)],
-                Verdict::Consume => &mut ledger.consumed,
+                Verdict::Drop(cause) => &mut context.account.drops[usize::from(cause)],
+                Verdict::Consume => &mut context.account.consumed,
             };
             tally.add(1, packet.octets() as u64);
         }

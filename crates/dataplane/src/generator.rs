@@ -207,7 +207,8 @@ fn folded(mut sum: u64) -> u16 {
     sum as u16
 }
 
-/// SplitMix64: the state counts, the output is mixed.
+/// SplitMix64: the state counts, the output is mixed. Our own, because users write seeds into path
+/// files: the frames of a seed must not change with the version of a library.
 struct Random(u64);
 
 impl Random {

@@ -58,8 +58,7 @@ impl StageKernels {
 
     /// These kernels with room for a log, all of it allocated here.
     pub(crate) fn logging(kernels: Kernels) -> Self {
-        let log = Log { calls: Vec::with_capacity(LOGGED), ..Log::default() };
-        Self { kernels, is_logging: false, log: Some(Box::new(log)) }
+        Self { kernels, is_logging: false, log: Some(Box::new(Log::new())) }
     }
 
     /// The sum of `octets` added to `sum`.
@@ -162,7 +161,7 @@ impl StageKernels {
 /// ```
 ///
 /// Turns are kept whole, but a later one may cover part of them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Log {
     calls: Vec<Call>,
     place: usize,
@@ -172,16 +171,29 @@ struct Log {
     packets: u64,
     /// Packets the stage had been given when the turn began.
     given: u64,
-    random: u64,
+    random: fastrand::Rng,
 }
 
 impl Log {
+    /// An empty log, all of its memory allocated; every log draws the same numbers.
+    fn new() -> Self {
+        Self {
+            calls: Vec::with_capacity(LOGGED),
+            place: 0,
+            is_kept: false,
+            totals: Default::default(),
+            packets: 0,
+            given: 0,
+            random: fastrand::Rng::with_seed(0),
+        }
+    }
+
     fn begin_turn(&mut self, given: u64) {
         self.given = given;
         let seen: u64 = self.totals.iter().map(|total| total.calls).sum();
-        self.is_kept = self.below(seen.max(1)) < LOGGED as u64;
+        self.is_kept = self.random.u64(..seen.max(1)) < LOGGED as u64;
         let is_full = self.calls.len() == LOGGED;
-        self.place = if is_full { self.below(LOGGED as u64) as usize } else { self.calls.len() };
+        self.place = if is_full { self.random.usize(..LOGGED) } else { self.calls.len() };
     }
 
     fn note(&mut self, call: Call) {
@@ -197,16 +209,6 @@ impl Log {
             None => self.calls.push(call),
         }
         self.place += 1;
-    }
-
-    /// A random number below `bound`, biased by less than `bound` / 2^32.
-    fn below(&mut self, bound: u64) -> u64 {
-        // A Weyl sequence through the finalizer of SplitMix64 (Steele, Lea and Flood, 2014).
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((u128::from(z) * u128::from(bound)) >> 64) as u64
     }
 }
 

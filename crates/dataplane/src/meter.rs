@@ -261,7 +261,7 @@ impl<const ON: bool> Meter<ON> {
         if !ON {
             return;
         }
-        // xorshift32 (Marsaglia, 2003).
+        // xorshift32 (Marsaglia, 2003): three shifts, less than a library's generator takes.
         self.random ^= self.random << 13;
         self.random ^= self.random >> 17;
         self.random ^= self.random << 5;

@@ -8,7 +8,7 @@
 //!
 //! [`Pool`]: crate::pool::Pool
 
-use crate::ledger::StageLedger;
+use crate::context::Account;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
@@ -195,13 +195,13 @@ impl Packet<'_> {
     ///
     /// Returns `None`, and changes nothing, when the headroom does not suffice.
     #[inline]
-    pub fn push_front(&mut self, octets: usize, ledger: &mut StageLedger) -> Option<&mut [u8]> {
+    pub fn push_front(&mut self, octets: usize, account: &mut Account) -> Option<&mut [u8]> {
         let line = self.line_mut();
         let start = usize::from(line.start).checked_sub(octets)?;
         let longer = usize::from(line.octets) + octets;
         line.octets = u16::try_from(longer).ok()?;
         line.start = start as u16;
-        ledger.created.octets += octets as u64;
+        account.created.octets += octets as u64;
         Some(&mut self.bytes_mut()[..octets])
     }
 
@@ -209,23 +209,23 @@ impl Packet<'_> {
     ///
     /// Returns `false`, and changes nothing, when the frame is shorter.
     #[inline]
-    pub fn trim_front(&mut self, octets: usize, ledger: &mut StageLedger) -> bool {
+    pub fn trim_front(&mut self, octets: usize, account: &mut Account) -> bool {
         let line = self.line_mut();
         if octets > usize::from(line.octets) {
             return false;
         }
         line.start += octets as u16;
         line.octets -= octets as u16;
-        ledger.consumed.octets += octets as u64;
+        account.consumed.octets += octets as u64;
         true
     }
 
     /// Cuts the frame to `octets` octets; does nothing when it is not longer.
     #[inline]
-    pub fn truncate(&mut self, octets: usize, ledger: &mut StageLedger) {
+    pub fn truncate(&mut self, octets: usize, account: &mut Account) {
         let line = self.line_mut();
         if octets < usize::from(line.octets) {
-            ledger.consumed.octets += u64::from(line.octets) - octets as u64;
+            account.consumed.octets += u64::from(line.octets) - octets as u64;
             line.octets = octets as u16;
         }
     }
@@ -240,16 +240,16 @@ impl Packet<'_> {
     ///
     /// Returns `None`, and changes nothing, when the buffer has no room for as many.
     #[inline]
-    pub fn resize(&mut self, octets: usize, ledger: &mut StageLedger) -> Option<&mut [u8]> {
+    pub fn resize(&mut self, octets: usize, account: &mut Account) -> Option<&mut [u8]> {
         if octets > self.capacity() {
             return None;
         }
         let before = self.octets();
         if octets > before {
-            ledger.created.octets += (octets - before) as u64;
+            account.created.octets += (octets - before) as u64;
             self.line_mut().octets = octets as u16;
         }
-        self.truncate(octets, ledger);
+        self.truncate(octets, account);
         Some(self.bytes_mut())
     }
 
@@ -297,17 +297,17 @@ mod tests {
     fn a_frame_grows_and_shrinks_at_its_end() {
         let mut pool = Pool::new(2, 100);
         let mut packets = pool.packets(0);
-        let mut ledger = StageLedger::default();
+        let mut account = Account::default();
         assert!(packets[1].fill(&[9; 100]));
         let packet = &mut packets[0];
         assert!(packet.fill(&[5; 60]));
-        assert!(packet.trim_front(10, &mut ledger));
+        assert!(packet.trim_front(10, &mut account));
         assert_eq!(packet.capacity(), 90);
-        assert!(packet.resize(91, &mut ledger).is_none());
-        packet.resize(90, &mut ledger).expect("the room there is")[50..].fill(6);
+        assert!(packet.resize(91, &mut account).is_none());
+        packet.resize(90, &mut account).expect("the room there is")[50..].fill(6);
         assert_eq!(packet.bytes(), [&[5; 50][..], &[6; 40]].concat());
-        assert_eq!(packet.resize(3, &mut ledger).map(|frame| frame.len()), Some(3));
-        assert_eq!((ledger.created.octets, ledger.consumed.octets), (40, 97));
+        assert_eq!(packet.resize(3, &mut account).map(|frame| frame.len()), Some(3));
+        assert_eq!((account.created.octets, account.consumed.octets), (40, 97));
         assert_eq!(packets[1].bytes(), [9; 100], "the neighbour is left alone");
     }
 
@@ -315,22 +315,22 @@ mod tests {
     fn a_frame_moves_within_its_buffer_and_no_further() {
         let mut pool = Pool::new(2, 100);
         let mut packets = pool.packets(0);
-        let mut ledger = StageLedger::default();
+        let mut account = Account::default();
         let packet = &mut packets[0];
         assert!(packet.bytes().is_empty());
         assert!(packet.fill(&[5; 100]));
-        assert!(packet.push_front(HEADROOM_OCTETS + 1, &mut ledger).is_none());
-        packet.push_front(HEADROOM_OCTETS, &mut ledger).expect("all the headroom").fill(6);
-        assert!(packet.push_front(1, &mut ledger).is_none());
+        assert!(packet.push_front(HEADROOM_OCTETS + 1, &mut account).is_none());
+        packet.push_front(HEADROOM_OCTETS, &mut account).expect("all the headroom").fill(6);
+        assert!(packet.push_front(1, &mut account).is_none());
         assert_eq!(packet.bytes(), [[6; HEADROOM_OCTETS].as_slice(), &[5; 100]].concat());
-        assert!(!packet.trim_front(HEADROOM_OCTETS + 101, &mut ledger));
-        assert!(packet.trim_front(HEADROOM_OCTETS + 99, &mut ledger));
-        packet.truncate(2, &mut ledger);
+        assert!(!packet.trim_front(HEADROOM_OCTETS + 101, &mut account));
+        assert!(packet.trim_front(HEADROOM_OCTETS + 99, &mut account));
+        packet.truncate(2, &mut account);
         assert_eq!(packet.bytes(), [5]);
-        packet.truncate(0, &mut ledger);
+        packet.truncate(0, &mut account);
         assert!(packet.bytes_mut().is_empty());
-        assert_eq!(ledger.created.octets, HEADROOM_OCTETS as u64);
-        assert_eq!(ledger.consumed.octets, HEADROOM_OCTETS as u64 + 100);
+        assert_eq!(account.created.octets, HEADROOM_OCTETS as u64);
+        assert_eq!(account.consumed.octets, HEADROOM_OCTETS as u64 + 100);
         assert!(packets[1].bytes().is_empty(), "the neighbour is left alone");
     }
 }

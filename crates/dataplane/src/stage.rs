@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a stage is: a function over bursts, with its account.
+//! What a stage is: a function over bursts, with its account and its kernels.
 
 use crate::burst::Burst;
-use crate::ledger::StageLedger;
+use crate::context::StageContext;
 use linerate_path::model::Params;
 use linerate_path::spec::StageSpec;
 use std::fmt;
@@ -22,7 +22,7 @@ pub trait Stage: Send {
     /// Works on a burst: changes packets, drops or consumes them through [`Burst::sift`].
     ///
     /// Must not allocate per packet. A panic ends the run; the report names the packet.
-    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger);
+    fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext);
 
     /// What else the stage counted, by name, for the report; read when the run has ended.
     fn counts(&self) -> Vec<(&'static str, u64)> {

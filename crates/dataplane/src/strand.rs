@@ -3,7 +3,7 @@
 //! through its stages, and hands them to its tail (sink or rings).
 
 use crate::burst::{Burst, MAX_BURST};
-use crate::ledger::StageLedger;
+use crate::context::StageContext;
 use crate::meter::{Meter, Work};
 use crate::packet::Packet;
 use crate::ring::{Consumer, Producer};
@@ -74,11 +74,13 @@ pub(crate) enum Tail<'p> {
     Rings { outlets: Vec<Outlet<'p>>, replica_of: [u8; BUCKETS], full: FullRing },
 }
 
-/// A stage with its account.
+/// A stage with what it is handed beside its packets.
 pub(crate) struct Part {
     pub(crate) name: String,
+    /// The causes its drops are counted under, by index.
+    pub(crate) drop_causes: &'static [&'static str],
     pub(crate) stage: Box<dyn Stage>,
-    pub(crate) ledger: StageLedger,
+    pub(crate) context: StageContext,
     pub(crate) input_packets: u64,
     /// `input_packets` when measuring began and ended.
     pub(crate) measured: [u64; 2],
@@ -144,7 +146,7 @@ impl<'p> Strand<'_, 'p> {
             queue.kernels.begin_turn(self.input.packets);
         }
         for part in &mut self.parts {
-            part.ledger.kernels.begin_turn(part.input_packets);
+            part.context.kernels.begin_turn(part.input_packets);
         }
     }
 
@@ -154,7 +156,7 @@ impl<'p> Strand<'_, 'p> {
             queue.kernels.end_turn(self.input.packets);
         }
         for part in &mut self.parts {
-            part.ledger.kernels.end_turn(part.input_packets);
+            part.context.kernels.end_turn(part.input_packets);
         }
     }
 
@@ -215,7 +217,7 @@ impl<'p> Strand<'_, 'p> {
             let given = self.burst.len();
             let part = &mut self.parts[index];
             part.input_packets += given as u64;
-            part.stage.process(&mut self.burst, &mut part.ledger);
+            part.stage.process(&mut self.burst, &mut part.context);
             if control.audit {
                 part.audited_output.add(self.burst.len() as u64, self.burst.octets());
             }
@@ -293,6 +295,17 @@ impl<'p> Strand<'_, 'p> {
                     debug_assert!(fits, "a way home has room for all buffers of its home");
                 }
             }
+        }
+    }
+
+    /// The name of a part in the report: 0 is the head, then the stages, then the tail.
+    pub(crate) fn part_name(&self, part: usize) -> &str {
+        match (part.checked_sub(1).map(|stage| self.parts.get(stage)), &self.head, &self.tail) {
+            (Some(Some(stage)), _, _) => &stage.name,
+            (None, Head::Source(_), _) => "source",
+            (None, Head::Rings { .. }, _) => "ring in",
+            (Some(None), _, Tail::Sink(_)) => "sink",
+            (Some(None), _, Tail::Rings { .. }) => "ring out",
         }
     }
 

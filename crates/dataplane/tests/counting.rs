@@ -9,7 +9,6 @@ use common::{OPTIONS, kinds, mapping, path, run_on_one, stage as used, traffic};
 use linerate_counters::event::{Class, Event};
 use linerate_counters::opener::{Kernel, Opener};
 use linerate_dataplane::{Counting, Job, Watch, run};
-use linerate_kernels::Kernels;
 use linerate_linux::perf::{self, OpenError, Request, SOFTWARE, Selector, Target};
 use linerate_path::model::{RunLength, RunOptions, Sink};
 use linerate_record::Tier;
@@ -33,19 +32,11 @@ fn measured(opener: Box<dyn Opener + Sync>, packets: u64) -> RunReport {
     let mut path = path(vec![used("spin", "turns", 20), used("fault in", "", 0)]);
     path.sink = Sink::Null;
     let counting = Counting::new(opener, stand_ins());
+    let (kinds, traffic) = (kinds(), traffic());
     let job = Job {
-        path: &path,
-        kinds: &kinds(),
-        traffic: &traffic(),
-        mapping: &path.mapping,
-        cpus: &[0],
         options: RunOptions { length: RunLength::Packets(packets), ..OPTIONS },
-        oversubscribe: false,
-        confine: None,
-        audit: false,
-        kernels: Kernels::selected(),
-        replay: false,
         counting: Some(&counting),
+        ..Job::new(&path, &kinds, &traffic, &[0])
     };
     run(&job, &Watch { stop: &AtomicBool::new(false), progress: &|_| {} }).expect("runs").report
 }

@@ -10,7 +10,6 @@ use conserved::assert_conserved;
 use linerate_dataplane::capture::PcapWriter;
 use linerate_dataplane::traffic::Traffic;
 use linerate_dataplane::{DESCRIPTORS, Job, Outcome, RunError, Watch, run};
-use linerate_kernels::Kernels;
 use linerate_path::model::{Mapping, Path, Rate, RunLength, RunOptions};
 use linerate_record::run::RunReport;
 use std::sync::atomic::AtomicBool;
@@ -24,19 +23,13 @@ fn run_with(
     stop: &AtomicBool,
 ) -> Result<Outcome, RunError> {
     let cpus = vec![0; mapping.strands()];
+    let kinds = kinds();
     let job = Job {
-        path,
-        kinds: &kinds(),
-        traffic,
         mapping,
-        cpus: &cpus,
         options,
         oversubscribe: mapping.strands() > 1,
-        confine: None,
         audit: true,
-        kernels: Kernels::selected(),
-        replay: false,
-        counting: None,
+        ..Job::new(path, &kinds, traffic, &cpus)
     };
     run(&job, &Watch { stop, progress: &|_| {} })
 }
@@ -94,19 +87,12 @@ fn a_processor_that_is_not_there_ends_all_strands() {
         let mut cpus = vec![0; 3];
         cpus[broken] = u32::MAX;
         let options = RunOptions { length: RunLength::Packets(u64::MAX), ..OPTIONS };
+        let (kinds, traffic) = (kinds(), traffic());
         let job = Job {
-            path: &path,
-            kinds: &kinds(),
-            traffic: &traffic(),
             mapping: &mapping,
-            cpus: &cpus,
             options,
             oversubscribe: true,
-            confine: None,
-            audit: false,
-            kernels: Kernels::selected(),
-            replay: false,
-            counting: None,
+            ..Job::new(&path, &kinds, &traffic, &cpus)
         };
         let watch = Watch { stop: &AtomicBool::new(false), progress: &|_| {} };
         let error = run(&job, &watch).expect_err("there is no such processor");

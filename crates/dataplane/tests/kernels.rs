@@ -29,20 +29,8 @@ fn measured(stages: Vec<StageUse>, seconds: f64, kernels: Kernels) -> RunReport 
     let mut path = path(stages);
     path.sink = Sink::Null;
     let options = RunOptions { length: RunLength::Seconds(seconds), ..OPTIONS };
-    let job = Job {
-        path: &path,
-        kinds: &kinds(),
-        traffic: &traffic(),
-        mapping: &path.mapping,
-        cpus: &[0],
-        options,
-        oversubscribe: false,
-        confine: None,
-        audit: false,
-        kernels,
-        replay: true,
-        counting: None,
-    };
+    let (kinds, traffic) = (kinds(), traffic());
+    let job = Job { options, kernels, replay: true, ..Job::new(&path, &kinds, &traffic, &[0]) };
     let watch = Watch { stop: &AtomicBool::new(false), progress: &|_| {} };
     run(&job, &watch).expect("runs").report
 }

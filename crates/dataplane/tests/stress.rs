@@ -8,7 +8,6 @@ mod conserved;
 use common::{OPTIONS, kinds, mapping, path, run_on_one, stage, traffic};
 use conserved::assert_conserved;
 use linerate_dataplane::{Job, Outcome, Watch, run};
-use linerate_kernels::Kernels;
 use linerate_path::model::{FullRing, Rate, RunLength, RunOptions};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -84,19 +83,15 @@ impl Case {
         let (path, mapping) = (path(stages.to_vec()), mapping(&self.segments));
         let some = linerate_linux::allowed_cpus().expect("a list of processors");
         let cpus: Vec<u32> = some.iter().take(2).cycle().take(mapping.strands()).copied().collect();
+        let (kinds, traffic) = (kinds(), traffic());
         let job = Job {
-            path: &path,
-            kinds: &kinds(),
-            traffic: &traffic(),
             mapping: &mapping,
-            cpus: &cpus,
             options: self.options,
             oversubscribe: mapping.strands() > some.len().min(2),
             confine: self.confine,
             audit: self.audit,
-            kernels: Kernels::selected(),
             replay: true,
-            counting: None,
+            ..Job::new(&path, &kinds, &traffic, &cpus)
         };
         let stop = AtomicBool::new(self.stop_after == Some(Duration::ZERO));
         std::thread::scope(|scope| {

@@ -16,7 +16,7 @@
 //! `cargo bench -p linerate-rlp --bench stages [-- ROUNDS]`
 
 use linerate_dataplane::ring::{Consumer, Producer, ring};
-use linerate_dataplane::{BuildContext, Burst, Packet, Stage, StageLedger, Verdict, pool::Pool};
+use linerate_dataplane::{BuildContext, Burst, Packet, Stage, StageContext, Verdict, pool::Pool};
 use linerate_linux as linux;
 use linerate_machine::provenance::provenance;
 use linerate_machine::ticks::ticks;
@@ -162,7 +162,7 @@ impl Rings {
 /// Both ways, and what they work on.
 struct Bench<'p> {
     stages: [Box<dyn Stage>; 3],
-    ledgers: [StageLedger; 3],
+    contexts: [StageContext; 3],
     lines: [Line; 2],
     rings: Rings,
     links: [Link<'p>; 2],
@@ -176,7 +176,7 @@ impl<'p> Bench<'p> {
     fn new(text: &str, sessions: usize, frames: usize, free: [Vec<Packet<'p>>; 2]) -> Self {
         Self {
             stages: ["PDSN_RX", "RLP", "ATIF_TX"].map(|kind| stage(text, kind)),
-            ledgers: [(); 3].map(|()| StageLedger::default()),
+            contexts: [(); 3].map(|()| StageContext::default()),
             lines: [(); 2].map(|()| Line::new(sessions, frames)),
             rings: Rings::new(sessions),
             links: [Link::new(), Link::new()],
@@ -194,7 +194,7 @@ impl<'p> Bench<'p> {
             self.burst.push(packet);
         }
         if way == 0 {
-            self.stages[0].process(&mut self.burst, &mut self.ledgers[0]);
+            self.stages[0].process(&mut self.burst, &mut self.contexts[0]);
         }
         self.links[0].push(&mut self.burst);
     }
@@ -203,10 +203,10 @@ impl<'p> Bench<'p> {
     fn keep(&mut self, way: usize) {
         self.links[0].pop(&mut self.burst);
         match way {
-            0 => self.stages[1].process(&mut self.burst, &mut self.ledgers[1]),
+            0 => self.stages[1].process(&mut self.burst, &mut self.contexts[1]),
             _ => {
                 let rings = &mut self.rings;
-                self.burst.sift(&mut self.ledgers[1], |packet, _| rings.pass(packet));
+                self.burst.sift(&mut self.contexts[1], |packet, _| rings.pass(packet));
             }
         }
         self.links[1].push(&mut self.burst);
@@ -216,7 +216,7 @@ impl<'p> Bench<'p> {
     fn give_out(&mut self, way: usize) {
         self.links[1].pop(&mut self.burst);
         if way == 0 {
-            self.stages[2].process(&mut self.burst, &mut self.ledgers[2]);
+            self.stages[2].process(&mut self.burst, &mut self.contexts[2]);
         }
         for (packet, out) in self.burst.drain().zip(&mut self.out) {
             out[..packet.octets()].copy_from_slice(packet.bytes());
@@ -254,7 +254,7 @@ fn compare(text: &str, sessions: usize, frames: usize, rounds: usize) {
             costs.iter_mut().zip(took).for_each(|(all, one)| all.push(one));
         }
     }
-    let dropped: u64 = bench.ledgers.iter().map(|ledger| ledger.dropped().packets).sum();
+    let dropped: u64 = bench.contexts.iter().map(|context| context.account.dropped().packets).sum();
     assert_eq!(dropped, 0, "every packet is in order");
     println!(
         "{sessions} sessions on a strand, {frames} frames on the line, {} undisturbed rounds",

@@ -56,29 +56,10 @@ impl Weather {
     }
 }
 
-/// SplitMix64 (Steele, Lea and Flood, 2014): not for secrets; equal seeds give equal runs.
-#[derive(Clone, Debug)]
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.0;
-        x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ x >> 31
-    }
-
-    /// Whether what has this chance happens.
-    fn happens(&mut self, chance: f64) -> bool {
-        // The upper 53 bits, as many as the fraction holds: exact, in [0, 1).
-        ((self.next() >> 11) as f64) < chance * (1_u64 << 53) as f64
-    }
-
-    /// From 1 to `most`.
-    fn ticks(&mut self, most: u64) -> u64 {
-        1 + self.next() % most.max(1)
-    }
+/// Whether what has this chance happens.
+fn happens(random: &mut fastrand::Rng, chance: f64) -> bool {
+    // Exact: `f64` is a multiple of 2^-53 in [0, 1).
+    random.f64() < chance
 }
 
 /// What a link has counted, in frames.
@@ -98,7 +79,7 @@ pub struct Counts {
 #[derive(Clone, Debug)]
 pub struct Channel {
     weather: Weather,
-    random: Random,
+    random: fastrand::Rng,
     /// Whether the link is bad, as of the tick.
     bad: bool,
     tick: u64,
@@ -111,10 +92,10 @@ pub struct Channel {
 impl Channel {
     /// An empty link. One that loses in bursts begins in either state as often as it is in it.
     pub fn new(weather: Weather, seed: u64) -> Self {
-        let mut random = Random(seed);
+        let mut random = fastrand::Rng::with_seed(seed);
         let bad = match weather.loss {
             Loss::Independent(_) => false,
-            Loss::GilbertElliott(burst) => random.happens(burst.share_bad()),
+            Loss::GilbertElliott(burst) => happens(&mut random, burst.share_bad()),
         };
         Self {
             weather,
@@ -149,19 +130,20 @@ impl Channel {
     fn send_one(&mut self, now: u64, header: &[u8], frame: &[u8]) {
         let Weather { delay_ticks, hold, held_ticks, double, .. } = self.weather;
         self.counts.sent += 1;
-        if self.random.happens(self.chance_of_loss()) {
+        let chance = self.chance_of_loss();
+        if happens(&mut self.random, chance) {
             self.counts.lost += 1;
             return;
         }
         let mut due = now + delay_ticks;
-        if self.random.happens(hold) {
+        if happens(&mut self.random, hold) {
             self.counts.held += 1;
-            due += self.random.ticks(held_ticks);
+            due += self.random.u64(1..=held_ticks.max(1));
         }
         self.fly(due, header, frame);
-        if self.random.happens(double) {
+        if happens(&mut self.random, double) {
             self.counts.doubled += 1;
-            due += self.random.ticks(held_ticks);
+            due += self.random.u64(1..=held_ticks.max(1));
             self.fly(due, header, frame);
         }
     }
@@ -190,7 +172,7 @@ impl Channel {
         if let Loss::GilbertElliott(burst) = self.weather.loss {
             for _ in self.tick..now {
                 let chance = if self.bad { burst.recover } else { burst.worsen };
-                self.bad ^= self.random.happens(chance);
+                self.bad ^= happens(&mut self.random, chance);
             }
         }
         self.tick = now;

@@ -8,7 +8,7 @@
 //! look-up does: equal packets load equal lines, so a source of few packets stays in a near cache.
 
 use crate::params::Reader;
-use linerate_dataplane::{Burst, Stage, StageKind, StageLedger, no_steering};
+use linerate_dataplane::{Burst, Stage, StageContext, StageKind, no_steering};
 use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
 use std::hint::black_box;
 
@@ -57,17 +57,15 @@ struct Chase {
 /// Lines linked into one cycle. At most 2^24 lines, so their indices fit.
 fn cycle(lines: usize) -> Vec<Line> {
     let mut cycle: Vec<Line> = (0..lines).map(|i| Line { next: i as u32 }).collect();
-    let mut seed = 1u64;
+    let mut random = fastrand::Rng::with_seed(1);
     for i in (1..lines).rev() {
-        // The generator MMIX by Knuth; its high bits are the good ones.
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        cycle.swap(i, (seed >> 33) as usize % i);
+        cycle.swap(i, random.usize(..i));
     }
     cycle
 }
 
 impl Stage for Chase {
-    fn process(&mut self, burst: &mut Burst<'_>, _: &mut StageLedger) {
+    fn process(&mut self, burst: &mut Burst<'_>, _: &mut StageContext) {
         for packet in burst.iter() {
             let mut at = entry(packet.bytes()) % self.lines.len() as u64;
             for _ in 0..self.loads {

@@ -4,7 +4,7 @@
 
 use crate::headers::protocol;
 use linerate_dataplane::packet::Layers;
-use linerate_dataplane::{Burst, Stage, StageKind, StageLedger, no_steering};
+use linerate_dataplane::{Burst, Stage, StageContext, StageKind, no_steering};
 use linerate_path::spec::{StageSpec, State};
 
 pub(crate) const KIND: StageKind = StageKind {
@@ -58,7 +58,7 @@ struct Count {
 }
 
 impl Stage for Count {
-    fn process(&mut self, burst: &mut Burst<'_>, _: &mut StageLedger) {
+    fn process(&mut self, burst: &mut Burst<'_>, _: &mut StageContext) {
         for packet in burst.iter() {
             let octets = packet.octets();
             let (packets, sum) = &mut self.classes[class(&packet.meta().layers)];

@@ -2,7 +2,7 @@
 //! `fault`: panics at one packet, to try out how a broken stage is reported.
 
 use crate::params::Reader;
-use linerate_dataplane::{Burst, Stage, StageKind, StageLedger, Verdict, no_steering};
+use linerate_dataplane::{Burst, Stage, StageContext, StageKind, Verdict, no_steering};
 use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
 
 pub(crate) const KIND: StageKind = StageKind {
@@ -29,8 +29,8 @@ struct Fault {
 }
 
 impl Stage for Fault {
-    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
-        burst.sift(ledger, |packet, _| {
+    fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext) {
+        burst.sift(context, |packet, _| {
             assert!(
                 packet.meta().position != self.packet,
                 "the fault asked for at packet {}",

@@ -15,7 +15,7 @@ use crate::cause::causes;
 use crate::headers::{array, be16, be32, protocol};
 use crate::params::Reader;
 use linerate_dataplane::packet::{Fragment, Layers};
-use linerate_dataplane::{BuildError, Burst, Stage, StageKind, StageLedger, no_steering};
+use linerate_dataplane::{BuildError, Burst, Stage, StageContext, StageKind, no_steering};
 use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
 use rule::{Key, LATER_FRAGMENT, Parsed, Rule};
 
@@ -82,8 +82,8 @@ struct Counts {
 }
 
 impl Stage for Filter {
-    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
-        burst.sift(ledger, |packet, _| {
+    fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext) {
+        burst.sift(context, |packet, _| {
             let layers = packet.meta().layers;
             Cause::judge(self.judge(packet.bytes(), &layers))
         });

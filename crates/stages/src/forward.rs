@@ -14,7 +14,7 @@ use crate::headers::{array_mut, be16, be32};
 use crate::params::{Mac, Prefix, Reader, fail};
 use crate::routes::{Route, Routes};
 use linerate_dataplane::packet::Layers;
-use linerate_dataplane::{BuildError, Burst, Stage, StageKind, StageLedger, no_steering};
+use linerate_dataplane::{BuildError, Burst, Stage, StageContext, StageKind, no_steering};
 use linerate_kernels::checksum;
 use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
 
@@ -70,8 +70,8 @@ struct Forward {
 }
 
 impl Stage for Forward {
-    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
-        burst.sift(ledger, |packet, _| {
+    fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext) {
+        burst.sift(context, |packet, _| {
             let layers = packet.meta().layers;
             Cause::judge(self.forward(packet.bytes_mut(), &layers))
         });

@@ -16,7 +16,7 @@ use crate::headers::{
 use crate::params::{Address4, Reader};
 use linerate_dataplane::packet::{Fragment, Layers, Packet};
 use linerate_dataplane::{
-    Burst, Stage, StageKernels, StageKind, StageLedger, Verdict, no_steering,
+    Burst, Stage, StageContext, StageKernels, StageKind, Verdict, no_steering,
 };
 use linerate_kernels::{Sum, checksum};
 use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
@@ -101,9 +101,9 @@ struct Decap {
 }
 
 impl Stage for Decap {
-    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
-        burst.sift(ledger, |packet, ledger| match self.tunnelled(packet) {
-            Ok(Some(outer)) => Cause::judge(self.decapsulate(packet, outer, ledger)),
+    fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext) {
+        burst.sift(context, |packet, context| match self.tunnelled(packet) {
+            Ok(Some(outer)) => Cause::judge(self.decapsulate(packet, outer, context)),
             Ok(None) => {
                 self.untouched += 1;
                 Verdict::Pass
@@ -144,7 +144,7 @@ impl Decap {
         &self,
         packet: &mut Packet<'_>,
         outer: [u8; 20],
-        ledger: &mut StageLedger,
+        context: &mut StageContext,
     ) -> Result<(), Cause> {
         let layers = packet.meta().layers;
         if layers.fragment != Fragment::Whole {
@@ -156,16 +156,16 @@ impl Decap {
         let (l3, l4, end) =
             (usize::from(layers.l3), usize::from(layers.l4), usize::from(layers.l3_end));
         let tunnel = packet.bytes().get(l4..end).ok_or(Cause::Unparsed)?;
-        let (gre_octets, ethertype) = self.check_gre(tunnel, &mut ledger.kernels)?;
+        let (gre_octets, ethertype) = self.check_gre(tunnel, &mut context.kernels)?;
         let inner = l4 + gre_octets;
         if l3 < ETHERNET_OCTETS {
             return Err(Cause::Unparsed);
         }
-        packet.truncate(end, ledger);
+        packet.truncate(end, &mut context.account);
         let frame = packet.bytes_mut();
         frame.copy_within(0..l3, inner - l3);
         frame[inner - 2..inner].copy_from_slice(&ethertype.to_be_bytes());
-        packet.trim_front(inner - l3, ledger);
+        packet.trim_front(inner - l3, &mut context.account);
         let layers = headers::walk(packet.bytes())?;
         packet.meta_mut().layers = layers;
         carry_congestion(packet.bytes_mut(), &layers, outer[1] & 0b11)

@@ -16,7 +16,7 @@ use crate::cause::causes;
 use crate::headers::{ETHERNET_OCTETS, ETHERTYPE_IPV4, ETHERTYPE_IPV6, array, be16, protocol};
 use crate::params::{Address4, Reader};
 use linerate_dataplane::packet::{Fragment, Layers, Packet};
-use linerate_dataplane::{BuildError, Burst, Stage, StageKind, StageLedger, no_steering};
+use linerate_dataplane::{BuildError, Burst, Stage, StageContext, StageKind, no_steering};
 use linerate_kernels::{Sum, checksum};
 use linerate_path::model::Params;
 use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
@@ -123,8 +123,8 @@ fn build(params: &Params, sequence: Option<u32>) -> Result<Box<dyn Stage>, Build
 }
 
 impl Stage for Encap {
-    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
-        burst.sift(ledger, |packet, ledger| Cause::judge(self.encapsulate(packet, ledger)));
+    fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext) {
+        burst.sift(context, |packet, context| Cause::judge(self.encapsulate(packet, context)));
     }
 }
 
@@ -133,7 +133,7 @@ impl Encap {
     fn encapsulate(
         &mut self,
         packet: &mut Packet<'_>,
-        ledger: &mut StageLedger,
+        context: &mut StageContext,
     ) -> Result<(), Cause> {
         let layers = packet.meta().layers;
         let (l3, end) = (usize::from(layers.l3), usize::from(layers.l3_end));
@@ -142,8 +142,8 @@ impl Encap {
         if outer_total > self.mtu {
             return Err(Cause::TooBig);
         }
-        packet.truncate(end, ledger);
-        packet.push_front(self.outer_octets, ledger).ok_or(Cause::NoHeadroom)?;
+        packet.truncate(end, &mut context.account);
+        packet.push_front(self.outer_octets, &mut context.account).ok_or(Cause::NoHeadroom)?;
         let frame = packet.bytes_mut();
         frame.copy_within(self.outer_octets..self.outer_octets + l3, 0);
         // The ethertype is the last field of the Ethernet header, behind any tags.

@@ -57,7 +57,7 @@ pub fn kind(name: &str) -> Option<&'static StageKind> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_dataplane::ledger::MAX_CAUSES;
+    use linerate_dataplane::context::MAX_CAUSES;
     use linerate_path::spec::{Default, ParamKind};
     use std::collections::BTreeSet;
 

@@ -44,7 +44,7 @@ use crate::cause::causes;
 use crate::headers::{self, array_mut, be16, be32, protocol};
 use crate::params::{Prefix4, Reader, fail};
 use linerate_dataplane::packet::Layers;
-use linerate_dataplane::{BuildError, Burst, Stage, StageKind, StageLedger, Steer};
+use linerate_dataplane::{BuildError, Burst, Stage, StageContext, StageKind, Steer};
 use linerate_kernels::Sum;
 use linerate_kernels::checksum::{self, Change};
 use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
@@ -175,8 +175,8 @@ struct Counts {
 }
 
 impl Stage for Nat44 {
-    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
-        burst.sift(ledger, |packet, _| {
+    fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext) {
+        burst.sift(context, |packet, _| {
             let (layers, bucket) = (packet.meta().layers, packet.meta().bucket);
             Cause::judge(self.translate(packet.bytes_mut(), &layers, bucket))
         });

@@ -5,7 +5,7 @@
 //! behind the IP packet (link-layer padding) stay.
 
 use crate::headers::{self, FAULT_NAMES};
-use linerate_dataplane::{Burst, Stage, StageKind, StageLedger, Verdict, no_steering};
+use linerate_dataplane::{Burst, Stage, StageContext, StageKind, Verdict, no_steering};
 use linerate_path::spec::{StageSpec, State};
 
 pub(crate) const KIND: StageKind = StageKind {
@@ -25,8 +25,8 @@ pub(crate) const KIND: StageKind = StageKind {
 struct Parse;
 
 impl Stage for Parse {
-    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
-        burst.sift(ledger, |packet, _| match headers::walk(packet.bytes()) {
+    fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext) {
+        burst.sift(context, |packet, _| match headers::walk(packet.bytes()) {
             Ok(layers) => {
                 packet.meta_mut().layers = layers;
                 Verdict::Pass

@@ -13,7 +13,7 @@ use crate::cause::causes;
 use crate::headers::{array, be16, is_en_route_v6, protocol};
 use crate::params::Reader;
 use linerate_dataplane::packet::{Fragment, Layers};
-use linerate_dataplane::{Burst, Stage, StageKernels, StageKind, StageLedger, no_steering};
+use linerate_dataplane::{Burst, Stage, StageContext, StageKernels, StageKind, no_steering};
 use linerate_kernels::{Sum, checksum};
 use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
 
@@ -62,10 +62,10 @@ struct Counts {
 }
 
 impl Stage for Verify {
-    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
-        burst.sift(ledger, |packet, ledger| {
+    fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext) {
+        burst.sift(context, |packet, context| {
             let layers = packet.meta().layers;
-            Cause::judge(self.check(packet.bytes(), &layers, &mut ledger.kernels))
+            Cause::judge(self.check(packet.bytes(), &layers, &mut context.kernels))
         });
     }
 

@@ -6,7 +6,7 @@
 //! alone the compiler would make one multiplication.
 
 use crate::params::Reader;
-use linerate_dataplane::{Burst, Stage, StageKind, StageLedger, no_steering};
+use linerate_dataplane::{Burst, Stage, StageContext, StageKind, no_steering};
 use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
 use std::hint::black_box;
 
@@ -36,7 +36,7 @@ struct Work {
 }
 
 impl Stage for Work {
-    fn process(&mut self, burst: &mut Burst<'_>, _: &mut StageLedger) {
+    fn process(&mut self, burst: &mut Burst<'_>, _: &mut StageContext) {
         // Unknown to the compiler, so that it cannot compute ahead.
         let operand = black_box(0x9e37_79b9_7f4a_7c15_u64);
         for _ in 0..burst.len() {

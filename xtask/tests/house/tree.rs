@@ -45,9 +45,13 @@ fn collect(folder: &Path, files: &mut Vec<File>) {
     for entry in entries {
         let entry = entry.expect("folder entries can be read");
         let path = entry.path();
+        // A folder, or in a worktree a file that names one.
+        if entry.file_name() == ".git" {
+            continue;
+        }
         if entry.file_type().expect("file types can be read").is_dir() {
             let generated = path.join("CACHEDIR.TAG").exists() || path.ends_with("native/build");
-            if !generated && entry.file_name() != ".git" {
+            if !generated {
                 collect(&path, files);
             }
         } else if entry.file_name() != "Cargo.lock"

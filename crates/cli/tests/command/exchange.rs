@@ -79,7 +79,7 @@ fn a_dump_of_another_processor_is_not_read_with_codes_of_the_t1() {
     let summary = import(&file, &["--machine", "t2"]);
     assert!(number(&summary["strands"][0], "kpps") > 360.0);
     let own = folder.file("own.toml");
-    let t2 = include_str!("../../../plan/data/processors/t2.toml");
+    let t2 = include_str!("../../../cmt/data/processors/t2.toml");
     let codes = "[[event]]\ncode = 0x2f2\nname = \"instructions\"\nnative = \"Instr_cnt\"\n\
                  [[event]]\ncode = 0x8\nname = \"dc\"\nnative = \"DC_miss\"\nwaits_for = \"l2\"\n";
     fs::write(&own, format!("{t2}\n{codes}")).expect("as before");

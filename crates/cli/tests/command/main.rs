@@ -10,6 +10,7 @@ mod dissector;
 mod doctor;
 mod documents;
 mod exchange;
+mod files;
 mod interrupt;
 mod kernels;
 mod memory;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Hardware events per packet, from the counted turns of a strand.
 
-use super::{CONFIDENCE, SEED, WINDOWS_MIN};
+use super::estimate::{CONFIDENCE, SEED, WINDOWS_MIN};
 use crate::counting::CountedTurns;
-use crate::runner::Ended;
+use crate::ended::Ended;
 use linerate_record::run::CountedEvents;
 use linerate_record::stats::{Estimate, block_bootstrap_ratio};
 use linerate_record::{Figure, Tier};
@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 
 /// Which events were counted, and how; `None` where none were asked for. All strands of a run open
 /// the same events on the same machine: what the first one that got any got stands for all.
-pub(super) fn counted(ended: &[Ended<'_, '_>]) -> Option<CountedEvents> {
-    let got_any = |strand: &&Ended<'_, '_>| strand.readings.counted.is_some();
+pub(super) fn counted(ended: &[Ended<'_>]) -> Option<CountedEvents> {
+    let got_any = |strand: &&Ended<'_>| strand.readings.counted.is_some();
     let first = ended.iter().find(got_any).or(ended.first())?;
     if first.counted.is_empty() {
         return None;
@@ -26,7 +26,7 @@ pub(super) fn counted(ended: &[Ended<'_, '_>]) -> Option<CountedEvents> {
 }
 
 /// The events of a part per packet, and cycles per instruction; `None` where nothing was counted.
-pub(super) fn of_part(ended: &Ended<'_, '_>, part: usize) -> Option<BTreeMap<String, Figure>> {
+pub(super) fn of_part(ended: &Ended<'_>, part: usize) -> Option<BTreeMap<String, Figure>> {
     let turns = ended.readings.counted.as_ref()?;
     let opened = ended.counted.iter().zip(&turns.tiers).enumerate();
     let opened: Vec<(usize, &str, Tier)> = opened

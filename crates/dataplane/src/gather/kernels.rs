@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From calls that were made again to the share of the kernels in a stage.
 
-use super::CONFIDENCE;
+use super::estimate::CONFIDENCE;
 use crate::replay::Replayed;
 use linerate_record::kernels::Kernel;
 use linerate_record::run::{KernelUse, VariantTime};

@@ -3,10 +3,10 @@
 
 use linerate_dataplane::traffic::Traffic;
 use linerate_dataplane::{
-    Burst, Job, Outcome, RunError, Stage, StageKind, StageLedger, Verdict, Watch,
+    Burst, Job, Outcome, RunError, Stage, StageContext, StageKind, Verdict, Watch,
     generator::Generator, no_steering, run, stage,
 };
-use linerate_kernels::{Kernels, Sum};
+use linerate_kernels::Sum;
 use linerate_path::model::{
     FullRing, Mapping, Params, Path, Rate, RunLength, RunOptions, Segment, Sink, Source, StageUse,
     Value,
@@ -30,8 +30,8 @@ const SPEC: StageSpec = StageSpec {
 struct DropSeventh;
 
 impl Stage for DropSeventh {
-    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
-        burst.sift(ledger, |packet, _| match packet.meta().position % 7 {
+    fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext) {
+        burst.sift(context, |packet, _| match packet.meta().position % 7 {
             0 => Verdict::Drop(0),
             _ => Verdict::Pass,
         });
@@ -44,10 +44,11 @@ struct Number {
 }
 
 impl Stage for Number {
-    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
-        burst.sift(ledger, |packet, ledger| {
+    fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext) {
+        burst.sift(context, |packet, context| {
             let number = &mut self.next[usize::from(packet.meta().bucket)];
-            let front = packet.push_front(4, ledger).expect("headroom for one number");
+            let front =
+                packet.push_front(4, &mut context.account).expect("headroom for one number");
             front.copy_from_slice(&number.to_be_bytes());
             *number += 1;
             Verdict::Pass
@@ -59,10 +60,10 @@ impl Stage for Number {
 struct Trim;
 
 impl Stage for Trim {
-    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
-        burst.sift(ledger, |packet, ledger| {
-            packet.trim_front(2, ledger);
-            packet.truncate(60, ledger);
+    fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext) {
+        burst.sift(context, |packet, context| {
+            packet.trim_front(2, &mut context.account);
+            packet.truncate(60, &mut context.account);
             Verdict::Pass
         });
     }
@@ -74,8 +75,8 @@ struct Spin {
 }
 
 impl Stage for Spin {
-    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
-        burst.sift(ledger, |packet, _| {
+    fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext) {
+        burst.sift(context, |packet, _| {
             let mut x = packet.meta().position;
             for _ in 0..self.turns {
                 x = black_box(x.wrapping_mul(3) ^ 1);
@@ -96,8 +97,8 @@ const PAGE: usize = 4096;
 const BLOCK: usize = 64 << 20;
 
 impl Stage for FaultIn {
-    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
-        burst.sift(ledger, |_, _| {
+    fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext) {
+        burst.sift(context, |_, _| {
             if self.next + PAGE > self.block.len() {
                 self.block = Vec::new();
                 self.block = vec![0; BLOCK];
@@ -114,8 +115,8 @@ impl Stage for FaultIn {
 struct DropMost;
 
 impl Stage for DropMost {
-    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
-        burst.sift(ledger, |packet, _| match packet.meta().position % 7 {
+    fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext) {
+        burst.sift(context, |packet, _| match packet.meta().position % 7 {
             0 => Verdict::Pass,
             _ => Verdict::Drop(0),
         });
@@ -128,8 +129,8 @@ struct Grow {
 }
 
 impl Stage for Grow {
-    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
-        burst.sift(ledger, |packet, _| {
+    fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext) {
+        burst.sift(context, |packet, _| {
             let mut x = packet.meta().position;
             let turns = if x < self.after as u64 { 20 } else { 4_000 };
             for _ in 0..turns {
@@ -149,12 +150,12 @@ struct Call {
 }
 
 impl Stage for Call {
-    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
-        burst.sift(ledger, |packet, ledger| {
+    fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext) {
+        burst.sift(context, |packet, context| {
             for _ in 0..self.calls {
-                black_box(ledger.kernels.checksum(&self.from, Sum::ZERO));
+                black_box(context.kernels.checksum(&self.from, Sum::ZERO));
             }
-            ledger.kernels.copy(&mut self.to, &self.from);
+            context.kernels.copy(&mut self.to, &self.from);
             let mut x = packet.meta().position;
             for _ in 0..20 {
                 x = black_box(x.wrapping_mul(3) ^ 1);
@@ -170,8 +171,8 @@ struct Fail {
 }
 
 impl Stage for Fail {
-    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
-        burst.sift(ledger, |packet, _| {
+    fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext) {
+        burst.sift(context, |packet, _| {
             assert!(packet.meta().position as i64 != self.position, "broken on purpose");
             Verdict::Pass
         });
@@ -184,10 +185,10 @@ struct FailEarly {
 }
 
 impl Stage for FailEarly {
-    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
+    fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext) {
         assert!(self.bursts > 0, "broken between packets");
         self.bursts -= 1;
-        burst.sift(ledger, |_, _| Verdict::Pass);
+        burst.sift(context, |_, _| Verdict::Pass);
     }
 }
 
@@ -275,19 +276,13 @@ pub(crate) fn run_on_one(
     options: RunOptions,
 ) -> Result<Outcome, RunError> {
     let cpus = vec![0; mapping.strands()];
+    let (kinds, traffic) = (kinds(), traffic());
     let job = Job {
-        path,
-        kinds: &kinds(),
-        traffic: &traffic(),
         mapping,
-        cpus: &cpus,
         options,
         oversubscribe: mapping.strands() > 1,
-        confine: None,
         audit: true,
-        kernels: Kernels::selected(),
-        replay: false,
-        counting: None,
+        ..Job::new(path, &kinds, &traffic, &cpus)
     };
     run(&job, &Watch { stop: &AtomicBool::new(false), progress: &|_| {} })
 }

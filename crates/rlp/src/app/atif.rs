@@ -11,7 +11,7 @@ use super::{OtherSide, Place, and_not_framed, mark_access, place};
 use crate::frame::{self, FAULT_NAMES};
 use linerate_dataplane::params::{Mac, Reader};
 use linerate_dataplane::{
-    BuildError, Burst, Packet, Stage, StageKind, StageLedger, Verdict, no_steering,
+    BuildError, Burst, Packet, Stage, StageContext, StageKind, Verdict, no_steering,
 };
 use linerate_path::model::Params;
 use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
@@ -88,7 +88,7 @@ fn receive(packet: &mut Packet<'_>) -> Verdict {
 
 /// Addresses a packet that `RLP` has made.
 #[inline]
-fn send(packet: &mut Packet<'_>, source: [u8; 6], ledger: &mut StageLedger) -> Verdict {
+fn send(packet: &mut Packet<'_>, source: [u8; 6], context: &mut StageContext) -> Verdict {
     let session = match place(packet) {
         Place::Access => frame::parse(packet.bytes()).map(|access| access.session),
         _ => return Verdict::Drop(NOT_FRAMED),
@@ -96,7 +96,7 @@ fn send(packet: &mut Packet<'_>, source: [u8; 6], ledger: &mut StageLedger) -> V
     let Ok(session) = session else { return Verdict::Drop(NOT_FRAMED) };
     let octets = packet.octets();
     if octets < MIN_OCTETS {
-        match packet.resize(MIN_OCTETS, ledger) {
+        match packet.resize(MIN_OCTETS, &mut context.account) {
             Some(padded) => padded[octets..].fill(0),
             None => return Verdict::Drop(NOT_FRAMED),
         }
@@ -111,8 +111,8 @@ fn send(packet: &mut Packet<'_>, source: [u8; 6], ledger: &mut StageLedger) -> V
 struct Receive;
 
 impl Stage for Receive {
-    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
-        burst.sift(ledger, |packet, _| receive(packet));
+    fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext) {
+        burst.sift(context, |packet, _| receive(packet));
     }
 }
 
@@ -121,8 +121,8 @@ struct Send {
 }
 
 impl Stage for Send {
-    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
-        burst.sift(ledger, |packet, ledger| send(packet, self.source, ledger));
+    fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext) {
+        burst.sift(context, |packet, context| send(packet, self.source, context));
     }
 }
 
@@ -132,11 +132,11 @@ struct Both {
 }
 
 impl Stage for Both {
-    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
+    fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext) {
         self.other.look();
-        burst.sift(ledger, |packet, ledger| match place(packet) {
+        burst.sift(context, |packet, context| match place(packet) {
             Place::Wire => receive(packet),
-            _ => send(packet, self.source, ledger),
+            _ => send(packet, self.source, context),
         });
     }
 

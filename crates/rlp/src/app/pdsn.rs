@@ -13,7 +13,7 @@ use crate::envelope::{self, Ends, FAULT_NAMES, HEADER_OCTETS};
 use crate::frame;
 use linerate_dataplane::params::{Address4, Mac, Reader};
 use linerate_dataplane::{
-    BuildError, Burst, Packet, Stage, StageKind, StageLedger, Verdict, no_steering,
+    BuildError, Burst, Packet, Stage, StageContext, StageKind, Verdict, no_steering,
 };
 use linerate_path::model::Params;
 use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
@@ -133,8 +133,8 @@ fn send(packet: &mut Packet<'_>, ends: &Ends) -> Verdict {
 struct Receive;
 
 impl Stage for Receive {
-    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
-        burst.sift(ledger, |packet, _| receive(packet));
+    fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext) {
+        burst.sift(context, |packet, _| receive(packet));
     }
 }
 
@@ -143,8 +143,8 @@ struct Send {
 }
 
 impl Stage for Send {
-    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
-        burst.sift(ledger, |packet, _| send(packet, &self.ends));
+    fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext) {
+        burst.sift(context, |packet, _| send(packet, &self.ends));
     }
 }
 
@@ -154,9 +154,9 @@ struct Both {
 }
 
 impl Stage for Both {
-    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
+    fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext) {
         self.other.look();
-        burst.sift(ledger, |packet, _| match place(packet) {
+        burst.sift(context, |packet, _| match place(packet) {
             Place::Wire => receive(packet),
             _ => send(packet, &self.ends),
         });

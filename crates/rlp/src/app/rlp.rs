@@ -25,7 +25,7 @@ use crate::sessions::{Refusal, Sessions};
 use crate::window::{Stale, Window};
 use linerate_dataplane::params::{Reader, fail};
 use linerate_dataplane::{
-    BUCKETS, BuildContext, BuildError, Burst, Packet, Stage, StageKind, StageLedger, Verdict,
+    BUCKETS, BuildContext, BuildError, Burst, Packet, Stage, StageContext, StageKind, Verdict,
 };
 use linerate_path::model::Params;
 use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
@@ -299,11 +299,11 @@ struct Rlp {
 }
 
 impl Stage for Rlp {
-    fn process(&mut self, burst: &mut Burst<'_>, ledger: &mut StageLedger) {
-        burst.sift(ledger, |packet, ledger| {
+    fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext) {
+        burst.sift(context, |packet, context| {
             let verdict = match place(packet) {
-                Place::A10 { gre, end } => self.forward(packet, gre.into()..end.into(), ledger),
-                Place::Wire | Place::Access => self.access(packet, ledger),
+                Place::A10 { gre, end } => self.forward(packet, gre.into()..end.into(), context),
+                Place::Wire | Place::Access => self.access(packet, context),
                 Place::Other => Err(Cause::Unchecked),
             };
             verdict.unwrap_or_else(|cause| Verdict::Drop(cause as u8))
@@ -336,7 +336,7 @@ impl Rlp {
         &mut self,
         packet: &mut Packet<'_>,
         gre: Range<usize>,
-        ledger: &mut StageLedger,
+        context: &mut StageContext,
     ) -> Result<Verdict, Cause> {
         let octets = packet.bytes();
         let envelope = envelope::parse_gre(octets, gre).map_err(|_| Cause::Unchecked)?;
@@ -346,14 +346,14 @@ impl Rlp {
         if !session.sender.append(&octets[envelope.payload]) {
             return Err(Cause::StreamFull);
         }
-        Ok(emit(&mut session.sender, key, self.flush, packet, ledger))
+        Ok(emit(&mut session.sender, key, self.flush, packet, context))
     }
 
     /// A packet of the access side. One that contradicts itself changes nothing.
     fn access(
         &mut self,
         packet: &mut Packet<'_>,
-        ledger: &mut StageLedger,
+        context: &mut StageContext,
     ) -> Result<Verdict, Cause> {
         let octets = packet.bytes();
         if !frame::is_access(octets) {
@@ -371,14 +371,14 @@ impl Rlp {
         };
         let heard = session.hear(&access, now);
         let (ready, most) = (session.receiver.ready(), self.bearer_octets);
-        if ready > 0 && session.deliver(key, ready.min(most), packet, ledger) {
+        if ready > 0 && session.deliver(key, ready.min(most), packet, context) {
             return Ok(Verdict::Pass);
         }
-        if session.receiver.wants_nak() && ask(&mut session.receiver, now, key, packet, ledger) {
+        if session.receiver.wants_nak() && ask(&mut session.receiver, now, key, packet, context) {
             return Ok(Verdict::Pass);
         }
         if !session.sender.is_served() {
-            return Ok(emit(&mut session.sender, key, self.flush, packet, ledger));
+            return Ok(emit(&mut session.sender, key, self.flush, packet, context));
         }
         heard.map(|()| Verdict::Consume)
     }
@@ -436,10 +436,10 @@ impl Session {
         key: u32,
         octets: usize,
         packet: &mut Packet<'_>,
-        ledger: &mut StageLedger,
+        context: &mut StageContext,
     ) -> bool {
         let room = packet.capacity().min(HEADER_OCTETS + octets);
-        let Some(frame) = packet.resize(room, ledger) else { return false };
+        let Some(frame) = packet.resize(room, &mut context.account) else { return false };
         let Some((header, stream)) = frame.split_at_mut_checked(HEADER_OCTETS) else {
             return false;
         };
@@ -449,7 +449,7 @@ impl Session {
         }
         self.sequence = self.sequence.wrapping_add(1);
         let end = HEADER_OCTETS + taken;
-        packet.truncate(end, ledger);
+        packet.truncate(end, &mut context.account);
         mark_a10(packet, HEADER_OCTETS..end);
         true
     }
@@ -462,14 +462,14 @@ fn ask(
     now: u64,
     key: u32,
     packet: &mut Packet<'_>,
-    ledger: &mut StageLedger,
+    context: &mut StageContext,
 ) -> bool {
     let longest = PACKET_HEADER_OCTETS + FRAME_HEADER_OCTETS + MAX_NAK_OCTETS;
-    let Some(room) = packet.resize(longest, ledger) else { return false };
+    let Some(room) = packet.resize(longest, &mut context.account) else { return false };
     let Some(mut writer) = Writer::new(room) else { return false };
     let is_written = receiver.next_nak(now).is_some_and(|list| writer.nak(&list));
     let octets = writer.finish(&[0; 12], key);
-    packet.truncate(octets, ledger);
+    packet.truncate(octets, &mut context.account);
     mark_access(packet);
     is_written
 }
@@ -481,10 +481,10 @@ fn emit(
     key: u32,
     flush: bool,
     packet: &mut Packet<'_>,
-    ledger: &mut StageLedger,
+    context: &mut StageContext,
 ) -> Verdict {
     let wanted = PACKET_HEADER_OCTETS + sender.wire_octets(flush);
-    let Some(room) = packet.resize(wanted.min(packet.capacity()), ledger) else {
+    let Some(room) = packet.resize(wanted.min(packet.capacity()), &mut context.account) else {
         return Verdict::Consume;
     };
     let Some(mut writer) = Writer::new(room) else { return Verdict::Consume };
@@ -494,7 +494,7 @@ fn emit(
     }
     // ATIF_TX fills in the addresses.
     let octets = writer.finish(&[0; 12], key);
-    packet.truncate(octets, ledger);
+    packet.truncate(octets, &mut context.account);
     mark_access(packet);
     Verdict::Pass
 }

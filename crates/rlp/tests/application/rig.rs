@@ -3,7 +3,6 @@
 
 use linerate_dataplane::traffic::{Traffic, TrafficBuilder};
 use linerate_dataplane::{Job, Outcome, StageKind, Watch, run, steering};
-use linerate_kernels::Kernels;
 use linerate_path::check::read;
 use linerate_path::model::{Params, Path, RunLength, Sink, Source, Value};
 use linerate_path::spec::{Default, StageSpec};
@@ -56,20 +55,9 @@ pub(crate) fn frames(path: &Path, frames: &[Vec<u8>]) -> Traffic {
 pub(crate) fn ran(path: &Path, traffic: &Traffic, packets: u64) -> Outcome {
     let mut options = path.run;
     options.length = RunLength::Packets(packets);
-    let job = Job {
-        path,
-        kinds: KINDS,
-        traffic,
-        mapping: &path.mapping,
-        cpus: &vec![0; path.mapping.strands()],
-        options,
-        oversubscribe: true,
-        confine: None,
-        audit: true,
-        kernels: Kernels::selected(),
-        replay: false,
-        counting: None,
-    };
+    let cpus = vec![0; path.mapping.strands()];
+    let job =
+        Job { options, oversubscribe: true, audit: true, ..Job::new(path, KINDS, traffic, &cpus) };
     let watch = Watch { stop: &AtomicBool::new(false), progress: &|_| {} };
     let outcome = run(&job, &watch).expect("it runs");
     let report = &outcome.report;

@@ -6,7 +6,7 @@ use crate::rig::{Fate, build};
 use etherparse::{SlicedPacket, VlanId};
 use linerate_dataplane::packet::{Fragment, Layers};
 use linerate_dataplane::pool::Pool;
-use linerate_dataplane::{Burst, StageLedger};
+use linerate_dataplane::{Burst, StageContext};
 use proptest::prelude::*;
 
 /// What `parse` makes of each frame.
@@ -15,17 +15,17 @@ fn parse(frames: &[Vec<u8>]) -> Vec<Result<Layers, &'static str>> {
     let mut stage = build(("parse", &[])).unwrap();
     let mut pool = Pool::new(1, 4096);
     let mut spare = pool.packets(0);
-    let (mut burst, mut ledger) = (Burst::new(), StageLedger::default());
+    let (mut burst, mut context) = (Burst::new(), StageContext::default());
     let mut one = |frame: &Vec<u8>| {
         let mut packet = spare.pop().unwrap();
         assert!(packet.fill(frame));
         burst.push(packet);
-        let before = ledger.clone();
-        stage.process(&mut burst, &mut ledger);
+        let before = context.account.clone();
+        stage.process(&mut burst, &mut context);
         let found = burst.iter().next().map(|p| p.meta().layers);
         spare.extend(burst.drain());
         found.ok_or_else(|| {
-            let grown = |i: &usize| ledger.drops[*i] != before.drops[*i];
+            let grown = |i: &usize| context.account.drops[*i] != before.drops[*i];
             causes[(0..causes.len()).find(grown).unwrap()]
         })
     };

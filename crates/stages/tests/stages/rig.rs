@@ -2,7 +2,7 @@
 //! Runs stages one after the other on frames, and recounts what they say they did.
 
 use linerate_dataplane::pool::Pool;
-use linerate_dataplane::{BuildContext, BuildError, Burst, Packet, Stage, StageLedger, Steer};
+use linerate_dataplane::{BuildContext, BuildError, Burst, Packet, Stage, StageContext, Steer};
 use linerate_path::model::{Params, Value};
 use linerate_path::spec::{Default, StageSpec};
 use linerate_record::run::Tally;
@@ -79,7 +79,7 @@ pub(crate) fn steer((kind, given): Given<'_>) -> Option<Arc<dyn Steer>> {
 struct Row {
     stage: Box<dyn Stage>,
     spec: StageSpec,
-    ledger: StageLedger,
+    context: StageContext,
 }
 
 /// Stages on one strand.
@@ -98,7 +98,7 @@ impl<'p> Rig<'p> {
         let rows = all.map(|given| Row {
             stage: build(*given).expect("sound parameters"),
             spec: linerate_stages::kind(given.0).expect("a kind").spec,
-            ledger: StageLedger::default(),
+            context: StageContext::default(),
         });
         Self {
             rows: rows.collect(),
@@ -138,13 +138,14 @@ impl<'p> Rig<'p> {
 
     /// Sends one frame through all stages.
     pub(crate) fn offer_one(&mut self, frame: &[u8]) -> Fate {
-        let before: Vec<_> = self.rows.iter().map(|row| row.ledger.clone()).collect();
+        let before: Vec<_> = self.rows.iter().map(|row| row.context.account.clone()).collect();
         if let Some(frame) = self.offer(&[frame.to_vec()]).pop() {
             return Fate::Out(frame);
         }
         for (row, before) in self.rows.iter().zip(before) {
-            let grown = |i: &usize| row.ledger.drops[*i].packets > before.drops[*i].packets;
-            if let Some(i) = (0..row.ledger.drops.len()).find(grown) {
+            let grown =
+                |i: &usize| row.context.account.drops[*i].packets > before.drops[*i].packets;
+            if let Some(i) = (0..row.context.account.drops.len()).find(grown) {
                 return Fate::Dropped(row.spec.drop_causes[i]);
             }
         }
@@ -161,15 +162,15 @@ impl<'p> Rig<'p> {
 impl Row {
     /// Runs the stage and checks its account against lengths counted before and after.
     fn process(&mut self, burst: &mut Burst<'_>) {
-        let before = self.ledger.clone();
+        let before = self.context.account.clone();
         let input = tally(burst.iter());
         let released_before = burst.released().len();
-        self.stage.process(burst, &mut self.ledger);
+        self.stage.process(burst, &mut self.context);
         let output = tally(burst.iter());
         let released = tally(burst.released()[released_before..].iter());
 
         let kind = self.spec.kind;
-        let (now, was) = (&self.ledger, &before);
+        let (now, was) = (&self.context.account, &before);
         let created = less(now.created, was.created);
         let consumed = less(now.consumed, was.consumed);
         let dropped = less(now.dropped(), was.dropped());

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a command reads and writes.
+//!
+//! Before a command does anything, its files are declared: an output that is one of its inputs, or
+//! another of its outputs, is refused, for whatever name or link leads to it. After it has printed
+//! its result, its files are written, each whole: into a temporary file next to the old one, which
+//! then replaces it. So neither an interrupt nor a full disk leaves half a file in place of a whole
+//! one.
+//!
+//! Devices, pipes and sockets are written as they are, and may be named twice: `/dev/null` keeps
+//! nothing.
+
+use crate::failure::Failure;
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// Links followed before a chain of them counts as a loop, as in path_resolution(7).
+const LINKS_MAX: usize = 40;
+
+/// The files of a command.
+#[derive(Debug, Default)]
+pub(crate) struct Files {
+    inputs: Vec<Named>,
+    outputs: Vec<Named>,
+}
+
+/// A file and what the command takes it for: `--record`, `the packet path`.
+#[derive(Debug)]
+struct Named {
+    role: String,
+    file: PathBuf,
+}
+
+impl Files {
+    /// A file that is read. `-` is standard input, which no output replaces.
+    pub(crate) fn reads(mut self, role: &str, file: impl AsRef<Path>) -> Self {
+        if file.as_ref() != Path::new("-") {
+            self.inputs.push(Named::new(role, file.as_ref()));
+        }
+        self
+    }
+
+    /// A file that may be read.
+    pub(crate) fn may_read(self, role: &str, file: Option<impl AsRef<Path>>) -> Self {
+        match file {
+            Some(file) => self.reads(role, file),
+            None => self,
+        }
+    }
+
+    /// A file that is written, if there is one.
+    pub(crate) fn writes(mut self, role: &str, file: Option<impl AsRef<Path>>) -> Self {
+        self.outputs.extend(file.map(|file| Named::new(role, file.as_ref())));
+        self
+    }
+
+    /// Refuses outputs that would destroy an input or one another, or that cannot be written.
+    pub(crate) fn check(self) -> Result<(), Failure> {
+        self.check_distinct()?;
+        self.outputs.iter().try_for_each(|output| check_writable(&output.file))
+    }
+
+    fn check_distinct(&self) -> Result<(), Failure> {
+        for (index, output) in self.outputs.iter().enumerate() {
+            let Some(identity) = Identity::of(&output.file) else { continue };
+            let is_same = |other: &&Named| Identity::of(&other.file).as_ref() == Some(&identity);
+            let (file, role) = (output.file.display(), &output.role);
+            if let Some(input) = self.inputs.iter().find(is_same) {
+                return Err(Failure::new(format!(
+                    "{role} {file} would overwrite {}, which is read: name another file",
+                    input.role
+                )));
+            }
+            if let Some(other) = self.outputs[..index].iter().find(is_same) {
+                return Err(Failure::new(format!(
+                    "{role} and {} name the same file, {file}: one result would be lost",
+                    other.role
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Named {
+    fn new(role: &str, file: &Path) -> Self {
+        Self { role: role.to_owned(), file: file.to_owned() }
+    }
+}
+
+/// What makes two names one file.
+#[derive(Debug, PartialEq, Eq)]
+enum Identity {
+    /// A regular file, by device and inode.
+    There(u64, u64),
+    /// A file yet to be made, by its folder and its name there.
+    ToBeMade(u64, u64, OsString),
+}
+
+impl Identity {
+    /// `None` for what keeps nothing (a device, a pipe, a socket), and for what cannot be found.
+    fn of(file: &Path) -> Option<Self> {
+        let target = target(file).ok()?;
+        match fs::metadata(&target) {
+            Ok(found) if found.is_file() => Some(Self::There(found.dev(), found.ino())),
+            Ok(_) => None,
+            Err(_) => {
+                let folder = fs::metadata(folder(&target)).ok()?;
+                Some(Self::ToBeMade(folder.dev(), folder.ino(), target.file_name()?.to_owned()))
+            }
+        }
+    }
+}
+
+/// The file that links at `file` lead to, there or not.
+fn target(file: &Path) -> io::Result<PathBuf> {
+    let mut target = file.to_owned();
+    for _ in 0..LINKS_MAX {
+        match fs::read_link(&target) {
+            Ok(next) => target = folder(&target).join(next),
+            // Not a link, or not there.
+            Err(_) => return Ok(target),
+        }
+    }
+    Err(io::Error::other("too many links"))
+}
+
+fn folder(file: &Path) -> &Path {
+    match file.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// Whether a file can be written, asked before anything is measured for it. Leaves no trace.
+fn check_writable(file: &Path) -> Result<(), Failure> {
+    let is_new = !file.exists();
+    let tried = OpenOptions::new().create(true).append(true).open(file);
+    let tried = tried.and_then(|_| if is_new { fs::remove_file(target(file)?) } else { Ok(()) });
+    tried.map_err(|error| cannot_write(file, &error))
+}
+
+/// Writes `contents` to `file`, whole or not at all.
+pub(crate) fn write(file: &Path, contents: impl AsRef<[u8]>) -> Result<(), Failure> {
+    write_with(file, |to| to.write_all(contents.as_ref()))
+        .map_err(|error| cannot_write(file, &error))
+}
+
+/// Lets `fill` write a file, whole or not at all. A link stays, and the file it leads to is
+/// replaced with the permissions that it had. In a folder that takes no new file, a file that may
+/// be written is written as it is.
+pub(crate) fn write_with(
+    file: &Path,
+    fill: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<()> {
+    let target = target(file)?;
+    let found = fs::metadata(&target);
+    let mode = match &found {
+        Ok(found) if !found.is_file() => {
+            return fill(&mut OpenOptions::new().write(true).open(file)?);
+        }
+        Ok(found) => found.mode() & 0o7777,
+        // Less what the umask takes away.
+        Err(_) => 0o666,
+    };
+    let made = tempfile::Builder::new()
+        .prefix(".linerate-")
+        .permissions(Permissions::from_mode(mode))
+        .tempfile_in(folder(&target));
+    let mut new = match made {
+        Ok(new) => new,
+        Err(error) if found.is_ok() && is_closed(&error) => {
+            return fill(&mut File::create(&target)?);
+        }
+        Err(error) => return Err(error),
+    };
+    fill(new.as_file_mut())?;
+    if found.is_ok() {
+        new.as_file().set_permissions(Permissions::from_mode(mode))?;
+    }
+    new.as_file().sync_all()?;
+    new.persist(&target).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// Whether a folder takes no new files.
+fn is_closed(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
+}
+
+fn cannot_write(file: &Path, error: &io::Error) -> Failure {
+    Failure::new(format!("cannot write {}: {error}", file.display()))
+}
+
+/// Makes a folder for files yet to come.
+pub(crate) fn create_folder(role: &str, folder: &Path) -> Result<(), Failure> {
+    if fs::metadata(folder).is_ok_and(|found| !found.is_dir()) {
+        let folder = folder.display();
+        return Err(Failure::new(format!("{role} takes a folder, and {folder} is not one")));
+    }
+    fs::create_dir_all(folder).map_err(|error| {
+        Failure::new(format!("cannot make the folder {}: {error}", folder.display()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn check(inputs: &[&Path], outputs: &[&Path]) -> Result<(), String> {
+        let named = |files: &[&Path]| files.iter().map(|file| Named::new("--x", file)).collect();
+        let files = Files { inputs: named(inputs), outputs: named(outputs) };
+        files.check().map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn refuses_outputs_that_are_inputs_by_any_name() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        let (file, link, hard, other) = (at("in"), at("link"), at("hard"), at("other"));
+        fs::write(&file, "precious").expect("it can be written");
+        symlink("in", &link).expect("a link");
+        fs::hard_link(&file, &hard).expect("a hard link");
+        for same in [&file, &link, &hard, &folder.path().join("./in")] {
+            let refused = check(&[&file], &[same]).expect_err("it is read");
+            assert!(refused.contains("would overwrite"), "{refused}");
+            assert!(check(&[same], &[&file]).is_err());
+        }
+        assert_eq!(check(&[&file], &[&other]), Ok(()));
+        assert!(!other.exists(), "a check leaves no trace");
+        assert_eq!(fs::read_to_string(&file).expect("it is there"), "precious");
+    }
+
+    #[test]
+    fn refuses_two_outputs_that_are_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        let (new, dangling) = (at("new"), at("dangling"));
+        symlink("new", &dangling).expect("a link");
+        assert!(check(&[], &[&new, &new]).is_err());
+        assert!(check(&[], &[&dangling, &new]).is_err());
+        assert_eq!(check(&[], &[&new, &at("newer")]), Ok(()));
+        assert!(fs::symlink_metadata(&dangling).is_ok(), "the link stays");
+    }
+
+    #[test]
+    fn a_device_may_be_named_twice() {
+        let null = Path::new("/dev/null");
+        assert_eq!(check(&[null], &[null, null]), Ok(()));
+    }
+
+    #[test]
+    fn a_link_that_leads_to_itself_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let link = folder.path().join("loop");
+        symlink("loop", &link).expect("a link");
+        assert!(check(&[], &[&link]).is_err());
+        assert!(write(&link, "x").is_err());
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole_behind_its_link_and_with_its_permissions() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        let (file, link) = (at("file"), at("link"));
+        fs::write(&file, "old").expect("it can be written");
+        fs::set_permissions(&file, Permissions::from_mode(0o640)).expect("permissions");
+        symlink("file", &link).expect("a link");
+        write(&link, "new").expect("it can be written");
+        assert_eq!(fs::read_to_string(&file).expect("it is there"), "new");
+        assert!(fs::symlink_metadata(&link).is_ok_and(|link| link.is_symlink()));
+        assert_eq!(fs::metadata(&file).expect("it is there").mode() & 0o7777, 0o640);
+        assert_eq!(
+            fs::read_dir(folder.path()).expect("a folder").count(),
+            2,
+            "nothing is left over"
+        );
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_filled_stays_as_it_was() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("file");
+        fs::write(&file, "old").expect("it can be written");
+        let half = |to: &mut File| {
+            to.write_all(b"half")?;
+            Err(io::Error::from(ErrorKind::StorageFull))
+        };
+        assert!(write_with(&file, half).is_err());
+        assert_eq!(fs::read_to_string(&file).expect("it is there"), "old");
+        assert_eq!(
+            fs::read_dir(folder.path()).expect("a folder").count(),
+            1,
+            "nothing is left over"
+        );
+    }
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Files that commands read and write: none is lost, whatever is named twice or cannot be written.
+
+use crate::rig::{Done, EDGE_CAPTURE, Folder, linerate};
+use std::fs;
+use std::os::unix::fs::symlink;
+
+/// A path of one stage on a copy of the edge capture.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    fs::copy(EDGE_CAPTURE, folder.file("in.pcapng")).expect("it can be copied");
+    folder.write("path.toml", PATH);
+    folder
+}
+
+const PATH: &str =
+    "[source]\nkind = \"capture\"\nfile = \"in.pcapng\"\n[[stage]]\nkind = \"parse\"\n";
+
+/// Every file of a folder with what is in it.
+fn contents(folder: &Folder) -> Vec<(String, Vec<u8>)> {
+    let mut all: Vec<_> = fs::read_dir(folder.file(""))
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry"))
+        .map(|entry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            (name, fs::read(entry.path()).expect("it can be read"))
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+/// Runs a command that must be refused before it does anything.
+fn refused(folder: &Folder, arguments: &[&str], why: &str) {
+    let before = contents(folder);
+    let done = linerate(arguments);
+    assert!(matches!(done.status, Some(2 | 125)), "{arguments:?}: {done:?}");
+    assert!(done.stdout.is_empty() && done.stderr.contains(why), "{arguments:?}: {done:?}");
+    assert_eq!(contents(folder), before, "{arguments:?}");
+}
+
+const OVERWRITES: &str = "would overwrite";
+const SAME: &str = "name the same file";
+
+#[test]
+fn run_and_tune_overwrite_neither_path_nor_capture() {
+    let folder = folder();
+    let [path, capture, link] = ["path.toml", "in.pcapng", "link"].map(|name| folder.file(name));
+    symlink("in.pcapng", &link).expect("a link");
+    for output in [&path, &capture, &link] {
+        refused(&folder, &["run", "--time", "100ms", "--record", output, &path], OVERWRITES);
+        refused(&folder, &["tune", "--time", "100ms", "--record", output, &path], OVERWRITES);
+        refused(&folder, &["tune", "--time", "100ms", "--out", output, &path], OVERWRITES);
+    }
+    let out = folder.file("out");
+    refused(&folder, &["tune", "--out", &out, "--record", &out, &path], SAME);
+}
+
+#[test]
+fn a_sink_overwrites_neither_path_nor_capture() {
+    for name in ["in.pcapng", "path.toml"] {
+        let folder = folder();
+        let file = folder.file(name);
+        let sink = format!("[sink]\nkind = \"capture\"\nfile = \"{file}\"\npackets = 10\n");
+        let path = folder.write("path.toml", format!("{PATH}{sink}"));
+        refused(&folder, &["run", "--time", "100ms", &path], OVERWRITES);
+        refused(&folder, &["run", "--check", &path], OVERWRITES);
+    }
+}
+
+#[test]
+fn commands_that_read_records_overwrite_none() {
+    let folder = folder();
+    let [path, record] = ["path.toml", "record.json"].map(|name| folder.file(name));
+    let done = linerate(&["run", "-q", "--time", "200ms", "--record", &record, &path]);
+    assert_eq!(done.status, Some(0), "{done:?}");
+    let machine = folder.write("machine.toml", "");
+    for arguments in [
+        &["budget", "--from", &record, "--svg", &record][..],
+        &["budget", "--from", &record, "--ceilings", &record],
+        &["budget", "--from", &record, "--record", &record],
+        &["budget", "--machine", &machine, "--record", &machine],
+        &["explain", &record, "--record", &record],
+        &["explain", &record, "--against", &path, "--record", &path],
+        &["import", &record, "--record", &record],
+        &["plan", "--from", &record, "--record", &record, &path],
+        &["plan", "--from", &record, "--plot", &path, &path],
+        &["stat", "--baseline", &record, "--record", &record, "--", "true"],
+        &["stat", "--baseline", &record, "-o", &record, "--", "true"],
+    ] {
+        refused(&folder, arguments, OVERWRITES);
+    }
+    let new = folder.file("new");
+    for arguments in [
+        &["budget", "--svg", &new, "--ceilings", &new][..],
+        &["plan", "--from", &record, "--record", &new, "--plot", &new, &path],
+        &["memory", "--quick", "--record", &new, "--svg", &new],
+        &["stat", "--record", &new, "-o", &new, "--", "true"],
+    ] {
+        refused(&folder, arguments, SAME);
+    }
+}
+
+/// The result, and that a file of it could not be written.
+fn printed_and_said(done: &Done, file: &str) {
+    assert!(!done.stdout.is_empty() && matches!(done.status, Some(2 | 125)), "{done:?}");
+    assert!(done.stderr.contains(&format!("cannot write {file}: ")), "{done:?}");
+}
+
+#[test]
+fn a_result_that_cannot_be_written_is_printed() {
+    const FULL: &str = "/dev/full";
+    let folder = folder();
+    let [path, record] = ["path.toml", "record.json"].map(|name| folder.file(name));
+    let done = linerate(&["run", "-q", "--time", "200ms", "--record", &record, &path]);
+    assert_eq!(done.status, Some(0), "{done:?}");
+    for arguments in [
+        &["run", "-q", "--time", "100ms", "--record", FULL, &path][..],
+        &["budget", "--clock", "2", "--record", FULL],
+        &["budget", "--clock", "2", "--svg", FULL],
+        &["explain", &record, "--record", FULL],
+        &["plan", "--from", &record, "--plot", FULL, &path],
+        &["stat", "--record", FULL, "--", "true"],
+        &["doctor", "--record", FULL],
+        &["kernels", "-q", "--quick", "--kernel", "fill", "--size", "64", "--record", FULL],
+    ] {
+        printed_and_said(&linerate(arguments), FULL);
+    }
+}
+
+#[test]
+fn two_files_that_cannot_be_written_are_both_named() {
+    let done = linerate(&["budget", "--clock", "2", "--svg", "/dev/full", "--record", "/dev/full"]);
+    printed_and_said(&done, "/dev/full");
+    assert_eq!(done.stderr.matches("cannot write /dev/full").count(), 2, "{done:?}");
+}
+
+#[test]
+fn plots_take_a_folder() {
+    let folder = folder();
+    let path = folder.file("path.toml");
+    refused(&folder, &["kernels", "--quick", "--svg", &path], "--svg takes a folder");
+    refused(&folder, &["tcp", "--svg", "/dev/full"], "--svg takes a folder");
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How fast strands are simulated: core-cycles per second of processor time, for both
+//! configurations of the RLP application on the T1, beside a bound.
+//!
+//! Most of the time goes into deciding, cycle by cycle, who issues, and each decision needs the one
+//! before. The bound is a chain of as many decisions that do nothing else: a look-up of the next
+//! state by this one. Both run in turns; what is printed are medians.
+//!
+//! `cargo bench -p linerate-cmt --bench simulate [-- REPETITIONS | --test]`; a test is one
+//! repetition.
+
+use linerate_cmt::processor::Processor;
+use linerate_cmt::{Application, Chip, Run, System, simulate};
+use linerate_record::stats::median;
+use std::hint::black_box;
+
+const REPETITIONS: usize = 11;
+const CYCLES: u64 = 4_000_000;
+/// Core-cycles per second of processor time, at least.
+const GOAL: f64 = 100e6;
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let is_test = args.iter().any(|arg| arg == "--test");
+    let wanted = args.iter().find_map(|arg| arg.parse().ok());
+    let repetitions = wanted.unwrap_or(if is_test { 1 } else { REPETITIONS });
+    let application = Application::named("rlp").expect("comes with the program");
+    let t1 = Processor::named("t1").expect("comes with the program");
+    let chip = Chip::new(&t1).expect("has latencies");
+    for configuration in &application.configurations {
+        let system = application.on(&chip, &configuration.pipes).expect("a test sets it up");
+        let (mut rates, mut shares) = (Vec::new(), Vec::new());
+        for seed in 0..repetitions {
+            let (core_cycles, seconds) = timed(|| simulated(&system, seed as u64));
+            let (decisions, bound) = timed(|| chain(core_cycles));
+            rates.push(core_cycles as f64 / seconds);
+            shares.push(core_cycles as f64 / seconds / (decisions as f64 / bound));
+        }
+        let rate = median(&rates).expect("repetitions");
+        println!(
+            "configuration {}: {:.0} M core-cycles per second of processor time, {:.2} of the \
+             goal of {:.0} M, {:.2} of the bound",
+            configuration.name,
+            rate / 1e6,
+            rate / GOAL,
+            GOAL / 1e6,
+            median(&shares).expect("repetitions"),
+        );
+    }
+}
+
+fn simulated(system: &System, seed: u64) -> u64 {
+    let run = Run { warm_up_cycles: 0, cycles: CYCLES, seed };
+    black_box(simulate(system, &run)).expect("a test simulates it").core_cycles
+}
+
+/// A chain of look-ups in a table of the size of the simulator's, which each need the last.
+fn chain(length: u64) -> u64 {
+    let table: Vec<usize> = (0..512).map(|at| (at * 37 + 11) % 512).collect();
+    let table: &[usize; 512] = table.as_slice().try_into().expect("512 entries");
+    let mut at = 0;
+    for _ in 0..length {
+        at = table[black_box(at) & 511];
+    }
+    black_box(at);
+    length
+}
+
+/// What `work` returns, and the seconds of processor time it took.
+fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
+    let before = seconds_on_processor();
+    let result = work();
+    (result, seconds_on_processor() - before)
+}
+
+/// Of this thread: the first word, in nanoseconds (Linux, `sched-stats`).
+fn seconds_on_processor() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux has it");
+    let ns: f64 = text.split_whitespace().next().and_then(|word| word.parse().ok()).expect("ns");
+    ns / 1e9
+}

@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Applications as data: what their strands do, every number with its origin.
+//!
+//! An application is a TOML file of parameters, roles and configurations. A role is what one strand
+//! does for one flow; a configuration says which role of which flow runs where. Numbers of roles
+//! are names of parameters, so that a fit, or a what-if, changes one place.
+
+use super::chip::Chip;
+use super::system::{
+    Input, Misses, Poll, Queue, Runs, Source, Strand, System, Task, UnitUse, WhenFull, Work,
+};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// An application.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Application {
+    /// What it is called.
+    pub name: String,
+    /// Where it is described.
+    pub source: String,
+    /// Flows that do not meet; each has its own line, queues and strands.
+    pub flows: u32,
+    /// What brings the packets of a flow.
+    pub line: LineSpec,
+    /// Its numbers, by name.
+    #[serde(rename = "parameter")]
+    pub parameters: BTreeMap<String, Parameter>,
+    /// Queues of each flow.
+    #[serde(rename = "queue")]
+    pub queues: Vec<QueueSpec>,
+    /// What strands do.
+    #[serde(rename = "role")]
+    pub roles: Vec<Role>,
+    /// What ran where.
+    #[serde(default, rename = "configuration")]
+    pub configurations: Vec<Configuration>,
+}
+
+/// A number and where it is from.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Parameter {
+    /// The number.
+    pub value: f64,
+    /// Where it is from.
+    pub origin: Origin,
+    /// What it is, or how it was reckoned.
+    pub text: String,
+    /// The least a fit may make of it.
+    pub low: Option<f64>,
+    /// The most.
+    pub high: Option<f64>,
+}
+
+/// Where a number is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    /// The document has it, or what it is reckoned from.
+    Given,
+    /// Found by fitting what the model says to what was observed.
+    Fitted,
+    /// Taken for likely.
+    Assumed,
+}
+
+impl Origin {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Given => "given",
+            Self::Fitted => "fitted",
+            Self::Assumed => "assumed",
+        }
+    }
+}
+
+/// The line of a flow.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LineSpec {
+    /// Parameter: packets per second.
+    pub packets_per_s: String,
+    /// Packets that wait at its interface.
+    pub ring: u32,
+}
+
+/// A queue of a flow.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QueueSpec {
+    /// What tasks call it.
+    pub name: String,
+    /// Packets it holds.
+    pub capacity: u32,
+    /// Cycles until one end sees what the other did.
+    pub hand_over_cycles: u32,
+    /// What a writer does that finds no room.
+    pub when_full: WhenFull,
+}
+
+/// What a strand does for a flow.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Role {
+    /// What it is called.
+    pub name: String,
+    /// Done in turn.
+    #[serde(rename = "task")]
+    pub tasks: Vec<TaskSpec>,
+}
+
+/// A task. Texts are names of parameters; one left out is 0.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaskSpec {
+    /// `line`, a queue, or nothing: it looks, and there is never a packet.
+    pub input: Option<String>,
+    /// A queue; without one packets leave.
+    pub output: Option<String>,
+    /// Instructions of a look.
+    pub poll_instructions: String,
+    /// Nanoseconds that a look stalls for when a packet is there.
+    pub packet_stall_ns: Option<String>,
+    /// The same when there is none.
+    pub empty_stall_ns: Option<String>,
+    /// Cycles let pass after a look that found none.
+    pub slow_cycles: Option<String>,
+    /// Instructions per packet; a task without input has none.
+    pub instructions: Option<String>,
+    /// Misses of the first cache per packet.
+    pub l1_misses: Option<String>,
+    /// Those of the second.
+    pub l2_misses: Option<String>,
+}
+
+/// What ran where, and what was observed.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Configuration {
+    /// What it is called.
+    pub name: String,
+    /// Per pipe, what its strands run: `ROLE FLOW`, `while(1)` or `parked`.
+    pub pipes: Vec<Vec<String>>,
+    /// What was observed.
+    pub observed: Option<Observed>,
+}
+
+/// What was observed of a configuration.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Observed {
+    /// Thousand packets per second of each flow.
+    pub kpps: f64,
+    /// Cycles per instruction by role.
+    pub cpi: BTreeMap<String, f64>,
+}
+
+/// Why an application cannot be read or set up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BadApplication {
+    /// Its text is no application.
+    Text(String),
+    /// A name stands for nothing.
+    Unknown {
+        /// `parameter`, `role`, `flow`, `queue` or `configuration`.
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// A configuration needs more pipes or strands than the chip has.
+    TooSmall {
+        /// The chip.
+        chip: String,
+        /// `pipes` or `strands of a pipe`.
+        what: &'static str,
+        /// How many it needs.
+        needed: usize,
+        /// How many there are.
+        has: u32,
+    },
+}
+
+impl fmt::Display for BadApplication {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text.trim_end()),
+            Self::Unknown { what, name } => {
+                write!(f, "there is no {what} `{name}` in the application; add it or correct it")
+            }
+            Self::TooSmall { chip, what, needed, has } => {
+                write!(f, "{chip} has {has} {what}, and the configuration needs {needed}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for BadApplication {}
+
+/// The applications that come with the program.
+const BUILT_IN: [(&str, &str); 1] = [("rlp", include_str!("../data/applications/rlp.toml"))];
+
+impl Application {
+    /// The application of that word that comes with the program.
+    pub fn named(word: &str) -> Option<Self> {
+        let (_, text) = BUILT_IN.iter().find(|(built_in, _)| *built_in == word)?;
+        Some(Self::from_toml(text).expect("a test reads each of them"))
+    }
+
+    /// Reads an application.
+    ///
+    /// # Errors
+    /// The text is no TOML, or a key is missing, unknown or of the wrong type.
+    pub fn from_toml(text: &str) -> Result<Self, BadApplication> {
+        toml::from_str(text).map_err(|error| BadApplication::Text(error.to_string()))
+    }
+
+    /// The value of a parameter.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub fn value(&self, name: &str) -> Result<f64, BadApplication> {
+        let unknown = || BadApplication::Unknown { what: "parameter", name: name.to_owned() };
+        Ok(self.parameters.get(name).ok_or_else(unknown)?.value)
+    }
+
+    /// The configuration of that name.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn configuration(&self, name: &str) -> Result<&Configuration, BadApplication> {
+        let unknown = || BadApplication::Unknown { what: "configuration", name: name.to_owned() };
+        let named = |configuration: &&Configuration| configuration.name == name;
+        self.configurations.iter().find(named).ok_or_else(unknown)
+    }
+
+    /// The application on a chip: per pipe, what its strands run.
+    ///
+    /// # Errors
+    /// A name stands for nothing, or the chip is too small. Whether what comes of it can be
+    /// simulated, [`System::check`] says.
+    pub fn on(&self, chip: &Chip, pipes: &[Vec<String>]) -> Result<System, BadApplication> {
+        let too_small = |what, needed, has| {
+            let chip = chip.name.clone();
+            Err(BadApplication::TooSmall { chip, what, needed, has })
+        };
+        if pipes.len() > chip.pipes() as usize {
+            return too_small("pipes", pipes.len(), chip.pipes());
+        }
+        let mut strands = Vec::new();
+        for (pipe, words) in (0..).zip(pipes) {
+            if words.len() > chip.strands_per_pipe as usize {
+                return too_small("strands of a pipe", words.len(), chip.strands_per_pipe);
+            }
+            for (place, word) in (0..).zip(words) {
+                let cpu = pipe * chip.strands_per_pipe + place;
+                strands.push(Strand { name: word.clone(), cpu, runs: self.runs(chip, word)? });
+            }
+        }
+        let queue = |queue: &QueueSpec| Queue {
+            capacity: queue.capacity,
+            hand_over_cycles: queue.hand_over_cycles,
+            when_full: queue.when_full,
+        };
+        let source =
+            Source { packets_per_s: self.value(&self.line.packets_per_s)?, ring: self.line.ring };
+        Ok(System {
+            chip: chip.clone(),
+            strands,
+            queues: (0..self.flows).flat_map(|_| self.queues.iter().map(queue)).collect(),
+            sources: vec![source; self.flows as usize],
+        })
+    }
+
+    fn runs(&self, chip: &Chip, word: &str) -> Result<Runs, BadApplication> {
+        match word {
+            "while(1)" => return Ok(Runs::Busy),
+            "parked" => return Ok(Runs::Parked),
+            _ => {}
+        }
+        let unknown = |what, name: &str| BadApplication::Unknown { what, name: name.to_owned() };
+        let (name, flow) = word.rsplit_once(' ').ok_or_else(|| unknown("role", word))?;
+        let flow = flow.parse::<u32>().ok().filter(|flow| *flow < self.flows);
+        let flow = flow.ok_or_else(|| unknown("flow", word))?;
+        let role = self.roles.iter().find(|role| role.name == name);
+        let role = role.ok_or_else(|| unknown("role", name))?;
+        let tasks = role.tasks.iter().map(|task| self.task(chip, task, flow as usize));
+        Ok(Runs::Packets {
+            bubble_cycles: self.value("bubble_cycles")?,
+            tasks: tasks.collect::<Result<_, _>>()?,
+        })
+    }
+
+    fn task(&self, chip: &Chip, task: &TaskSpec, flow: usize) -> Result<Task, BadApplication> {
+        let or_zero =
+            |name: &Option<String>| name.as_ref().map_or(Ok(0.0), |name| self.value(name));
+        let cycles = |ns: f64| ns * chip.clock_hz / 1e9;
+        let queue = |name: &String| {
+            let found = self.queues.iter().position(|queue| queue.name == *name);
+            let unknown = || BadApplication::Unknown { what: "queue", name: name.clone() };
+            Ok(flow * self.queues.len() + found.ok_or_else(unknown)?)
+        };
+        let instructions = task.instructions.as_ref().map_or(Ok(1.0), |name| self.value(name))?;
+        let uses = match (chip.unit("lsu"), &task.input) {
+            (Some(unit), Some(_)) => {
+                vec![UnitUse { unit, per_packet: self.value("lsu_uses")? * instructions }]
+            }
+            _ => Vec::new(),
+        };
+        Ok(Task {
+            input: match &task.input {
+                None => Input::Nothing,
+                Some(line) if line == "line" => Input::Source(flow),
+                Some(name) => Input::Queue(queue(name)?),
+            },
+            poll: Poll {
+                instructions: self.value(&task.poll_instructions)?,
+                packet_stall_cycles: cycles(or_zero(&task.packet_stall_ns)?),
+                empty_stall_cycles: cycles(or_zero(&task.empty_stall_ns)?),
+                slow_cycles: or_zero(&task.slow_cycles)?,
+            },
+            work: Work {
+                instructions,
+                misses: Misses { l1: or_zero(&task.l1_misses)?, l2: or_zero(&task.l2_misses)? },
+                units: uses,
+            },
+            outputs: task.output.iter().map(queue).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::processor::Processor;
+
+    fn rlp() -> Application {
+        Application::named("rlp").unwrap()
+    }
+
+    fn t1() -> Chip {
+        Chip::new(&Processor::named("t1").unwrap()).unwrap()
+    }
+
+    /// What parameters marked as given are reckoned from, once more.
+    #[test]
+    fn given_parameters_follow_from_the_tables() {
+        let cycles = |kpps: f64| 1.2e6 / kpps;
+        let instructions = |kpps: f64, cpi: f64| cycles(kpps) / cpi;
+        let misses = |cost: f64, latency: f64, instructions: f64| cost / latency * instructions;
+        let rx = instructions(310.0, 8.53);
+        let (rlp_all, tx_all) = (instructions(310.0, 3.91), instructions(310.0, 2.82));
+        let both = rx + 15.0;
+        let rxtx = instructions(224.0, 12.51);
+        let wanted = [
+            ("line_packets_per_s", 1e9 / (362.0 * 8.0)),
+            ("rx_instructions", rx - 20.0),
+            ("rx_l1_misses", misses(1.43, 23.0, rx)),
+            ("rx_l2_misses", misses(1.8, 108.0, rx)),
+            ("rlp_l1_misses", misses(0.33, 23.0, rlp_all)),
+            ("rlp_l2_misses", misses(0.7, 108.0, rlp_all)),
+            ("tx_l1_misses", misses(0.13, 23.0, tx_all)),
+            ("tx_l2_misses", misses(0.1, 108.0, tx_all)),
+            ("rxtx_rx_l1_misses", misses(1.76, 23.0, both)),
+            ("rxtx_rx_l2_misses", misses(1.73, 108.0, both)),
+            ("rxtx_tx_l1_misses", misses(1.89, 23.0, rxtx)),
+            ("rxtx_tx_l2_misses", misses(0.93, 108.0, rxtx)),
+        ];
+        let application = rlp();
+        for (name, wanted) in wanted {
+            let value = application.value(name).unwrap();
+            assert!((value / wanted - 1.0).abs() < 1e-3, "{name}: {value} for {wanted}");
+        }
+        let given = |parameter: &&Parameter| parameter.origin == Origin::Given;
+        assert_eq!(application.parameters.values().filter(given).count(), wanted.len());
+    }
+
+    #[test]
+    fn at_most_five_parameters_are_fitted_and_each_within_bounds() {
+        let application = rlp();
+        let fitted = application.parameters.values().filter(|p| p.origin == Origin::Fitted);
+        let within = |p: &&Parameter| (p.low.unwrap()..=p.high.unwrap()).contains(&p.value);
+        assert_eq!(fitted.clone().count(), 5);
+        assert_eq!(fitted.filter(within).count(), 5);
+    }
+
+    #[test]
+    fn configurations_become_systems() {
+        let application = rlp();
+        for configuration in &application.configurations {
+            let system = application.on(&t1(), &configuration.pipes).unwrap();
+            assert_eq!(system.check(), Ok(()));
+            assert_eq!((system.strands.len(), system.queues.len()), (32, 8));
+        }
+        let chip = Chip::new(&Processor::named("t2").unwrap()).unwrap();
+        let two = application.configuration("2").unwrap();
+        let system = application.on(&chip, &two.pipes).unwrap();
+        let Runs::Packets { tasks, .. } = &system.strands[0].runs else {
+            panic!("handles packets")
+        };
+        assert!(!tasks[0].work.units.is_empty(), "loads and stores share a unit");
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let said = |words: &[&str]| {
+            let words = words.iter().map(|word| (*word).to_owned()).collect();
+            rlp().on(&t1(), &[words]).unwrap_err().to_string()
+        };
+        assert!(said(&["PDSN 0"]).contains("no role `PDSN`"));
+        assert!(said(&["RLP 4"]).contains("no flow `RLP 4`"));
+        assert!(said(&["RLP"]).contains("no role `RLP`"));
+        assert!(said(&["parked"; 5]).contains("4 strands of a pipe"));
+        let pipes = vec![Vec::new(); 9];
+        assert!(rlp().on(&t1(), &pipes).unwrap_err().to_string().contains("8 pipes"));
+        assert!(rlp().configuration("3").unwrap_err().to_string().contains("`3`"));
+        let spoilt = BUILT_IN[0].1.replace("value = 20.0", "valu = 20.0");
+        assert!(Application::from_toml(&spoilt).unwrap_err().to_string().contains("valu"));
+        let mut spoilt = rlp();
+        spoilt.roles[1].tasks[0].output = Some("elsewhere".to_owned());
+        let two = spoilt.configuration("2").unwrap().pipes.clone();
+        assert!(spoilt.on(&t1(), &two).unwrap_err().to_string().contains("queue `elsewhere`"));
+    }
+}

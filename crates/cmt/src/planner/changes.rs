@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What may be changed in a setup: each change by itself, with what it is called.
+//!
+//! A stage that keeps one state for all packets is never on more than one strand. Strands that a
+//! change adds go to processors on which nothing runs but perhaps a loop without end, those first
+//! whose pipe has the least to do; where there are none left, the change is not there.
+
+use super::setup::{Beside, Placed, Setup, World};
+use linerate_path::costs::Idling;
+use linerate_path::spec::{StageSpec, State};
+use linerate_record::plan::Change;
+use std::ops::Range;
+
+/// Cycles that a strand lets pass between looks when its polling is slowed: some four turns of a
+/// loop that misses once, little beside the thousands of cycles between packets of a line.
+pub(super) const SLOW_CYCLES: f64 = 500.0;
+
+/// A setup that differs from another by one change.
+#[derive(Clone, Debug)]
+pub(super) struct Changed {
+    pub(super) name: String,
+    pub(super) kind: Change,
+    pub(super) setup: Setup,
+}
+
+/// Everything a change must know.
+pub(super) struct Changes<'a> {
+    pub(super) world: &'a World<'a>,
+    pub(super) specs: &'a [StageSpec],
+    /// Logical processors 0 to this, this excluded, may be used.
+    pub(super) cpus: u32,
+}
+
+impl Changes<'_> {
+    /// All single changes of `setup`, of which segment `limit` sets the pace.
+    pub(super) fn of(&self, setup: &Setup, limit: usize) -> Vec<Changed> {
+        let mut all = Vec::new();
+        all.extend(self.parked(setup));
+        all.extend(self.slowed(setup));
+        all.extend(self.relieved(setup));
+        all.extend(self.replicated(setup, limit));
+        all.extend(self.split(setup, limit));
+        all.extend(self.merged(setup));
+        all.extend(self.placed(setup, limit));
+        all.iter_mut().for_each(|changed| changed.setup = changed.setup.clone().made_way());
+        all.retain(|changed| changed.setup != *setup);
+        all
+    }
+
+    fn names(&self, stages: Range<usize>) -> String {
+        linerate_plan::advice::runs(self.world.path, stages)
+    }
+
+    fn is_global(&self, stages: Range<usize>) -> bool {
+        self.specs[stages].iter().any(|spec| spec.state == State::Global)
+    }
+
+    fn parked(&self, setup: &Setup) -> Vec<Changed> {
+        let park = |which: &dyn Fn(&Beside) -> bool, name: String| {
+            let mut setup = setup.clone();
+            setup.beside.retain(|beside| !which(beside));
+            Changed { name, kind: Change::Park, setup }
+        };
+        let mut all: Vec<Changed> = setup
+            .beside
+            .iter()
+            .map(|one| park(&|beside| beside.name == one.name, format!("park `{}`", one.name)))
+            .collect();
+        if setup.beside.len() > 1 {
+            all.push(park(&|_| true, "park all strands beside the path".to_owned()));
+        }
+        all
+    }
+
+    fn slowed(&self, setup: &Setup) -> Vec<Changed> {
+        let kind = Change::SlowPolling;
+        let mut all = Vec::new();
+        for (index, beside) in setup.beside.iter().enumerate() {
+            if beside.does == Idling::Polls && beside.slow_cycles < SLOW_CYCLES {
+                let mut setup = setup.clone();
+                setup.beside[index].slow_cycles = SLOW_CYCLES;
+                let name =
+                    format!("let `{}` pause {SLOW_CYCLES} cycles between polls", beside.name);
+                all.push(Changed { name, kind, setup });
+            }
+        }
+        if setup.slow_cycles < SLOW_CYCLES {
+            let mut setup = setup.clone();
+            setup.slow_cycles = SLOW_CYCLES;
+            let name = format!("pause {SLOW_CYCLES} cycles after a poll that found no packet");
+            all.push(Changed { name, kind, setup });
+        }
+        all
+    }
+
+    /// Second inputs polled by strands of their own.
+    fn relieved(&self, setup: &Setup) -> Vec<Changed> {
+        let works = &self.world.works;
+        let has_two =
+            |stage: &usize| works[*stage].turn_instructions > 0.0 || works[*stage].turn_ns > 0.0;
+        let joined = (0..works.len()).filter(has_two).filter(|s| !setup.relieved.contains(s));
+        let relieve = |stage: usize| {
+            let segment = setup.segments.iter().find(|one| one.stages.contains(&stage))?;
+            let mut changed = setup.clone();
+            let cpus = self.free(setup, segment.cpus.len())?;
+            changed.relieved.push(stage);
+            let name = self.names(stage..stage + 1);
+            changed.beside.push(Beside {
+                name: format!("{name}-second-input"),
+                does: Idling::Polls,
+                cpus,
+                instructions: works[stage].turn_instructions,
+                ns: works[stage].turn_ns,
+                slow_cycles: 0.0,
+            });
+            let name = format!("split `{name}`: its second input on strands of its own");
+            Some(Changed { name, kind: Change::Split, setup: changed })
+        };
+        joined.filter_map(relieve).collect()
+    }
+
+    /// Twice as many strands for the segment that sets the pace, and as many as there is room for.
+    fn replicated(&self, setup: &Setup, limit: usize) -> Vec<Changed> {
+        let segment = &setup.segments[limit];
+        if self.is_global(segment.stages.clone()) {
+            return Vec::new();
+        }
+        let have = segment.cpus.len();
+        let replicate = |times: usize| {
+            let mut changed = setup.clone();
+            changed.segments[limit].cpus.extend(self.free(setup, have * (times - 1))?);
+            let name = self.names(segment.stages.clone());
+            let name = format!("replicate `{name}`, x{}", have * times);
+            Some(Changed { name, kind: Change::Replicate, setup: changed })
+        };
+        [2, 3, 4].into_iter().filter_map(replicate).collect()
+    }
+
+    /// The segment that sets the pace, cut in two at each place.
+    fn split(&self, setup: &Setup, limit: usize) -> Vec<Changed> {
+        let segment = &setup.segments[limit];
+        let cut = |at: usize| {
+            let mut changed = setup.clone();
+            let behind = Placed {
+                stages: at..segment.stages.end,
+                cpus: self.free(setup, segment.cpus.len())?,
+            };
+            changed.segments[limit].stages.end = at;
+            changed.segments.insert(limit + 1, behind);
+            let name = self.names(segment.stages.clone());
+            let last = self.names(at - 1..at);
+            let name = format!("split `{name}` behind `{last}`");
+            Some(Changed { name, kind: Change::Split, setup: changed })
+        };
+        (segment.stages.start + 1..segment.stages.end).filter_map(cut).collect()
+    }
+
+    /// Neighbouring segments on the strands of both, or of the first where that is all they may
+    /// have.
+    fn merged(&self, setup: &Setup) -> Vec<Changed> {
+        let merge = |(index, pair): (usize, &[Placed])| {
+            let stages = pair[0].stages.start..pair[1].stages.end;
+            let mut cpus = pair[0].cpus.clone();
+            match self.is_global(stages.clone()) {
+                true => cpus.truncate(1),
+                false => cpus.extend(&pair[1].cpus),
+            }
+            let name = format!(
+                "merge `{}` and `{}`, x{}",
+                self.names(pair[0].stages.clone()),
+                self.names(pair[1].stages.clone()),
+                cpus.len()
+            );
+            let mut changed = setup.clone();
+            changed.segments.splice(index..index + 2, [Placed { stages, cpus }]);
+            Changed { name, kind: Change::Merge, setup: changed }
+        };
+        setup.segments.windows(2).enumerate().map(merge).collect()
+    }
+
+    /// The strands elsewhere: those that set the pace on pipes of their own; all of them level over
+    /// the pipes; flow by flow on one core.
+    fn placed(&self, setup: &Setup, limit: usize) -> Vec<Changed> {
+        let kind = Change::Place;
+        let mut all = Vec::new();
+        let segment = &setup.segments[limit];
+        if let Some(cpus) = self.free(setup, segment.cpus.len()) {
+            let mut changed = setup.clone();
+            changed.segments[limit].cpus = cpus;
+            let name = self.names(segment.stages.clone());
+            let name = format!("place `{name}` on the pipes with the least to do");
+            all.push(Changed { name, kind, setup: changed });
+        }
+        if let Some(setup) = self.levelled(setup) {
+            let name = "place strands so that all pipes have as much to do".to_owned();
+            all.push(Changed { name, kind, setup });
+        }
+        if let Some(setup) = self.by_flow(setup) {
+            let name = "place the strands of each flow on a core of its own".to_owned();
+            all.push(Changed { name, kind, setup });
+        }
+        all
+    }
+
+    fn pipe(&self, cpu: u32) -> usize {
+        (cpu / self.world.chip.strands_per_pipe) as usize
+    }
+
+    /// Instructions of a packet of the path that strands of each pipe issue; polling counts as one
+    /// packet's worth of the busiest, spinning as twice that.
+    fn demands(&self, setup: &Setup) -> Vec<f64> {
+        let mut demands = vec![0.0; self.world.chip.pipes() as usize];
+        let demand = |segment: &Placed| self.demand(segment);
+        let busiest = setup.segments.iter().map(demand).fold(0.0, f64::max);
+        for segment in &setup.segments {
+            for cpu in &segment.cpus {
+                demands[self.pipe(*cpu)] += self.demand(segment);
+            }
+        }
+        for beside in &setup.beside {
+            let times = if beside.does == Idling::Spins { 2.0 } else { 1.0 };
+            for cpu in &beside.cpus {
+                demands[self.pipe(*cpu)] += times * busiest;
+            }
+        }
+        demands
+    }
+
+    /// Instructions of a packet of the path on each strand of a segment.
+    fn demand(&self, segment: &Placed) -> f64 {
+        let work = self.world.work(segment.stages.clone(), 1.0);
+        work.instructions / segment.cpus.len() as f64
+    }
+
+    /// `count` processors on which nothing runs, one after the other on the pipe with the least to
+    /// do; `None` if there are not so many.
+    fn free(&self, setup: &Setup, count: usize) -> Option<Vec<u32>> {
+        let mut demands = self.demands(setup);
+        let mut taken: Vec<u32> = setup.taken().collect();
+        let more = demands.iter().copied().fold(1.0, f64::max);
+        let mut found = Vec::with_capacity(count);
+        for _ in 0..count {
+            let free = (0..self.cpus).filter(|cpu| !taken.contains(cpu));
+            let least = |a: &u32, b: &u32| {
+                let demand = |cpu: u32| demands[self.pipe(cpu)];
+                demand(*a).total_cmp(&demand(*b)).then(a.cmp(b))
+            };
+            let cpu = free.min_by(least)?;
+            demands[self.pipe(cpu)] += more;
+            taken.push(cpu);
+            found.push(cpu);
+        }
+        Some(found)
+    }
+
+    /// Places the strands of the path again, the one with the most instructions first, each on the
+    /// pipe that has the least to do by then.
+    fn levelled(&self, setup: &Setup) -> Option<Setup> {
+        let mut order: Vec<(usize, usize)> = Vec::new();
+        for (index, segment) in setup.segments.iter().enumerate() {
+            order.extend((0..segment.cpus.len()).map(|replica| (index, replica)));
+        }
+        let demand = |index: usize| self.demand(&setup.segments[index]);
+        order.sort_by(|a, b| demand(b.0).total_cmp(&demand(a.0)).then(a.cmp(b)));
+        let mut moved = setup.clone();
+        moved.segments.iter_mut().for_each(|segment| segment.cpus.clear());
+        let mut rest = moved.clone();
+        let mut cpus: Vec<Vec<(usize, u32)>> = vec![Vec::new(); setup.segments.len()];
+        for (index, replica) in order {
+            let cpu = *self.free_by_demand(setup, &rest)?.first()?;
+            rest.segments[index].cpus.push(cpu);
+            cpus[index].push((replica, cpu));
+        }
+        for (segment, mut cpus) in moved.segments.iter_mut().zip(cpus) {
+            cpus.sort_unstable();
+            segment.cpus = cpus.into_iter().map(|(_, cpu)| cpu).collect();
+        }
+        Some(moved)
+    }
+
+    /// The free processors of `rest`, whose segments have as much to do on each strand as those of
+    /// `whole`, the pipe with the least to do first.
+    fn free_by_demand(&self, whole: &Setup, rest: &Setup) -> Option<Vec<u32>> {
+        let mut demands = vec![0.0; self.world.chip.pipes() as usize];
+        let busiest = whole.segments.iter().map(|s| self.demand(s)).fold(0.0, f64::max);
+        for (full, placed) in whole.segments.iter().zip(&rest.segments) {
+            for cpu in &placed.cpus {
+                demands[self.pipe(*cpu)] += self.demand(full);
+            }
+        }
+        for beside in &rest.beside {
+            let times = if beside.does == Idling::Spins { 2.0 } else { 1.0 };
+            for cpu in &beside.cpus {
+                demands[self.pipe(*cpu)] += times * busiest;
+            }
+        }
+        let taken: Vec<u32> = rest.taken().collect();
+        let mut free: Vec<u32> = (0..self.cpus).filter(|cpu| !taken.contains(cpu)).collect();
+        let demand = |cpu: u32| demands[self.pipe(cpu)];
+        free.sort_by(|a, b| demand(*a).total_cmp(&demand(*b)).then(a.cmp(b)));
+        (!free.is_empty()).then_some(free)
+    }
+
+    /// Replica `i` of every segment on core `i`; `None` where they do not fit.
+    fn by_flow(&self, setup: &Setup) -> Option<Setup> {
+        let per_core = self.world.chip.strands_per_core();
+        let mut moved = setup.clone();
+        moved.segments.iter_mut().for_each(|segment| segment.cpus.clear());
+        let mut taken: Vec<u32> = moved.taken().collect();
+        let cores = self.cpus / per_core;
+        for (segment, written) in moved.segments.iter_mut().zip(&setup.segments) {
+            for replica in 0..written.cpus.len() as u32 {
+                let core = replica % cores.max(1);
+                let mut of_core = core * per_core..(core + 1) * per_core;
+                let cpu = of_core.find(|cpu| !taken.contains(cpu) && *cpu < self.cpus)?;
+                segment.cpus.push(cpu);
+                taken.push(cpu);
+            }
+        }
+        Some(moved)
+    }
+}

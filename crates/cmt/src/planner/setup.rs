@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A mapping with its processors, and what runs beside it, as a system to simulate.
+//!
+//! ```text
+//! strand of a segment   for each input a task: poll of the first stage, work of all its stages
+//!                       behind it, for each second input of a stage, one that never finds a packet
+//! ring                  a queue for each pair of strands that talk: writer w and reader r of
+//!                       segments with a and b replicas talk when w and r leave the same rest
+//!                       by the greatest common divisor of a and b
+//!                       (a queue has one writer: for each task of w one)
+//! source                a line for each replica of the first segment, together as fast as asked
+//! ```
+//!
+//! With as many replicas before a ring as behind it, each writer has one reader, which is how flows
+//! that share nothing run. Work of a stage that not all packets reach counts by its share.
+
+use crate::{
+    Chip, Input, Misses, Poll, Queue, Runs, Source, Strand, System, Task, UnitUse, WhenFull, Work,
+};
+use linerate_path::costs::{GivenCosts, GivenWork, Idling};
+use linerate_path::model::{FullRing, Path};
+use std::ops::Range;
+
+/// Packets that wait at an interface: what its ring of descriptors holds (assumed).
+pub(super) const LINE_RING: u32 = 512;
+
+/// Loads and stores per instruction where the file does not say (assumed).
+pub(super) const MEMORY_SHARE: f64 = 0.3;
+
+/// Consecutive stages and the strands that run them.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Placed {
+    pub(super) stages: Range<usize>,
+    /// One per replica.
+    pub(super) cpus: Vec<u32>,
+}
+
+/// Strands that take no packets.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Beside {
+    pub(super) name: String,
+    pub(super) does: Idling,
+    pub(super) cpus: Vec<u32>,
+    pub(super) instructions: f64,
+    pub(super) ns: f64,
+    /// Cycles that it lets pass after each poll.
+    pub(super) slow_cycles: f64,
+}
+
+/// What runs where.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Setup {
+    pub(super) segments: Vec<Placed>,
+    pub(super) beside: Vec<Beside>,
+    /// Stages whose second input other strands poll.
+    pub(super) relieved: Vec<usize>,
+    /// Cycles that strands of the path let pass after a poll that found nothing.
+    pub(super) slow_cycles: f64,
+}
+
+/// What of the path a simulation needs.
+#[derive(Clone, Debug)]
+pub(super) struct World<'a> {
+    pub(super) path: &'a Path,
+    pub(super) costs: &'a GivenCosts,
+    /// Of each stage.
+    pub(super) works: Vec<GivenWork>,
+    pub(super) chip: &'a Chip,
+    /// Packets that all lines together bring in a second; `None`: more than can be taken.
+    pub(super) offered_per_s: Option<f64>,
+}
+
+impl Setup {
+    /// Every processor that something but a loop without end runs on.
+    pub(super) fn taken(&self) -> impl Iterator<Item = u32> {
+        let path = self.segments.iter().flat_map(|segment| &segment.cpus);
+        let polls = self.beside.iter().filter(|beside| beside.does == Idling::Polls);
+        path.chain(polls.flat_map(|beside| &beside.cpus)).copied()
+    }
+
+    /// The setup after spinning strands have made way for others.
+    pub(super) fn made_way(mut self) -> Self {
+        let taken: Vec<u32> = self.taken().collect();
+        for beside in self.beside.iter_mut().filter(|beside| beside.does == Idling::Spins) {
+            beside.cpus.retain(|cpu| !taken.contains(cpu));
+        }
+        self.beside.retain(|beside| !beside.cpus.is_empty());
+        self
+    }
+
+    pub(super) fn strands(&self) -> usize {
+        self.segments.iter().map(|segment| segment.cpus.len()).sum()
+    }
+}
+
+impl World<'_> {
+    /// Work of one packet of the path on consecutive stages, costs times `factor`.
+    pub(super) fn work(&self, stages: Range<usize>, factor: f64) -> GivenWork {
+        let mut sum = GivenWork::default();
+        let mut bubbles = 0.0;
+        for index in stages.clone() {
+            let (work, reach) = (&self.works[index], self.costs.stages[index].reach * factor);
+            sum.instructions += work.instructions * reach;
+            sum.l1_misses += work.l1_misses * reach;
+            sum.l2_misses += work.l2_misses * reach;
+            sum.io_ns += work.io_ns * reach;
+            bubbles += work.bubble_cycles * work.instructions * reach;
+        }
+        // A packet that reaches nothing still has its turn.
+        sum.instructions = sum.instructions.max(1.0);
+        sum.bubble_cycles = bubbles / sum.instructions;
+        if let Some(first) = self.works.get(stages.start) {
+            sum.poll_instructions = first.poll_instructions.max(1.0);
+            sum.poll_ns = first.poll_ns;
+        }
+        sum
+    }
+
+    /// Cycles of a packet on a strand that has its pipe to itself.
+    pub(super) fn alone_cycles(&self, work: &GivenWork) -> f64 {
+        work.instructions * (1.0 + work.bubble_cycles)
+            + work.l1_misses * f64::from(self.chip.l2_cycles)
+            + work.l2_misses * f64::from(self.chip.memory_cycles)
+            + self.cycles(work.io_ns)
+    }
+
+    fn cycles(&self, ns: f64) -> f64 {
+        ns * self.chip.clock_hz / 1e9
+    }
+
+    fn units(&self, instructions: f64) -> Vec<UnitUse> {
+        let share = self.costs.memory_share.unwrap_or(MEMORY_SHARE);
+        let used = |unit| UnitUse { unit, per_packet: share * instructions };
+        self.chip.unit("lsu").map(used).into_iter().collect()
+    }
+
+    /// The system of a setup, costs times `factor`.
+    pub(super) fn system(&self, setup: &Setup, factor: f64) -> System {
+        let mut system = System {
+            chip: self.chip.clone(),
+            strands: Vec::new(),
+            queues: Vec::new(),
+            sources: Vec::new(),
+        };
+        let first = setup.segments.first().map_or(1, |segment| segment.cpus.len());
+        let per_line = self.offered_per_s.map(|all| all / first as f64);
+        // A strand takes no packet faster than it issues the packet's instructions.
+        let most = self.work(setup.segments[0].stages.clone(), factor).instructions;
+        let packets_per_s = per_line.unwrap_or(self.chip.clock_hz / most.max(1.0));
+        system.sources = vec![Source { packets_per_s, ring: LINE_RING }; first];
+        let mut inputs: Vec<Vec<Input>> =
+            (0..first).map(|line| vec![Input::Source(line)]).collect();
+        for (index, segment) in setup.segments.iter().enumerate() {
+            let readers = setup.segments.get(index + 1).map_or(0, |next| next.cpus.len());
+            let tasks: Vec<usize> = inputs.iter().map(Vec::len).collect();
+            let (outputs, next) = self.rings(&tasks, readers, &mut system);
+            for (replica, cpu) in segment.cpus.iter().enumerate() {
+                let tasks = self.tasks(setup, segment, &inputs[replica], &outputs[replica], factor);
+                let bubble_cycles = self.work(segment.stages.clone(), 1.0).bubble_cycles;
+                system.strands.push(Strand {
+                    name: format!("{index}.{replica}"),
+                    cpu: *cpu,
+                    runs: Runs::Packets { bubble_cycles, tasks },
+                });
+            }
+            inputs = next;
+        }
+        // Cores that no strand of the path is on share nothing with it.
+        let core = |cpu: u32| cpu / self.chip.strands_per_core();
+        let with_path: Vec<u32> = system.strands.iter().map(|strand| core(strand.cpu)).collect();
+        let beside = setup.beside.iter().flat_map(|one| self.beside(one));
+        system.strands.extend(beside.filter(|strand| with_path.contains(&core(strand.cpu))));
+        system
+    }
+
+    /// Queues behind strands that have so many tasks each: for each strand and task those it
+    /// writes, and the inputs of each reader.
+    fn rings(
+        &self,
+        tasks: &[usize],
+        readers: usize,
+        system: &mut System,
+    ) -> (Vec<Vec<Vec<usize>>>, Vec<Vec<Input>>) {
+        let mut outputs: Vec<Vec<Vec<usize>>> =
+            tasks.iter().map(|tasks| vec![Vec::new(); *tasks]).collect();
+        let mut inputs = vec![Vec::new(); readers];
+        let common = greatest_common_divisor(tasks.len(), readers);
+        for (writer, tasks) in outputs.iter_mut().enumerate() {
+            for (reader, inputs) in inputs.iter_mut().enumerate() {
+                if writer % common != reader % common {
+                    continue;
+                }
+                // A queue has one writer and one reader, and a task is a writer.
+                for outputs in tasks.iter_mut() {
+                    outputs.push(system.queues.len());
+                    inputs.push(Input::Queue(system.queues.len()));
+                    system.queues.push(self.queue());
+                }
+            }
+        }
+        (outputs, inputs)
+    }
+
+    fn queue(&self) -> Queue {
+        Queue {
+            capacity: self.path.run.ring,
+            hand_over_cycles: self.hand_over_cycles(),
+            when_full: match self.path.run.full_ring {
+                FullRing::Wait => WhenFull::Wait,
+                FullRing::Drop => WhenFull::Drop,
+            },
+        }
+    }
+
+    /// As the file says, or the way through the second cache.
+    pub(super) fn hand_over_cycles(&self) -> u32 {
+        let given = self.costs.handover_ns.map(|ns| self.cycles(ns));
+        given.map_or(self.chip.l2_cycles, |cycles| cycles.round().min(1e6) as u32).max(1)
+    }
+
+    pub(super) fn tasks(
+        &self,
+        setup: &Setup,
+        segment: &Placed,
+        inputs: &[Input],
+        outputs: &[Vec<usize>],
+        factor: f64,
+    ) -> Vec<Task> {
+        let work = self.work(segment.stages.clone(), factor);
+        let poll = Poll {
+            instructions: work.poll_instructions,
+            packet_stall_cycles: self.cycles(work.io_ns),
+            empty_stall_cycles: self.cycles(work.poll_ns),
+            slow_cycles: setup.slow_cycles,
+        };
+        let of = |(input, outputs): (&Input, &Vec<usize>)| Task {
+            input: *input,
+            poll,
+            work: Work {
+                instructions: work.instructions,
+                misses: Misses { l1: work.l1_misses, l2: work.l2_misses },
+                units: self.units(work.instructions),
+            },
+            outputs: outputs.clone(),
+        };
+        let second = segment.stages.clone().filter(|stage| !setup.relieved.contains(stage));
+        let second: Vec<Task> =
+            second.filter_map(|stage| self.second_input(&self.works[stage])).collect();
+        let each = inputs.iter().zip(outputs).map(of);
+        each.flat_map(|task| [task].into_iter().chain(second.iter().cloned())).collect()
+    }
+
+    /// The poll of a second input, which finds nothing.
+    fn second_input(&self, work: &GivenWork) -> Option<Task> {
+        let has_one = work.turn_instructions > 0.0 || work.turn_ns > 0.0;
+        has_one.then(|| looks_in_vain(work.turn_instructions, self.cycles(work.turn_ns), 0.0))
+    }
+
+    /// What a strand beside the path does.
+    pub(super) fn idles(&self, beside: &Beside) -> Runs {
+        match beside.does {
+            Idling::Spins => Runs::Busy,
+            Idling::Polls => Runs::Packets {
+                bubble_cycles: self.works.first().map_or(0.0, |work| work.bubble_cycles),
+                tasks: vec![looks_in_vain(
+                    beside.instructions,
+                    self.cycles(beside.ns),
+                    beside.slow_cycles,
+                )],
+            },
+        }
+    }
+
+    fn beside(&self, beside: &Beside) -> Vec<Strand> {
+        let runs = self.idles(beside);
+        let strand = |(index, cpu): (usize, &u32)| Strand {
+            name: format!("{} {index}", beside.name),
+            cpu: *cpu,
+            runs: runs.clone(),
+        };
+        beside.cpus.iter().enumerate().map(strand).collect()
+    }
+}
+
+fn looks_in_vain(instructions: f64, cycles: f64, slow_cycles: f64) -> Task {
+    Task {
+        input: Input::Nothing,
+        poll: Poll {
+            instructions: instructions.max(1.0),
+            packet_stall_cycles: 0.0,
+            empty_stall_cycles: cycles,
+            slow_cycles,
+        },
+        work: Work { instructions: 1.0, misses: Misses::default(), units: Vec::new() },
+        outputs: Vec::new(),
+    }
+}
+
+fn greatest_common_divisor(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Processors as data: how many strands share what, how far away memory is, what moves octets.
+//!
+//! A processor is a TOML file. Those that come with the program are in `data/processors`; a user's
+//! own is read the same way.
+
+use crate::Unit;
+use serde::Deserialize;
+use std::fmt;
+use std::ops::RangeInclusive;
+
+/// The shortest frame, FCS included (IEEE 802.3).
+pub const FRAME_MIN: u32 = 64;
+
+/// The longest that is taken: a jumbo frame with room to spare.
+pub const FRAME_MAX: u32 = 65_536;
+
+/// Most cores of a processor, pipes of a core, strands of a pipe: far more than any has.
+pub const COUNT_MAX: u32 = 65_536;
+
+/// GHz of a core that there may be: from what emulators reach to ten times what cooling allows.
+pub const CLOCK_GHZ: RangeInclusive<f64> = 0.01..=100.0;
+
+/// What latencies, bandwidths and rates may be in the units of the file: far beyond what is made,
+/// and what is reckoned from them stays a number.
+const SMALLEST: f64 = 1e-6;
+const LARGEST: f64 = 1e6;
+
+/// A processor.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Processor {
+    /// What its maker calls it.
+    pub name: String,
+    /// Where the figures are from.
+    pub source: String,
+    /// GHz of a core.
+    pub clock_ghz: f64,
+    /// Cores.
+    pub cores: u32,
+    /// Pipes of a core that issue instructions on their own.
+    pub pipes_per_core: u32,
+    /// Strands that share a pipe.
+    pub strands_per_pipe: u32,
+    /// Instructions that a pipe issues in a cycle; `None` where that depends on the program.
+    pub instructions_per_cycle: Option<f64>,
+    /// Cycles per instruction above which a strand waits for memory rather than computes; `None`
+    /// where there is no such rule.
+    pub compute_bound_cpi_max: Option<f64>,
+    /// How far away the caches and memory are.
+    pub latency: Option<Latency>,
+    /// What moves octets.
+    #[serde(default)]
+    pub bandwidth: Bandwidth,
+    /// Units that strands share beside pipes.
+    #[serde(default, rename = "unit")]
+    pub units: Vec<Unit>,
+    /// Events that its counters count, by code.
+    #[serde(default, rename = "event")]
+    pub events: Vec<Event>,
+    /// Rates of forwarding that were measured on it.
+    #[serde(default)]
+    pub forwarded: Vec<Forwarded>,
+}
+
+/// An event that a counter of the processor counts.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Event {
+    /// The code that a counter is given.
+    pub code: u64,
+    /// The name in `<name>_pti`; `instructions` for that one.
+    pub name: String,
+    /// What its maker calls it.
+    pub native: String,
+    /// The portable name of the event that comes nearest, where there is one.
+    pub portable: Option<String>,
+    /// What each one waits for at most; `None` where that is not known, or nothing.
+    pub waits_for: Option<WaitsFor>,
+}
+
+/// What an event waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitsFor {
+    /// The second cache.
+    L2,
+    /// Memory.
+    Memory,
+    /// One cycle: the event is counted in cycles.
+    Cycle,
+}
+
+/// How far away the caches and memory are.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Latency {
+    /// Cycles until a load that hits the first cache has its data.
+    pub l1_cycles: f64,
+    /// Cycles of one that hits the second.
+    pub l2_cycles: f64,
+    /// Nanoseconds of one that hits neither.
+    pub memory_ns: f64,
+}
+
+/// What moves octets, in 10^9 octets per second; `None` where it is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bandwidth {
+    /// Memory.
+    pub memory_gb_per_s: Option<f64>,
+    /// The way from and to the network interfaces.
+    pub io_gb_per_s: Option<f64>,
+}
+
+/// A rate of forwarding that was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Forwarded {
+    /// Octets of a frame, FCS included.
+    pub frame_octets: u32,
+    /// Thousand packets per second, all ports.
+    pub kpps: f64,
+}
+
+/// The processors that come with the program, by the word that names them.
+const BUILT_IN: [(&str, &str); 2] = [
+    ("t1", include_str!("../data/processors/t1.toml")),
+    ("t2", include_str!("../data/processors/t2.toml")),
+];
+
+/// Why a text is no processor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoProcessor(String);
+
+impl fmt::Display for NoProcessor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.trim_end())
+    }
+}
+
+impl std::error::Error for NoProcessor {}
+
+impl Processor {
+    /// The words of the processors that come with the program.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        BUILT_IN.iter().map(|(word, _)| *word)
+    }
+
+    /// The processor with that word.
+    pub fn named(word: &str) -> Option<Self> {
+        let (_, text) = BUILT_IN.iter().find(|(built_in, _)| *built_in == word)?;
+        Some(Self::from_toml(text).expect("a test reads each of them"))
+    }
+
+    /// Reads a processor.
+    ///
+    /// # Errors
+    /// The text is no TOML, a key is missing, unknown or of the wrong type, or a value makes no
+    /// sense; the error says which and where.
+    pub fn from_toml(text: &str) -> Result<Self, NoProcessor> {
+        let processor: Self =
+            toml::from_str(text).map_err(|error| NoProcessor(error.to_string()))?;
+        processor.check()
+    }
+
+    fn check(self) -> Result<Self, NoProcessor> {
+        for (key, value, range) in self.numbers() {
+            if !range.contains(&value) {
+                let (whole, short) = (value.to_string(), format!("{value:e}"));
+                let value = if whole.len() < 20 { whole } else { short };
+                return Err(NoProcessor(format!(
+                    "`{key}` is {value}; it must be from {} to {}",
+                    range.start(),
+                    range.end()
+                )));
+            }
+        }
+        let twice = |at: usize, event: &Event| {
+            self.events[..at].iter().any(|e| e.code == event.code || e.name == event.name)
+        };
+        if let Some((_, event)) = self.events.iter().enumerate().find(|(at, e)| twice(*at, e)) {
+            let Event { name, code, .. } = event;
+            return Err(NoProcessor(format!(
+                "event `{name}` of code {code:#x} is there twice; names and codes differ"
+            )));
+        }
+        if let Some(unit) = self.units.iter().find(|unit| unit.interval_cycles == 0) {
+            let name = &unit.name;
+            return Err(NoProcessor(format!(
+                "`interval_cycles` of unit `{name}` is 0; it must be 1 or more"
+            )));
+        }
+        Ok(self)
+    }
+
+    /// Every number of the file that may make no sense, and what it may be.
+    fn numbers(&self) -> Vec<(&'static str, f64, RangeInclusive<f64>)> {
+        let count = |key, count: u32| (key, f64::from(count), 1.0..=f64::from(COUNT_MAX));
+        let rate = |key, value| (key, value, SMALLEST..=LARGEST);
+        let mut all = vec![
+            ("clock_ghz", self.clock_ghz, CLOCK_GHZ),
+            count("cores", self.cores),
+            count("pipes_per_core", self.pipes_per_core),
+            count("strands_per_pipe", self.strands_per_pipe),
+        ];
+        if let Some(latency) = &self.latency {
+            all.push(rate("latency.l1_cycles", latency.l1_cycles));
+            all.push(rate("latency.l2_cycles", latency.l2_cycles));
+            all.push(rate("latency.memory_ns", latency.memory_ns));
+        }
+        let given = [
+            ("instructions_per_cycle", self.instructions_per_cycle),
+            ("compute_bound_cpi_max", self.compute_bound_cpi_max),
+            ("bandwidth.memory_gb_per_s", self.bandwidth.memory_gb_per_s),
+            ("bandwidth.io_gb_per_s", self.bandwidth.io_gb_per_s),
+        ];
+        all.extend(given.into_iter().filter_map(|(key, value)| Some(rate(key, value?))));
+        for forwarded in &self.forwarded {
+            let frames = f64::from(FRAME_MIN)..=f64::from(FRAME_MAX);
+            all.push(("forwarded.frame_octets", f64::from(forwarded.frame_octets), frames));
+            all.push(rate("forwarded.kpps", forwarded.kpps));
+        }
+        all
+    }
+
+    /// Strands of the whole processor.
+    pub fn strands(&self) -> u64 {
+        u64::from(self.cores) * u64::from(self.pipes_per_core) * u64::from(self.strands_per_pipe)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_with_the_program_is_as_the_document_says() {
+        let (t1, t2) = (Processor::named("t1").unwrap(), Processor::named("t2").unwrap());
+        assert_eq!((t1.strands(), t2.strands()), (32, 64));
+        // 9.6 and 22.4 thousand million instructions per second.
+        let peak = |p: &Processor| {
+            f64::from(p.cores * p.pipes_per_core) * p.clock_ghz * p.instructions_per_cycle.unwrap()
+        };
+        assert!((peak(&t1) - 9.6).abs() < 1e-9 && (peak(&t2) - 22.4).abs() < 1e-9);
+        assert_eq!(Processor::names().collect::<Vec<_>>(), ["t1", "t2"]);
+        assert_eq!(Processor::named("t3"), None);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let said = |from: &str, to: &str| {
+            let text = BUILT_IN[0].1.replace(from, to);
+            Processor::from_toml(&text).unwrap_err().to_string()
+        };
+        let count = "`cores` is 0; it must be from 1 to 65536";
+        assert_eq!(said("cores = 8", "cores = 0"), count);
+        for (key, from, to) in [
+            ("cores", "cores = 8", "cores = 99999999"),
+            ("pipes_per_core", "pipes_per_core = 1", "pipes_per_core = 4000000000"),
+            ("strands_per_pipe", "strands_per_pipe = 4", "strands_per_pipe = 1000000"),
+            ("clock_ghz", "clock_ghz = 1.2", "clock_ghz = 1e300"),
+            ("latency.memory_ns", "memory_ns = 90.0", "memory_ns = 1e300"),
+            ("latency.l2_cycles", "l2_cycles = 23.0", "l2_cycles = -23.0"),
+            ("instructions_per_cycle", "per_cycle = 1.0", "per_cycle = inf"),
+            ("bandwidth.io_gb_per_s", "io_gb_per_s = 2.0", "io_gb_per_s = 0.0"),
+            ("forwarded.frame_octets", "frame_octets = 64", "frame_octets = 63"),
+            ("forwarded.kpps", "kpps = 3300.0", "kpps = nan"),
+        ] {
+            let text = said(from, to);
+            assert!(text.starts_with(&format!("`{key}` is ")), "{to}: {text}");
+            assert!(text.len() < 100, "{text}");
+        }
+        assert!(said("clock_ghz = 1.2", "").contains("clock_ghz"), "a key is missing");
+        assert!(said("clock_ghz", "clock_mhz").contains("clock_mhz"), "a key is unknown");
+        let text = said("interval_cycles = 1", "interval_cycles = 0");
+        assert!(text.contains("unit `fpu`"), "{text}");
+        let text = said("code = 0x80", "code = 0x40");
+        assert!(text.contains("`l2_dmiss` of code 0x40"), "{text}");
+        let text = said("memory_ns = 90.0", "memory_ns = nan");
+        assert_eq!(text, "`latency.memory_ns` is NaN; it must be from 0.000001 to 1000000");
+    }
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why a run did not happen, or did not end well.
+
+use crate::stage::BuildError;
+use linerate_linux as linux;
+use linerate_record::run::RunReport;
+
+/// Why a run did not happen or did not end well.
+#[derive(Debug)]
+pub enum RunError {
+    /// The path names a kind of stage that does not exist.
+    UnknownKind(String),
+    /// A stage could not be made.
+    Stage {
+        /// Index of the stage in the path.
+        stage: usize,
+        /// What was wrong.
+        error: BuildError,
+    },
+    /// A system call failed.
+    System(linux::Error),
+    /// A stage panicked.
+    Panicked {
+        /// The strand, `segment.replica`.
+        strand: String,
+        /// The stage.
+        stage: String,
+        /// Position of the packet in the source's sequence; `None` when it was not at a packet.
+        packet: Option<u64>,
+        /// What the stage said.
+        message: String,
+        /// The profile up to then.
+        report: Box<RunReport>,
+    },
+}
+
+impl std::fmt::Display for RunError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::UnknownKind(kind) => write!(f, "there is no stage of kind '{kind}'"),
+            Self::Stage { stage, error } => write!(f, "stage {stage}: {error}"),
+            Self::System(error) => error.fmt(f),
+            Self::Panicked { strand, stage, packet, message, .. } => {
+                write!(f, "stage '{stage}' on strand {strand} panicked")?;
+                if let Some(packet) = packet {
+                    write!(f, " at packet {packet}")?;
+                }
+                write!(f, ": {message}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for RunError {}

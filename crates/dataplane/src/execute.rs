@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Lets workers run: a pinned thread each, from a common start to their ends.
+
+use crate::counting::TurnCounter;
+use crate::ended::Ended;
+use crate::error::RunError;
+use crate::job::{Job, Watch};
+use crate::layout::{Pace, Place, Placed};
+use crate::meter::{Meter, Span};
+use crate::replay::{Replayed, replay};
+use crate::strand::{Control, Head, Strand};
+use linerate_linux as linux;
+use linerate_machine::core_clock;
+use linerate_machine::ticks::ticks;
+use linerate_path::model::RunLength;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ScopedJoinHandle;
+use std::time::{Duration, Instant};
+
+/// Running before measuring, so that caches, tables and clocks have settled.
+const WARM_UP: Duration = Duration::from_millis(60);
+
+/// When a paced source begins: later than its worker, or it would begin with a backlog.
+const START_DELAY: Duration = Duration::from_millis(20);
+
+/// How often the waiting thread checks whether the workers have ended.
+const LOOK_UP: Duration = Duration::from_millis(5);
+
+/// When a run begins.
+#[derive(Clone, Copy)]
+struct Start {
+    /// When the first packet of a paced source is due, in ticks.
+    source: u64,
+    /// The part of the run that is measured.
+    span: Span,
+}
+
+impl Start {
+    /// To be called when everything is laid out: a paced source does not wait for the workers. A
+    /// run of so many packets is measured from the first.
+    fn soon(job: &Job<'_>, pace: Pace<'_>) -> Self {
+        let Pace { timetable, ticks_per_second } = pace;
+        let now = ticks();
+        let after = |delay: Duration| now + (delay.as_secs_f64() * ticks_per_second) as u64;
+        let source = if timetable.is_some() { after(START_DELAY) } else { now };
+        let (start, end) = match job.options.length {
+            RunLength::Seconds(seconds) => {
+                let start = after(WARM_UP);
+                (start, start + (seconds * ticks_per_second) as u64)
+            }
+            RunLength::Packets(_) => (source, u64::MAX),
+        };
+        Self { source, span: Span { start, end, ticks_per_second } }
+    }
+}
+
+/// Starts the workers, waits for their end, and ends them when their time is over.
+///
+/// # Errors
+/// When a thread cannot be started or pinned; the others have ended by then.
+pub(crate) fn execute<'g, const ON: bool>(
+    job: &Job<'_>,
+    watch: &Watch<'_>,
+    pace: Pace<'_>,
+    strands: Vec<Placed<'g>>,
+) -> Result<Vec<Ended<'g>>, RunError> {
+    let (abort, stop) = (AtomicBool::new(false), AtomicBool::new(false));
+    let control =
+        &Control { stop: &stop, abort: &abort, yields: job.oversubscribe, audit: job.audit };
+    let start = Start::soon(job, pace);
+    std::thread::scope(|scope| {
+        let mut threads = Vec::with_capacity(strands.len());
+        let mut refused = None;
+        for (place, strand) in strands {
+            let body = move || strand_main::<ON>(job, control, place, strand, start);
+            let name = format!("strand {}", place.name());
+            match std::thread::Builder::new().name(name).spawn_scoped(scope, body) {
+                Ok(thread) => threads.push(thread),
+                Err(error) => {
+                    control.abort.store(true, Ordering::Relaxed);
+                    refused = Some(no_thread(place, &error));
+                    break;
+                }
+            }
+        }
+        wait_for(&threads, job.options.length, watch, control);
+        let ended = threads
+            .into_iter()
+            .map(|thread| thread.join().expect("outside its stages a worker does not panic"));
+        let ended = ended.collect::<Result<_, _>>()?;
+        refused.map_or(Ok(ended), Err)
+    })
+}
+
+fn no_thread(place: Place, error: &std::io::Error) -> RunError {
+    RunError::System(linux::Error::Call {
+        call: "clone",
+        value: format!("a thread for strand {}", place.name()),
+        errno: error.raw_os_error().unwrap_or(0),
+        advice: "raise the limit of processes, ulimit -u or that of the container",
+    })
+}
+
+fn wait_for<T>(
+    threads: &[ScopedJoinHandle<'_, T>],
+    length: RunLength,
+    watch: &Watch<'_>,
+    control: &Control<'_>,
+) {
+    let begun = Instant::now();
+    let length = match length {
+        RunLength::Seconds(seconds) => Some(WARM_UP + Duration::from_secs_f64(seconds)),
+        RunLength::Packets(_) => None,
+    };
+    while !threads.iter().all(ScopedJoinHandle::is_finished) {
+        let passed = begun.elapsed();
+        let over = length.is_some_and(|length| passed >= length);
+        if over || watch.stop.load(Ordering::Relaxed) {
+            control.stop.store(true, Ordering::Relaxed);
+        }
+        if let Some(length) = length {
+            (watch.progress)((passed.as_secs_f64() / length.as_secs_f64()).min(1.0));
+        }
+        std::thread::sleep(LOOK_UP);
+    }
+}
+
+/// Makes the other workers leave when this one panics outside its stages.
+struct AbortOnPanic<'a>(&'a AtomicBool);
+
+impl Drop for AbortOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The body of a worker's thread.
+fn strand_main<'g, const ON: bool>(
+    job: &Job<'_>,
+    control: &Control<'_>,
+    place: Place,
+    mut strand: Strand<'g, 'g>,
+    start: Start,
+) -> Result<Ended<'g>, RunError> {
+    let _abort = AbortOnPanic(control.abort);
+    if let Err(error) = linux::pin_current_thread(place.cpu) {
+        control.abort.store(true, Ordering::Relaxed);
+        return Err(RunError::System(error));
+    }
+    let core_clock = || match job.oversubscribe {
+        false => core_clock::core_cycles_per_tick().ok().map(|clock| clock.value),
+        true => None,
+    };
+    let before = core_clock();
+    let seed = 0x9E37_79B9 ^ ((place.segment as u32) << 8) ^ place.replica as u32;
+    if let Head::Source(queue) = &mut strand.head {
+        queue.start_at(start.source);
+    }
+    let parts = strand.parts.len() + 2;
+    let counting = job.counting.filter(|_| ON && !job.oversubscribe);
+    let (counter, counted) =
+        counting.map_or_else(|| (None, Vec::new()), |counting| TurnCounter::new(counting, parts));
+    let (yields, logs) = (job.oversubscribe, job.replays());
+    let mut meter = Meter::<ON>::new(start.span, parts, seed, yields, logs, counter);
+    let cpu_ns = linux::thread_cpu_time_ns();
+    let result = catch_unwind(AssertUnwindSafe(|| strand.run(&mut meter, control)));
+    let panic = result.err().map(|payload| {
+        control.abort.store(true, Ordering::Relaxed);
+        message(&*payload)
+    });
+    let cpu_ns = linux::thread_cpu_time_ns() - cpu_ns;
+    strand.close();
+    let readings = meter.finish();
+    let clock = [before, core_clock()];
+    let kernels = if job.replays() && panic.is_none() { replays(&strand) } else { Vec::new() };
+    Ok(Ended { place, strand, readings, cpu_ns, clock, panic, kernels, counted })
+}
+
+/// What the kernels did for each part of a worker.
+fn replays(strand: &Strand<'_, '_>) -> Vec<Option<Vec<Replayed>>> {
+    let burst = strand.burst_size;
+    let head = match &strand.head {
+        Head::Source(queue) => replay(&queue.kernels, burst),
+        Head::Rings { .. } => Some(Vec::new()),
+    };
+    let stages = strand.parts.iter().map(|part| replay(&part.context.kernels, burst));
+    std::iter::once(head).chain(stages).chain([Some(Vec::new())]).collect()
+}
+
+fn message(payload: &(dyn std::any::Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().map(|s| (*s).to_owned());
+    let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "(no message)".to_owned())
+}

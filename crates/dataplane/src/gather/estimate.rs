@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Estimates over the windows of a run, as figures.
+
+use linerate_record::stats::{self, Estimate};
+use linerate_record::{Figure, Tier};
+
+/// Confidence of the intervals of a run.
+pub(super) const CONFIDENCE: f64 = 0.95;
+
+/// How far the core clock may move between the start and the end of a worker for its cycles to mean
+/// anything.
+const CLOCK_DRIFT_MAX: f64 = 0.05;
+
+/// Seed of the bootstrap: the same windows give the same interval.
+pub(super) const SEED: u64 = 0x006C_696E_6572_6174;
+
+/// Fewest clean windows for an estimate.
+pub(super) const WINDOWS_MIN: usize = 3;
+
+pub(super) fn few_windows(count: usize) -> String {
+    format!("only {count} windows without preemption; run longer, or on idle processors")
+}
+
+/// The median of a series of windows.
+pub(super) fn series(samples: &[f64]) -> Estimate {
+    stats::block_bootstrap_median(samples, CONFIDENCE, SEED)
+}
+
+pub(super) fn ticks_figure(samples: &[f64], method: &str) -> Figure {
+    if samples.len() < WINDOWS_MIN {
+        return Figure::absent("ticks/packet", Tier::Sw, method, &few_windows(samples.len()));
+    }
+    Figure::number("ticks/packet", series(samples), Tier::Sw, method)
+}
+
+/// Ticks turned into core cycles, where the core clock is known and stood still.
+pub(super) fn cycles_figure(ticks: &Figure, clock: [Option<f64>; 2]) -> Figure {
+    const METHOD: &str = "ticks times core cycles per tick, before and after the run";
+    let absent = |reason: &str| Figure::absent("cycles/packet", Tier::Sw, METHOD, reason);
+    let [Some(before), Some(after)] = clock else {
+        return absent("the core clock could not be measured");
+    };
+    if (before / after - 1.0).abs() > CLOCK_DRIFT_MAX {
+        return absent(&format!(
+            "the core clock moved: {before:.3} cycles per tick before, {after:.3} after"
+        ));
+    }
+    let factor = (before + after) / 2.0;
+    let Some(value) = ticks.as_number() else {
+        return absent(ticks.reason.as_deref().unwrap_or("no ticks"));
+    };
+    let estimate = Estimate {
+        value: value * factor,
+        low: ticks.low.map_or(f64::NAN, |x| x * before.min(after)),
+        high: ticks.high.map_or(f64::NAN, |x| x * before.max(after)),
+        confidence: ticks.confidence.unwrap_or(CONFIDENCE),
+        n: ticks.n,
+    };
+    Figure::number("cycles/packet", estimate, Tier::Sw, METHOD)
+}

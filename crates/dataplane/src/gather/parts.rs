@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The report of each part of a worker: its head, its stages, its tail.
+
+use super::estimate::{cycles_figure, ticks_figure};
+use super::{events, kernels};
+use crate::ended::Ended;
+use crate::job::Job;
+use crate::strand::{Head, Strand, Tail};
+use linerate_path::model::FullRing;
+use linerate_record::run::{Ledger, StageReport, Tally, TimeShares};
+use std::collections::BTreeMap;
+
+/// What the report of one part needs beside the strand's own figures.
+struct PartView {
+    name: String,
+    packets: u64,
+    measured: u64,
+    ledger: Ledger,
+    counts: BTreeMap<String, u64>,
+}
+
+/// One report per part, in order; `time` is the worker's.
+pub(super) fn stage_reports(
+    job: &Job<'_>,
+    ended: &Ended<'_>,
+    time: Option<TimeShares>,
+) -> Vec<StageReport> {
+    let readings = &ended.readings;
+    let clean = || readings.windows.iter().filter(|window| window.clean);
+    let sampled: u64 = clean().flat_map(|w| w.parts).map(|part| part.ticks).sum();
+    let seconds = readings.wall_ns as f64 / 1e9;
+    let views = part_views(job, ended);
+    let reports = views.into_iter().enumerate().map(|(index, view)| {
+        let windows = clean().map(|window| window.parts[index]);
+        let ticks: u64 = windows.clone().map(|part| part.ticks).sum();
+        let samples: Vec<f64> = windows
+            .filter(|part| part.packets > 0)
+            .map(|part| part.ticks as f64 / part.packets as f64)
+            .collect();
+        let ticks_per_packet = ticks_figure(&samples, "one turn in sixteen, clean windows");
+        let share = (sampled > 0).then(|| ticks as f64 / sampled as f64);
+        let drops = view.ledger.drops.iter().map(|(cause, t)| (cause.clone(), t.packets));
+        let kernels = ended.kernels.get(index).and_then(Option::as_ref);
+        let kernels = kernels.map(|all| kernels::uses(all, &ticks_per_packet));
+        StageReport {
+            name: view.name,
+            packets: view.packets,
+            kpps: (seconds > 0.0).then(|| view.measured as f64 / seconds / 1e3),
+            cycles_per_packet: cycles_figure(&ticks_per_packet, ended.clock),
+            ticks_per_packet,
+            busy: time.zip(share).map(|(time, share)| time.busy * share),
+            starved: time.map(|time| time.starved),
+            blocked: time.map(|time| time.blocked),
+            empty_polls: readings.empty_polls,
+            drops: drops.collect(),
+            ledger: view.ledger,
+            counts: view.counts,
+            kernels,
+            events: events::of_part(ended, index),
+        }
+    });
+    reports.collect()
+}
+
+fn part_views(job: &Job<'_>, ended: &Ended<'_>) -> Vec<PartView> {
+    let strand = &ended.strand;
+    let mut views = vec![head_view(ended)];
+    let mut reaching = strand.input;
+    for (index, part) in strand.parts.iter().enumerate() {
+        let ledger = stage_ledger(job, ended, index, reaching);
+        reaching = ledger.output;
+        views.push(PartView {
+            name: part.name.clone(),
+            packets: part.input_packets,
+            measured: measured(part.measured, part.input_packets),
+            ledger,
+            counts: part.stage.counts().into_iter().map(|(n, c)| (n.to_owned(), c)).collect(),
+        });
+    }
+    views.push(tail_view(job, strand));
+    views
+}
+
+/// How far a total went while measuring, from its values when that began and ended; if it never
+/// ended, up to the last.
+fn measured([begin, end]: [u64; 2], total: u64) -> u64 {
+    end.min(total) - begin
+}
+
+/// What a part that panicked left of its burst.
+fn held(ended: &Ended<'_>, part: usize) -> Tally {
+    let mut held = Tally::default();
+    if ended.panic.is_some() && ended.strand.at == part {
+        ended.strand.burst.remaining().for_each(|packet| held.add(1, packet.octets() as u64));
+    }
+    held
+}
+
+/// The account of a stage. Packets out are what the next part was given; octets out are recounted
+/// where the run was audited and at the end of the strand, elsewhere they follow from the account.
+fn stage_ledger(job: &Job<'_>, ended: &Ended<'_>, index: usize, reaching: Tally) -> Ledger {
+    let strand = &ended.strand;
+    let part = &strand.parts[index];
+    let account = &part.context.account;
+    let held = held(ended, index + 1);
+    let computed = (reaching.octets + account.created.octets)
+        .wrapping_sub(account.consumed.octets)
+        .wrapping_sub(account.dropped().octets)
+        .wrapping_sub(held.octets);
+    let output = match strand.parts.get(index + 1) {
+        None => strand.output,
+        Some(_) if job.audit => part.audited_output,
+        Some(next) => Tally { packets: next.input_packets, octets: computed },
+    };
+    let drops = account.drops.iter().enumerate().filter(|(_, t)| t.packets > 0);
+    let named = drops.map(|(i, tally)| {
+        let cause = part.drop_causes.get(i).copied();
+        (cause.map_or_else(|| format!("cause {i}"), str::to_owned), *tally)
+    });
+    Ledger {
+        input: Tally { packets: part.input_packets, octets: reaching.octets },
+        created: account.created,
+        output,
+        consumed: account.consumed,
+        drops: named.collect(),
+        held,
+    }
+}
+
+fn head_view(ended: &Ended<'_>) -> PartView {
+    let strand = &ended.strand;
+    let mut ledger = Ledger { output: strand.input, held: held(ended, 0), ..Ledger::default() };
+    match &strand.head {
+        Head::Source(queue) => {
+            ledger.created = queue.taken + queue.missed;
+            if queue.missed.packets > 0 {
+                ledger.drops.insert("rx_missed".to_owned(), queue.missed);
+            }
+        }
+        Head::Rings { .. } => ledger.input = strand.input + ledger.held,
+    }
+    PartView {
+        name: strand.part_name(0).to_owned(),
+        packets: strand.input.packets,
+        measured: measured(strand.measured.map(|[input, _]| input), strand.input.packets),
+        ledger,
+        counts: BTreeMap::new(),
+    }
+}
+
+fn tail_view(job: &Job<'_>, strand: &Strand<'_, '_>) -> PartView {
+    let mut ledger = Ledger { input: strand.output, ..Ledger::default() };
+    match &strand.tail {
+        Tail::Sink(_) => ledger.consumed = strand.output,
+        Tail::Rings { outlets, .. } => {
+            let staged = outlets.iter().flat_map(|outlet| &outlet.staged);
+            staged.for_each(|packet| ledger.held.add(1, packet.octets() as u64));
+            // The reader of the ring counts it again.
+            ledger.output = Tally {
+                packets: strand.output.packets - strand.overflow.packets - ledger.held.packets,
+                octets: strand.output.octets - strand.overflow.octets - ledger.held.octets,
+            };
+            if job.options.full_ring == FullRing::Drop && strand.overflow.packets > 0 {
+                ledger.drops.insert("ring_full".to_owned(), strand.overflow);
+            }
+        }
+    }
+    PartView {
+        name: strand.part_name(strand.parts.len() + 1).to_owned(),
+        packets: strand.output.packets,
+        measured: measured(strand.measured.map(|[_, output]| output), strand.output.packets),
+        ledger,
+        counts: BTreeMap::new(),
+    }
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Rates of packets from the windows of all workers.
+
+use super::estimate::{WINDOWS_MIN, few_windows, series};
+use crate::meter::Readings;
+use linerate_record::{Figure, Tier};
+use std::collections::BTreeMap;
+
+/// Bursts that count together at least, for a rate: one more or less is then 2 %.
+const BURSTS_TOGETHER: f64 = 50.0;
+
+/// A worker that starved for this many times what it lost has caught up.
+const CAUGHT_UP: u64 = 2;
+
+/// Fewest samples that windows are put together to.
+const TOGETHER_MIN: usize = 8;
+
+/// What went through the path in each window that counts.
+///
+/// A path at its limit loses what it would have done while it was interrupted, so windows count
+/// that were clean on every strand. A path with time to spare does it a little later, so all
+/// windows count. Clean ones alone would be wrong there: packets and interruptions that both come
+/// at regular intervals fall into the same windows again and again, or never.
+///
+/// Strands that take turns on a processor cannot tell the time that others had it from time lost:
+/// `tells_lost` is false for them, and only clean windows count.
+#[derive(Default)]
+pub(super) struct Rates {
+    /// Every window counts.
+    all: bool,
+    /// Length of the windows, mean over the strands.
+    milliseconds: Vec<f64>,
+    pub(super) delivered: Vec<f64>,
+    pub(super) processed: Vec<f64>,
+    /// Packets that come at once.
+    burst: f64,
+}
+
+impl Rates {
+    pub(super) fn of(strands: &[&Readings], ticks_per_second: f64, tells_lost: bool) -> Self {
+        let all = tells_lost && strands.iter().all(|readings| has_caught_up(readings));
+        let mut joined: BTreeMap<u64, (usize, u64, f64, f64)> = BTreeMap::new();
+        for readings in strands {
+            for window in readings.windows.iter().filter(|w| all || w.clean) {
+                let entry = joined.entry(window.index).or_default();
+                entry.0 += 1;
+                entry.1 += window.ticks + if all { window.crossing } else { 0 };
+                entry.2 += window.delivered as f64;
+                entry.3 += window.taken as f64 - window.overflowed as f64;
+            }
+        }
+        let mut rates = Self { all, burst: largest_mean_burst(strands), ..Self::default() };
+        for (present, ticks, delivered, processed) in joined.into_values() {
+            // Where one strand was away for several windows, the others have more of them.
+            if all || present == strands.len() {
+                let ticks = ticks as f64 / strands.len() as f64;
+                rates.milliseconds.push(ticks / ticks_per_second * 1e3);
+                rates.delivered.push(delivered);
+                rates.processed.push(processed);
+            }
+        }
+        rates
+    }
+
+    /// The median rate: where the strand catches up after having been away, the windows that follow
+    /// are clean, and above the rate.
+    ///
+    /// Packets fall into windows in whole bursts. So as many neighbours count together as it takes
+    /// for one burst more or less to make no difference; otherwise half a packet per window would
+    /// have a median of none.
+    pub(super) fn figure(&self, packets: &[f64], what: &str) -> Figure {
+        let windows = packets.len();
+        let which = match self.all {
+            true => "all windows, with time to catch up",
+            false => "windows without preemption",
+        };
+        let method = format!("{what}, {which}");
+        if windows < WINDOWS_MIN {
+            return Figure::absent("kpps", Tier::Sw, &method, &few_windows(windows));
+        }
+        let mean = packets.iter().sum::<f64>() / windows as f64;
+        let wanted = (BURSTS_TOGETHER * self.burst / mean).ceil() as usize;
+        let together = wanted.clamp(1, (windows / TOGETHER_MIN).max(1));
+        let sums = |values: &[f64]| -> Vec<f64> {
+            values.chunks_exact(together).map(|chunk| chunk.iter().sum()).collect()
+        };
+        let (packets, milliseconds) = (sums(packets), sums(&self.milliseconds));
+        let rates: Vec<f64> = packets.iter().zip(milliseconds).map(|(n, ms)| n / ms).collect();
+        Figure::number("kpps", series(&rates), Tier::Sw, &method)
+    }
+}
+
+fn has_caught_up(readings: &Readings) -> bool {
+    readings.starved > 0 && readings.starved >= CAUGHT_UP * readings.lost
+}
+
+/// Mean packets of a burst, of the strand where it is largest.
+fn largest_mean_burst(strands: &[&Readings]) -> f64 {
+    let bursts = strands.iter().map(|readings| {
+        readings.packets as f64 / readings.burst_sizes.iter().sum::<u64>().max(1) as f64
+    });
+    bursts.fold(0.0, f64::max)
+}
+
+#[cfg(test)]
+mod tests;

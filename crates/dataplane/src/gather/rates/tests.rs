@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which windows a rate is made of.
+
+use super::*;
+use crate::meter::Window;
+
+const TICKS_PER_SECOND: f64 = 1e6;
+
+/// A strand with a packet in every second window, which are those that are interrupted.
+fn in_step(windows: u64, starved: u64) -> Readings {
+    let window = |index: u64| {
+        let packets = index % 2;
+        Window {
+            index,
+            ticks: 990,
+            crossing: 10,
+            clean: packets == 0,
+            taken: packets,
+            delivered: packets,
+            packets,
+            ..Window::default()
+        }
+    };
+    let mut burst_sizes = [0; crate::meter::BURST_BUCKETS];
+    burst_sizes[0] = windows / 2;
+    Readings {
+        starved,
+        lost: 100,
+        packets: windows / 2,
+        burst_sizes,
+        windows: (0..windows).map(window).collect(),
+        ..Readings::default()
+    }
+}
+
+fn kpps(starved: u64, tells_lost: bool) -> Option<f64> {
+    let readings = in_step(1_000, starved);
+    let rates = Rates::of(&[&readings], TICKS_PER_SECOND, tells_lost);
+    rates.figure(&rates.delivered, "packets").as_number()
+}
+
+#[test]
+fn a_path_with_time_to_spare_counts_what_came_while_it_was_interrupted() {
+    assert_eq!(kpps(200, true), Some(0.5));
+}
+
+#[test]
+fn a_path_at_its_limit_counts_clean_windows() {
+    assert_eq!(kpps(199, true), Some(0.0));
+}
+
+#[test]
+fn strands_that_take_turns_on_a_processor_never_count_as_having_caught_up() {
+    assert_eq!(kpps(u64::MAX, false), Some(0.0));
+}
+
+#[test]
+fn windows_of_one_strand_in_a_long_window_of_another_are_not_lost() {
+    let mut one = in_step(1_000, 200);
+    let mut other = in_step(1_000, 200);
+    // Away for three windows, then two packets at once.
+    one.windows.drain(501..503);
+    one.windows[500].ticks = 2_970 + 20;
+    one.windows[501].delivered += 1;
+    other.windows.iter_mut().for_each(|window| window.delivered = 0);
+    let rates = Rates::of(&[&one, &other], TICKS_PER_SECOND, true);
+    let total: f64 = rates.milliseconds.iter().sum();
+    assert!((total - 1_000.0).abs() < 1e-9, "{total} ms");
+    assert_eq!(rates.delivered.iter().sum::<f64>(), 500.0);
+}

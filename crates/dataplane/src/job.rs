@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One run as its caller describes it, and what the caller gets back.
+
+use crate::counting::Counting;
+use crate::error::RunError;
+use crate::kernels::StageKernels;
+use crate::sink::Kept;
+use crate::stage::{StageKind, Steer};
+use crate::traffic::Traffic;
+use linerate_kernels::Kernels;
+use linerate_path::model::{Mapping, Path, RunOptions};
+use linerate_record::run::RunReport;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Everything one run needs.
+///
+/// [`Job::new`] takes what has no default; everything else is set by struct update:
+///
+/// ```no_run
+/// # use linerate_dataplane::{Job, StageKind, traffic::Traffic};
+/// # use linerate_path::model::Path;
+/// # fn job(path: &Path, kinds: &[StageKind], traffic: &Traffic) {
+/// let audited = Job { audit: true, ..Job::new(path, kinds, traffic, &[0]) };
+/// # }
+/// ```
+#[derive(Clone, Copy)]
+pub struct Job<'a> {
+    /// The path. Its own mapping and options are only the defaults of this job's.
+    pub path: &'a Path,
+    /// The kinds of stage the path may name.
+    pub kinds: &'a [StageKind],
+    /// The packets.
+    pub traffic: &'a Traffic,
+    /// Which stages run on which worker; by default the path's.
+    pub mapping: &'a Mapping,
+    /// One processor per worker, in order of segment, then replica.
+    pub cpus: &'a [u32],
+    /// How to run; by default as the path says.
+    pub options: RunOptions,
+    /// Let workers share processors: they yield while they wait.
+    pub oversubscribe: bool,
+    /// Offer only the first so many frames of each queue, over and over: everything a stage looks
+    /// up is then in the nearest cache.
+    pub confine: Option<usize>,
+    /// Recount the bytes after every stage instead of trusting the stages' accounts.
+    pub audit: bool,
+    /// Checksum and copy for all workers; by default the best of each on this processor.
+    pub kernels: Kernels,
+    /// Log the kernel calls of a sample of iterations and replay them at the end, which gives
+    /// their share in each stage: some 50 ms more per stage that calls any. Off where workers
+    /// share processors, since they would disturb each other.
+    pub replay: bool,
+    /// Hardware events to count around the stages, in a sample of iterations. Off where workers
+    /// share processors, as for replayed calls.
+    pub counting: Option<&'a Counting>,
+}
+
+impl<'a> Job<'a> {
+    /// `path` with its own mapping and options, one of `cpus` per worker; nothing is audited,
+    /// replayed or counted.
+    pub fn new(
+        path: &'a Path,
+        kinds: &'a [StageKind],
+        traffic: &'a Traffic,
+        cpus: &'a [u32],
+    ) -> Self {
+        Self {
+            path,
+            kinds,
+            traffic,
+            mapping: &path.mapping,
+            cpus,
+            options: path.run,
+            oversubscribe: false,
+            confine: None,
+            audit: false,
+            kernels: Kernels::selected(),
+            replay: false,
+            counting: None,
+        }
+    }
+
+    /// Whether logged calls are replayed.
+    pub(crate) fn replays(&self) -> bool {
+        self.replay && !self.oversubscribe
+    }
+
+    /// The kernels for one stage of one worker.
+    pub(crate) fn stage_kernels(&self) -> StageKernels {
+        match self.replays() {
+            true => StageKernels::logging(self.kernels),
+            false => StageKernels::new(self.kernels),
+        }
+    }
+}
+
+/// How the caller of a run stays in touch with it.
+pub struct Watch<'a> {
+    /// Set it to end the run early; the report is made all the same.
+    pub stop: &'a AtomicBool,
+    /// Called now and then with the share of the run that is over, 0 to 1.
+    pub progress: &'a dyn Fn(f64),
+}
+
+/// What a run gives.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The profile.
+    pub report: RunReport,
+    /// What the sinks kept.
+    pub kept: Kept,
+}
+
+/// The steering of a path: what its stages need, in order of the stages.
+///
+/// # Errors
+/// When a stage is unknown or refuses its parameters.
+pub fn steering(path: &Path, kinds: &[StageKind]) -> Result<Vec<Arc<dyn Steer>>, RunError> {
+    let mut all = Vec::new();
+    for (stage, used) in path.stages.iter().enumerate() {
+        let steer = (find(kinds, &used.kind)?.steer)(&used.params);
+        all.extend(steer.map_err(|error| RunError::Stage { stage, error })?);
+    }
+    Ok(all)
+}
+
+/// The kind with this word.
+pub(crate) fn find<'k>(kinds: &'k [StageKind], kind: &str) -> Result<&'k StageKind, RunError> {
+    let found = kinds.iter().find(|k| k.spec.kind == kind);
+    found.ok_or_else(|| RunError::UnknownKind(kind.to_owned()))
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Lays a path out: the workers of a mapping and everything between them, before any of them runs.
+//!
+//! Layout of a mapping with segments of `r0, r1, ...` replicas:
+//!
+//! ```text
+//! source queue 0 .. r0-1 -> workers of segment 0 -> r0 x r1 rings -> workers of segment 1 -> ...
+//!            ^                                                             |
+//!            +------ buffer return rings: one per (later worker, queue) <--+
+//! ```
+//!
+//! A packet of bucket `b` goes to replica `table_k[b]` of segment `k`; the tables balance the
+//! packets of the traffic, so no worker has to hand packets out. Buffers belong to the source queue
+//! that fills them and return to it over rings too: every buffer has one owner at every moment.
+
+use crate::bucket::indirection;
+use crate::burst::{Burst, MAX_BURST};
+use crate::context::{Account, StageContext};
+use crate::error::RunError;
+use crate::job::{Job, find};
+use crate::packet::Packet;
+use crate::pool::Pool;
+use crate::ring::{Consumer, Producer, ring};
+use crate::sink::Sink;
+use crate::source::{Feed, Progress, SourceQueue, Timetable};
+use crate::stage::{BUCKETS, BuildContext};
+use crate::strand::{Head, Inlet, OCCUPANCY_STEPS, Outlet, Part, Strand, Tail};
+use linerate_path::model::{Mapping, Path, RunLength, RunOptions, Sink as SinkSpec};
+use linerate_record::run::Tally;
+
+/// Where a worker stands in the mapping.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) segment: usize,
+    pub(crate) replica: usize,
+    pub(crate) cpu: u32,
+}
+
+impl Place {
+    pub(crate) fn name(self) -> String {
+        format!("{}.{}", self.segment, self.replica)
+    }
+}
+
+/// What the workers of a run share and borrow: it outlives them.
+pub(crate) struct Ground {
+    timetable: Option<Timetable>,
+    ticks_per_second: f64,
+    progress: Progress,
+    /// The buffers, by source queue.
+    pools: Vec<Pool>,
+}
+
+impl Ground {
+    /// Allocates the buffers and computes when each frame is due.
+    pub(crate) fn new(job: &Job<'_>, ticks_per_second: f64) -> Self {
+        let line_bits = job.path.line.map(|l| l.bits_per_second * f64::from(l.ports));
+        let rate = job.options.rate;
+        let queues = job.mapping.segments[0].replicas as usize;
+        let (slots, buffer) = (slots(job.mapping, &job.options), buffer(job.path));
+        Self {
+            timetable: Timetable::new(job.traffic, rate, line_bits, ticks_per_second),
+            ticks_per_second,
+            progress: Progress::new(queues),
+            pools: (0..queues).map(|_| Pool::new(slots, buffer)).collect(),
+        }
+    }
+}
+
+/// The time of a run: how fast ticks pass and when frames are due.
+#[derive(Clone, Copy)]
+pub(crate) struct Pace<'g> {
+    /// `None` where packets come as fast as they are taken.
+    pub(crate) timetable: Option<&'g Timetable>,
+    pub(crate) ticks_per_second: f64,
+}
+
+/// A worker before it runs, and where.
+pub(crate) type Placed<'g> = (Place, Strand<'g, 'g>);
+
+/// Makes the workers and everything between them.
+///
+/// # Errors
+/// When a stage is unknown or cannot be made.
+pub(crate) fn lay_out<'g>(
+    job: &Job<'g>,
+    ground: &'g mut Ground,
+) -> Result<(Pace<'g>, Vec<Placed<'g>>), RunError> {
+    let Ground { timetable, ticks_per_second, progress, pools } = ground;
+    let pace = Pace { timetable: timetable.as_ref(), ticks_per_second: *ticks_per_second };
+    let feed = Feed {
+        traffic: job.traffic,
+        timetable: pace.timetable,
+        progress,
+        limit: match job.options.length {
+            RunLength::Packets(packets) => packets,
+            RunLength::Seconds(_) => u64::MAX,
+        },
+        pass_ns: job.traffic.duration_ns() + 1,
+    };
+    Ok((pace, strands(job, feed, pools)?))
+}
+
+fn strands<'g>(
+    job: &Job<'_>,
+    feed: Feed<'g>,
+    pools: &'g mut [Pool],
+) -> Result<Vec<Placed<'g>>, RunError> {
+    let places = places(job);
+    let weights = job.traffic.bucket_weights();
+    let segments = &job.mapping.segments;
+    let tables: Vec<[u8; BUCKETS]> =
+        segments.iter().map(|s| indirection(&weights, s.replicas)).collect();
+    let (mut outlets, mut inlets) = rings(job, &places);
+    let (mut homes, mut returns) = return_rings(job, &places);
+    let mut pools = pools.iter_mut().enumerate();
+    let mut strands = Vec::with_capacity(places.len());
+    for (index, place) in places.iter().enumerate() {
+        let head = if place.segment == 0 {
+            let (queue, pool) = pools.next().expect("one pool per replica of segment 0");
+            let order = order(job, &tables[0], queue);
+            let returns = std::mem::take(&mut returns[queue]);
+            let free = pool.packets(queue as u16);
+            let kernels = job.stage_kernels();
+            let source = SourceQueue::new(feed, queue, order, free, returns, kernels);
+            Head::Source(Box::new(source))
+        } else {
+            Head::Rings { inlets: std::mem::take(&mut inlets[index]), turn: 0 }
+        };
+        let tail = match tables.get(place.segment + 1) {
+            None => Tail::Sink(Sink::keeping(kept_packets(job))),
+            Some(&replica_of) => Tail::Rings {
+                outlets: std::mem::take(&mut outlets[index]),
+                replica_of,
+                full: job.options.full_ring,
+            },
+        };
+        let strand = Strand {
+            head,
+            parts: parts(job, *place)?,
+            tail,
+            homes: std::mem::take(&mut homes[index]),
+            burst_size: job.options.burst as usize,
+            burst: Burst::new(),
+            at: 0,
+            input: Tally::default(),
+            output: Tally::default(),
+            measured: [[0; 2], [u64::MAX; 2]],
+            overflow: Tally::default(),
+        };
+        strands.push((*place, strand));
+    }
+    Ok(strands)
+}
+
+/// The workers of a job, in order of segment, then replica.
+fn places(job: &Job<'_>) -> Vec<Place> {
+    assert_eq!(job.cpus.len(), job.mapping.strands(), "one processor per strand");
+    let burst = job.options.burst as usize;
+    assert!((1..=MAX_BURST).contains(&burst), "a burst of {burst}: not 1 to {MAX_BURST}");
+    let all = job.mapping.segments.iter().enumerate();
+    all.flat_map(|(segment, s)| (0..s.replicas as usize).map(move |replica| (segment, replica)))
+        .zip(job.cpus)
+        .map(|((segment, replica), &cpu)| Place { segment, replica, cpu })
+        .collect()
+}
+
+/// Buffers of one source queue: enough to fill one ring to each later worker and to keep two bursts
+/// on every worker. With fewer the source would wait for buffers before the rings are full.
+fn slots(mapping: &Mapping, options: &RunOptions) -> usize {
+    let strands = mapping.strands();
+    let later = strands - mapping.segments[0].replicas as usize;
+    later * options.ring as usize + 2 * MAX_BURST * strands
+}
+
+/// Octets of all buffers of a run.
+pub fn buffers_octets(path: &Path, mapping: &Mapping, options: &RunOptions) -> u64 {
+    let queues = u64::from(mapping.segments[0].replicas);
+    queues * slots(mapping, options) as u64 * Pool::stride(buffer(path)) as u64
+}
+
+fn buffer(path: &Path) -> usize {
+    path.source.buffer_octets() as usize
+}
+
+/// The frames of one source queue, in order.
+fn order(job: &Job<'_>, table: &[u8; BUCKETS], queue: usize) -> Vec<u32> {
+    let frames = job.traffic.frames().iter().enumerate();
+    let own = frames.filter(|(_, frame)| usize::from(table[usize::from(frame.bucket)]) == queue);
+    own.map(|(index, _)| index as u32).take(job.confine.unwrap_or(usize::MAX)).collect()
+}
+
+fn kept_packets(job: &Job<'_>) -> u64 {
+    match job.path.sink {
+        SinkSpec::Null => 0,
+        SinkSpec::Capture { packets, .. } => packets,
+    }
+}
+
+fn parts(job: &Job<'_>, place: Place) -> Result<Vec<Part>, RunError> {
+    let segment = &job.mapping.segments[place.segment];
+    let context = BuildContext { replica: place.replica as u32, replicas: segment.replicas };
+    let stages = segment.stages.clone();
+    stages
+        .map(|stage| {
+            let used = &job.path.stages[stage];
+            let kind = find(job.kinds, &used.kind)?;
+            let made = (kind.build)(&used.params, &context);
+            Ok(Part {
+                name: used.name.clone(),
+                drop_causes: kind.spec.drop_causes,
+                stage: made.map_err(|error| RunError::Stage { stage, error })?,
+                context: StageContext { account: Account::default(), kernels: job.stage_kernels() },
+                input_packets: 0,
+                measured: [0, u64::MAX],
+                audited_output: Tally::default(),
+            })
+        })
+        .collect()
+}
+
+type Outlets<'p> = Vec<Vec<Outlet<'p>>>;
+type Inlets<'p> = Vec<Vec<Inlet<'p>>>;
+
+/// The rings between the workers: for each worker those it writes and those it reads.
+fn rings<'p>(job: &Job<'_>, places: &[Place]) -> (Outlets<'p>, Inlets<'p>) {
+    let capacity = job.options.ring as usize;
+    let mut outlets: Outlets<'_> = places.iter().map(|_| Vec::new()).collect();
+    let mut inlets: Inlets<'_> = places.iter().map(|_| Vec::new()).collect();
+    for (from, sender) in places.iter().enumerate() {
+        for (to, receiver) in places.iter().enumerate() {
+            if receiver.segment == sender.segment + 1 {
+                let (producer, consumer) = ring(capacity);
+                outlets[from].push(Outlet::new(producer));
+                let occupancy = [0; OCCUPANCY_STEPS];
+                inlets[to].push(Inlet { ring: consumer, capacity, occupancy });
+            }
+        }
+    }
+    (outlets, inlets)
+}
+
+type Homes<'p> = Vec<Vec<Producer<Packet<'p>>>>;
+type Returns<'p> = Vec<Vec<Consumer<Packet<'p>>>>;
+
+/// The buffer return rings: for each later worker one to every source queue, and for each queue
+/// those that end there.
+fn return_rings<'p>(job: &Job<'_>, places: &[Place]) -> (Homes<'p>, Returns<'p>) {
+    let queues = job.mapping.segments[0].replicas as usize;
+    let capacity = slots(job.mapping, &job.options).next_power_of_two();
+    let mut homes: Homes<'_> = places.iter().map(|_| Vec::new()).collect();
+    let mut returns: Returns<'_> = (0..queues).map(|_| Vec::new()).collect();
+    for (place, homes) in places.iter().zip(&mut homes) {
+        if place.segment > 0 {
+            for returns in &mut returns {
+                let (producer, consumer) = ring(capacity);
+                homes.push(producer);
+                returns.push(consumer);
+            }
+        }
+    }
+    (homes, returns)
+}

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where the cycles of an instruction may have gone, and whether a strand computes or waits for
+//! memory.
+//!
+//! ```text
+//! cycles of a cause  = events per 1000 instructions / 1000 * cycles that each one costs at most
+//! share of a cause   = cycles of the cause / cycles per instruction
+//! unexplained        = cycles per instruction - sum over causes
+//! ```
+//!
+//! That is how tables 10-6 and 10-7 of "Netra Data Plane Software Suite 2.0" reckon. Each cause is
+//! an upper bound, as if no two misses overlapped, so that the rest is a lower one; causes whose
+//! bounds together exceed the whole overlap for certain, and leave no rest that could be told.
+//!
+//! Whether a strand is compute-bound or memory-bound goes by the rule of the processor, where it
+//! has one, and otherwise by evidence:
+//!
+//! ```text
+//! misses at least, as if all overlapped, take half of the cycles -> memory
+//! misses at most take less than half, and all are counted        -> compute
+//! otherwise                                                      -> cannot tell
+//! ```
+//!
+//! Left out: waits that no event stands for, such as reads of a device; they are in the rest.
+
+use linerate_cmt::processor::{Processor, WaitsFor};
+use linerate_record::memory::{Cost, MemoryReport, TlbState};
+use linerate_record::strands::{Bound, CpiByCause, CpiCause, StrandCounts};
+use linerate_record::units::three_digits;
+use linerate_record::{Figure, Tier};
+
+/// What events cost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EventCosts {
+    /// Where the costs are from.
+    pub source: String,
+    /// Cycles per instruction above which a strand waits for memory; `None` where no rule is known.
+    pub compute_bound_cpi_max: Option<f64>,
+    /// The costs, by name of the event.
+    pub events: Vec<EventCost>,
+}
+
+/// What an event costs, in cycles of the core.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EventCost {
+    /// The event.
+    pub event: String,
+    /// At most; `None` where nobody knows.
+    pub most: Option<f64>,
+    /// At least; `None` where nobody knows.
+    pub least: Option<f64>,
+    /// Whether it is a miss of a cache, rather than something else that takes time.
+    pub is_miss: bool,
+}
+
+/// Above its limit by up to this factor, the rule of a processor does not speak: the document has
+/// "considerably higher" for memory-bound strands, and no number. A fifth is this project's.
+const NEAR_LIMIT: f64 = 1.2;
+
+/// The share of the cycles that decides where there is no rule: what takes more than half of them
+/// takes more than everything else together.
+const HALF: f64 = 0.5;
+
+/// The events of a processor with what they cost by its latencies; `None` where it has no events.
+pub fn costs_of(processor: &Processor) -> Option<EventCosts> {
+    let cycles = |waits_for: WaitsFor| match waits_for {
+        WaitsFor::L2 => Some(processor.latency?.l2_cycles),
+        WaitsFor::Memory => Some(processor.latency?.memory_ns * processor.clock_ghz),
+        WaitsFor::Cycle => Some(1.0),
+    };
+    let counted = processor.events.iter().filter(|event| event.name != "instructions");
+    let events = counted.map(|event| EventCost {
+        event: event.name.clone(),
+        most: event.waits_for.and_then(cycles),
+        least: None,
+        is_miss: matches!(event.waits_for, Some(WaitsFor::L2 | WaitsFor::Memory)),
+    });
+    let events: Vec<EventCost> = events.collect();
+    (!events.is_empty()).then(|| EventCosts {
+        source: format!("latencies of {}: {}", processor.name, processor.source),
+        compute_bound_cpi_max: processor.compute_bound_cpi_max,
+        events,
+    })
+}
+
+/// What misses cost by the profile of a machine.
+///
+/// ```text
+/// a miss of the first cache, at most    last cache - first       wherever between it was found
+///                            at least   second cache - first     as many overlapping as can
+/// a miss of the last cache, at most     memory - last cache      the rest is in the miss above
+///                           at least    the same, overlapping
+/// ```
+///
+/// *At most* is from the upper end of the farther latency to the lower end of the nearer one.
+pub fn costs_from(memory: &MemoryReport, source: &str) -> EventCosts {
+    let ghz = memory.timer.core_ghz.as_number();
+    let tier = |at: usize| {
+        let tier = &memory.tiers.get(at)?.name;
+        memory.costs.iter().find(|cost| cost.tier == *tier && cost.tlb == TlbState::Hit)
+    };
+    let count = memory.tiers.len();
+    let behind = |from_end: usize| tier(count.checked_sub(from_end)?);
+    let (first, second, last, beyond) = (tier(0), tier(1), behind(2), behind(1));
+    let high = |cost: &Cost| Some(cost.cycles.high.unwrap_or(cost.cycles.as_number()?));
+    let low = |cost: &Cost| Some(cost.cycles.low.unwrap_or(cost.cycles.as_number()?));
+    let overlapped = |cost: &Cost| Some(cost.overlapped_ns.as_number()? * ghz?);
+    let most = |near: Option<&Cost>, far: Option<&Cost>| Some((high(far?)? - low(near?)?).max(0.0));
+    let least = |near: Option<&Cost>, far: Option<&Cost>| {
+        Some((overlapped(far?)? - overlapped(near?)?).max(0.0))
+    };
+    let cost = |event: &str, most, least| EventCost {
+        event: event.to_owned(),
+        most,
+        least,
+        is_miss: true,
+    };
+    EventCosts {
+        source: source.to_owned(),
+        compute_bound_cpi_max: None,
+        events: vec![
+            cost("l1d_misses", most(first, last), least(first, second)),
+            cost("ll_misses", most(last, beyond), least(last, beyond)),
+        ],
+    }
+}
+
+/// Cycles per instruction by cause, from events per thousand instructions; `None` where there are
+/// no cycles per instruction.
+pub fn by_cause(cpi: &Figure, pti: &[(&str, &Figure)], costs: &EventCosts) -> Option<CpiByCause> {
+    let whole = cpi.as_number().filter(|cpi| *cpi > 0.0)?;
+    let causes: Vec<CpiCause> = costs
+        .events
+        .iter()
+        .filter_map(|cost| {
+            let (_, pti) = pti.iter().find(|(event, _)| *event == cost.event)?;
+            Some(cause(cost, pti, whole))
+        })
+        .collect();
+    let explained: f64 = causes.iter().filter_map(|cause| cause.cycles.as_number()).sum();
+    let rest = whole - explained;
+    let unexplained = if rest >= 0.0 {
+        Figure::exact(CPI, rest, Tier::Model, METHOD)
+    } else {
+        let why = format!(
+            "the bounds add up to {} of {} cycles: misses overlap",
+            three_digits(explained),
+            three_digits(whole)
+        );
+        Figure::absent(CPI, Tier::Model, METHOD, &why)
+    };
+    let (bound, sentence) = judge(whole, &causes, costs);
+    Some(CpiByCause { source: costs.source.clone(), causes, unexplained, bound, sentence })
+}
+
+/// The same of a strand that was imported.
+pub fn of_strand(strand: &StrandCounts, costs: &EventCosts) -> Option<CpiByCause> {
+    let pti: Vec<(&str, &Figure)> =
+        strand.events.iter().map(|event| (event.name.as_str(), &event.pti)).collect();
+    by_cause(&strand.cpi, &pti, costs)
+}
+
+const METHOD: &str = "events times what each costs at most";
+const CPI: &str = "cycles/instruction";
+
+fn cause(cost: &EventCost, pti: &Figure, whole: f64) -> CpiCause {
+    let scaled = |unit: &str, by: f64| {
+        let mut figure = Figure { unit: unit.to_owned(), tier: Tier::Model, ..pti.clone() };
+        METHOD.clone_into(&mut figure.method);
+        if let Some(pti) = pti.as_number() {
+            figure.value = linerate_record::Scalar::Number(pti * by);
+        }
+        (figure.low, figure.high) = (pti.low.map(|x| x * by), pti.high.map(|x| x * by));
+        figure
+    };
+    let unknown = |unit: &str| {
+        let why = "what each one costs is not known";
+        Figure::absent(unit, Tier::Model, METHOD, why)
+    };
+    // What never happened took nothing, whatever it costs.
+    let each = cost.most.or_else(|| (pti.as_number() == Some(0.0)).then_some(0.0));
+    CpiCause {
+        event: cost.event.clone(),
+        cycles_each: cost.most,
+        pti: pti.clone(),
+        cycles: each.map_or_else(|| unknown(CPI), |each| scaled(CPI, each / 1e3)),
+        share: each.map_or_else(|| unknown("ratio"), |each| scaled("ratio", each / 1e3 / whole)),
+    }
+}
+
+fn judge(whole: f64, causes: &[CpiCause], costs: &EventCosts) -> (Bound, String) {
+    let total = |pick: fn(&EventCost) -> Option<f64>| -> Option<f64> {
+        let of = |cost: &EventCost| {
+            let cause = causes.iter().find(|cause| cause.event == cost.event)?;
+            Some(cause.pti.as_number()? / 1e3 * pick(cost)?)
+        };
+        let known: Vec<f64> =
+            costs.events.iter().filter(|cost| cost.is_miss).filter_map(of).collect();
+        (!known.is_empty()).then(|| known.iter().sum())
+    };
+    let (most, least) = (total(|cost| cost.most), total(|cost| cost.least));
+    let uncounted = uncounted(causes, costs);
+    let without = match uncounted.as_slice() {
+        [] => String::new(),
+        events => format!(", without those not counted: {}", events.join(", ")),
+    };
+    let shown = three_digits(whole);
+    let explained = most.map_or_else(
+        || "no miss was counted whose cost is known".to_owned(),
+        |most| {
+            format!(
+                "misses of caches take {} of {shown} cycles per instruction at most{without}",
+                three_digits(most)
+            )
+        },
+    );
+    if let Some(limit) = costs.compute_bound_cpi_max {
+        let (bound, verdict) = match whole {
+            cpi if cpi < limit => (Bound::Compute, "compute-bound, below"),
+            cpi if cpi > limit * NEAR_LIMIT => (Bound::Memory, "memory-bound, well above"),
+            _ => (Bound::CannotTell, "too near to tell,"),
+        };
+        let limit = three_digits(limit);
+        return (
+            bound,
+            format!(
+                "by the processor's rule {verdict} {limit} cycles per instruction; {explained}"
+            ),
+        );
+    }
+    match (most, least) {
+        (_, Some(least)) if least >= HALF * whole => (
+            Bound::Memory,
+            format!(
+                "memory-bound: misses take {} of {shown} cycles per instruction even if as many as \
+                 possible overlap",
+                three_digits(least)
+            ),
+        ),
+        (Some(most), _) if most < HALF * whole && uncounted.is_empty() => {
+            (Bound::Compute, format!("compute-bound: {explained}, less than half"))
+        }
+        _ => (Bound::CannotTell, format!("cannot tell what it waits for: {explained}")),
+    }
+}
+
+/// The misses of caches that no cause stands for: their cycles are missing from the most.
+fn uncounted<'a>(causes: &[CpiCause], costs: &'a EventCosts) -> Vec<&'a str> {
+    let is_counted = |cost: &&EventCost| {
+        let counted = causes.iter().find(|cause| cause.event == cost.event);
+        counted.is_some_and(|cause| cause.cycles.as_number().is_some())
+    };
+    let misses = costs.events.iter().filter(|cost| cost.is_miss);
+    misses.filter(|cost| !is_counted(cost)).map(|cost| cost.event.as_str()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn t1() -> EventCosts {
+        costs_of(&Processor::named("t1").unwrap()).unwrap()
+    }
+
+    const NOT_COUNTED: f64 = -1.0;
+
+    fn figure(value: f64) -> Figure {
+        Figure::exact("", value, Tier::Hw, "made up")
+    }
+
+    /// Share of the cycles in percent, of an event that takes so many cycles per instruction.
+    fn percent(event: &str, cpi: f64, cycles: f64) -> f64 {
+        let costs = t1();
+        let each = costs.events.iter().find(|cost| cost.event == event).unwrap().most.unwrap();
+        let pti = figure(cycles / each * 1e3);
+        let found = by_cause(&figure(cpi), &[(event, &pti)], &costs).unwrap();
+        assert!((found.causes[0].cycles.as_number().unwrap() - cycles).abs() < 1e-9);
+        100.0 * found.causes[0].share.as_number().unwrap()
+    }
+
+    /// Tables 10-6 (first two rows) and 10-7: each printed percentage lies between what the ends of
+    /// its printed inputs, which are rounded to two digits, give.
+    #[test]
+    fn the_ten_good_cells_of_the_document() {
+        for (cpi, dc, dc_percent, l2, l2_percent) in [
+            (9.07, 1.76, 19.45, 1.73, 19.05),
+            (12.51, 1.89, 15.11, 0.93, 7.46),
+            (8.53, 1.43, 16.71, 1.8, 21.1),
+            (3.91, 0.33, 8.43, 0.7, 17.86),
+            (2.82, 0.13, 4.63, 0.1, 3.39),
+        ] {
+            for (event, cycles, printed) in [("dc", dc, dc_percent), ("l2_dmiss", l2, l2_percent)] {
+                let low = percent(event, cpi + 0.005, cycles - 0.005);
+                let high = percent(event, cpi - 0.005, cycles + 0.005);
+                // The last digit of the percentage is rounded too.
+                let range = low - 0.005..=high + 0.005;
+                assert!(range.contains(&printed), "{event} {cpi}: {printed} outside {range:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn misses_per_thousand_are_those_of_the_text() {
+        let costs = t1();
+        let each = |event: &str| costs.events.iter().find(|cost| cost.event == event);
+        assert_eq!(each("dc").unwrap().most, Some(23.0));
+        assert!((each("l2_dmiss").unwrap().most.unwrap() - 108.0).abs() < 1e-9);
+        // The text has 82 and six misses of the first cache per thousand instructions.
+        assert_eq!((1.89 / 23.0 * 1e3_f64).round(), 82.0);
+        assert_eq!((0.13 / 23.0 * 1e3_f64).round(), 6.0);
+        assert_eq!(each("dtlb").unwrap().most, None, "what one costs is not said");
+    }
+
+    #[test]
+    fn the_rule_of_the_document() {
+        let bound = |cpi: f64| by_cause(&figure(cpi), &[], &t1()).unwrap().bound;
+        assert_eq!(bound(2.82), Bound::Compute);
+        assert_eq!(bound(4.99), Bound::Compute);
+        assert_eq!(bound(5.5), Bound::CannotTell);
+        assert_eq!(bound(12.51), Bound::Memory);
+        assert!(by_cause(&figure(0.0), &[], &t1()).is_none());
+        let absent = Figure::absent("", Tier::Hw, "", "none");
+        assert!(by_cause(&absent, &[], &t1()).is_none());
+    }
+
+    /// An upper bound that leaves misses out says which, lest it be taken for one on all.
+    #[test]
+    fn misses_that_were_not_counted_are_named() {
+        let (some, none) = (figure(9.44), figure(0.0));
+        let mut pti = vec![("l2_dmiss", &some), ("l2_imiss", &none), ("ic", &none)];
+        let sentence =
+            |pti: &[(&str, &Figure)]| by_cause(&figure(7.9), pti, &t1()).unwrap().sentence;
+        assert!(sentence(&pti).ends_with("at most, without those not counted: dc"));
+        pti.push(("dc", &some));
+        assert!(sentence(&pti).ends_with("cycles per instruction at most"), "{}", sentence(&pti));
+    }
+
+    #[test]
+    fn what_no_cause_explains_is_shown_and_too_much_is_not_negative() {
+        let (dc, l2) = (figure(44.95), figure(9.44));
+        let found = by_cause(&figure(7.905), &[("dc", &dc), ("l2_dmiss", &l2)], &t1()).unwrap();
+        let rest = found.unexplained.as_number().unwrap();
+        assert!((rest - (7.905 - 44.95 * 0.023 - 9.44 * 0.108)).abs() < 1e-9);
+        let found = by_cause(&figure(1.5), &[("dc", &dc), ("l2_dmiss", &l2)], &t1()).unwrap();
+        assert_eq!(found.unexplained.as_number(), None);
+        assert!(found.unexplained.reason.unwrap().contains("overlap"));
+        let dtlb = figure(1.0);
+        let found = by_cause(&figure(1.5), &[("dtlb", &dtlb)], &t1()).unwrap();
+        assert_eq!(found.causes[0].cycles.as_number(), None, "not 0");
+        assert_eq!(found.unexplained.as_number(), Some(1.5));
+        let found = by_cause(&figure(1.5), &[("dtlb", &figure(0.0))], &t1()).unwrap();
+        assert_eq!(found.causes[0].cycles.as_number(), Some(0.0), "none happened");
+    }
+
+    /// Tiers at 4, 16, 48 and 400 cycles, a tenth of that where loads overlap; 4 GHz.
+    #[test]
+    fn the_profile_of_a_machine_bounds_what_misses_cost() {
+        let mut memory = crate::memory_report::report();
+        memory.timer.core_ghz = figure(4.0);
+        memory.costs = ["L1", "L2", "L3", "memory"]
+            .iter()
+            .zip([1.0, 4.0, 12.0, 100.0])
+            .map(|(tier, ns)| Cost {
+                tier: (*tier).to_owned(),
+                tlb: TlbState::Hit,
+                ns: figure(ns),
+                cycles: figure(4.0 * ns),
+                overlapped_ns: figure(ns / 10.0),
+            })
+            .collect();
+        let costs = costs_from(&memory, "made up");
+        let near = |event: usize, most: f64, least: f64| {
+            let cost = &costs.events[event];
+            let off = |found: Option<f64>, wanted: f64| (found.unwrap() - wanted).abs();
+            assert!(off(cost.most, most) < 1e-9 && off(cost.least, least) < 1e-9, "{cost:?}");
+        };
+        near(0, 48.0 - 4.0, 1.6 - 0.4);
+        near(1, 400.0 - 48.0, 40.0 - 4.8);
+        // Intervals widen the bound above.
+        memory.costs[3].cycles.high = Some(440.0);
+        memory.costs[2].cycles.low = Some(40.0);
+        assert_eq!(costs_from(&memory, "").events[1].most, Some(400.0));
+        memory.costs.clear();
+        let unknown = costs_from(&memory, "");
+        assert!(unknown.events.iter().all(|cost| cost.most.is_none() && cost.least.is_none()));
+    }
+
+    /// Without a rule: a made-up machine whose misses cost 10 and 200 cycles, or 2 and 50 where
+    /// they overlap.
+    #[test]
+    fn evidence_decides_where_there_is_no_rule() {
+        let cost = |event: &str, most, least| EventCost {
+            event: event.to_owned(),
+            most: Some(most),
+            least: Some(least),
+            is_miss: true,
+        };
+        let costs = EventCosts {
+            source: "made up".to_owned(),
+            compute_bound_cpi_max: None,
+            events: vec![cost("l1d_misses", 10.0, 2.0), cost("ll_misses", 200.0, 50.0)],
+        };
+        let bound = |cpi: f64, l1: Option<f64>, ll: f64| {
+            let (l1, ll) = (l1.map(figure), figure(ll));
+            let mut pti = vec![("ll_misses", &ll)];
+            pti.extend(l1.as_ref().map(|l1| ("l1d_misses", l1)));
+            pti.retain(|(_, pti)| pti.as_number() != Some(NOT_COUNTED));
+            by_cause(&figure(cpi), &pti, &costs).unwrap().bound
+        };
+        assert_eq!(bound(1.0, Some(10.0), 0.5), Bound::Compute, "0.1 + 0.1 of 1");
+        assert_eq!(bound(1.0, Some(10.0), 10.0), Bound::Memory, "0.5 at least");
+        assert_eq!(bound(1.0, Some(10.0), 4.0), Bound::CannotTell, "0.22 to 0.9");
+        assert_eq!(bound(1.0, None, 0.5), Bound::CannotTell, "waits for L2 are not known");
+        assert_eq!(bound(1.0, None, 12.0), Bound::Memory);
+        assert_eq!(
+            bound(1.0, Some(10.0), NOT_COUNTED),
+            Bound::CannotTell,
+            "nor are those of memory"
+        );
+    }
+}

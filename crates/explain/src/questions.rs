@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What people ask when packet software misses line rate, answered from a record.
+//!
+//! The questions are those of the troubleshooting section of "Netra Data Plane Software Suite 2.0",
+//! chapter 10, and what its sections on pipelining and parking lead to. Each answer quotes the
+//! figures it rests on. Where the record lacks one, the answer is that it cannot be told, with the
+//! command that measures what is missing.
+//!
+//! Left out: predictions of other mappings ([`linerate_plan::model`]), and trying them
+//! (`linerate tune`).
+
+mod across;
+mod evidence;
+mod rate;
+mod strands;
+
+use crate::cpi::EventCosts;
+use linerate_cmt::processor::Processor;
+use linerate_record::answers::{Answer, AnswerVerdict, AnswersReport, Evidence};
+use linerate_record::{Body, Record};
+use std::fmt;
+
+/// What is asked about, and what may help to answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// The record.
+    pub record: &'a Record,
+    /// Its file, as commands quote it.
+    pub file: &'a str,
+    /// A record of the same application with less load: fewer ports, fewer strands.
+    pub against: Option<&'a Record>,
+    /// The processor, where it was named.
+    pub processor: Option<&'a Processor>,
+    /// Bits per second of the line, where it was given.
+    pub line_bits_per_s: Option<f64>,
+    /// What events cost on this machine, where it was measured.
+    pub costs: Option<&'a EventCosts>,
+}
+
+/// A question.
+#[derive(Clone, Copy)]
+pub struct Question {
+    /// The word that names it.
+    pub id: &'static str,
+    /// The question.
+    pub text: &'static str,
+    /// What it takes to answer it.
+    pub needs: &'static str,
+    answer: fn(&Asked<'_>) -> Reply,
+}
+
+impl fmt::Debug for Question {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Question").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// The questions, in the order in which they help.
+pub const QUESTIONS: [Question; 8] = [
+    Question {
+        id: "bottleneck",
+        text: "What limits the rate?",
+        needs: "a record of run or tune",
+        answer: strands::bottleneck,
+    },
+    Question {
+        id: "bound",
+        text: "Is a strand compute-bound or memory-bound?",
+        needs: "cycles per instruction, and misses with what they cost",
+        answer: strands::bound,
+    },
+    Question {
+        id: "small-packets",
+        text: "Why is line rate not reached with small packets?",
+        needs: "a rate and a line",
+        answer: rate::small_packets,
+    },
+    Question {
+        id: "line-rate-64",
+        text: "How do I reach line rate with frames of 64 octets?",
+        needs: "what a packet costs, in instructions on a known processor or in time, and a line",
+        answer: rate::shortest_frames,
+    },
+    Question {
+        id: "scaling",
+        text: "Why does throughput not scale to more ports?",
+        needs: "a second record with fewer ports or strands",
+        answer: across::scaling,
+    },
+    Question {
+        id: "split",
+        text: "What should be split first?",
+        needs: "what each strand and its stages cost",
+        answer: strands::split,
+    },
+    Question {
+        id: "placement",
+        text: "When should I place threads?",
+        needs: "which strands share a core, and how many instructions they execute in a cycle",
+        answer: across::placement,
+    },
+    Question {
+        id: "parking",
+        text: "Should idle strands be parked, and polling be slowed?",
+        needs: "which strands share a core, and how long they poll",
+        answer: across::parking,
+    },
+];
+
+/// There is no such question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoQuestion(String);
+
+impl fmt::Display for NoQuestion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ids: Vec<&str> = QUESTIONS.iter().map(|question| question.id).collect();
+        write!(f, "`{}` is no question; there are {}", self.0, ids.join(", "))
+    }
+}
+
+impl std::error::Error for NoQuestion {}
+
+/// Answers the question named `id`, or all of them.
+///
+/// # Errors
+/// No question has that name.
+pub fn ask(asked: &Asked<'_>, id: Option<&str>) -> Result<AnswersReport, NoQuestion> {
+    let wanted: Vec<&Question> =
+        QUESTIONS.iter().filter(|question| id.is_none_or(|id| id == question.id)).collect();
+    if wanted.is_empty() {
+        return Err(NoQuestion(id.unwrap_or_default().to_owned()));
+    }
+    let of = |question: &&Question| {
+        let Reply { verdict, sentence, evidence, advice, next } = (question.answer)(asked);
+        Answer {
+            id: question.id.to_owned(),
+            question: question.text.to_owned(),
+            verdict,
+            sentence,
+            evidence,
+            advice,
+            next,
+        }
+    };
+    Ok(AnswersReport {
+        of: asked.file.to_owned(),
+        kind_of: kind(&asked.record.body).to_owned(),
+        answers: wanted.iter().map(of).collect(),
+    })
+}
+
+fn kind(body: &Body) -> &'static str {
+    match body {
+        Body::Run(_) => "run",
+        Body::Tune(_) => "tune",
+        Body::Kernels(_) => "kernels",
+        Body::Stat(_) => "stat",
+        Body::Doctor(_) => "doctor",
+        Body::Regions(_) => "regions",
+        Body::Memory(_) => "memory",
+        Body::Budget(_) => "budget",
+        Body::Plan(_) => "plan",
+        Body::Strands(_) => "strands",
+        Body::Answers(_) => "answers",
+        Body::Tcp(_) => "tcp",
+    }
+}
+
+/// An answer without its question.
+struct Reply {
+    verdict: AnswerVerdict,
+    sentence: String,
+    evidence: Vec<Evidence>,
+    advice: Vec<String>,
+    next: Option<String>,
+}
+
+impl Reply {
+    fn new(verdict: AnswerVerdict, sentence: impl Into<String>) -> Self {
+        Self {
+            verdict,
+            sentence: sentence.into(),
+            evidence: Vec::new(),
+            advice: Vec::new(),
+            next: None,
+        }
+    }
+
+    fn answered(sentence: impl Into<String>) -> Self {
+        Self::new(AnswerVerdict::Answered, sentence)
+    }
+
+    fn does_not_arise(sentence: impl Into<String>) -> Self {
+        Self::new(AnswerVerdict::DoesNotArise, sentence)
+    }
+
+    /// Every answer that cannot be given says what to do next.
+    fn cannot_tell(sentence: &str, next: &str) -> Self {
+        let mut reply = Self::new(AnswerVerdict::CannotTell, format!("cannot tell: {sentence}"));
+        reply.next = Some(next.to_owned());
+        reply
+    }
+
+    fn because(mut self, evidence: impl IntoIterator<Item = Evidence>) -> Self {
+        self.evidence.extend(evidence);
+        self
+    }
+
+    fn advise(mut self, advice: &[&str]) -> Self {
+        self.advice.extend(advice.iter().map(|text| (*text).to_owned()));
+        self
+    }
+
+    fn then(mut self, command: impl Into<String>) -> Self {
+        self.next = Some(command.into());
+        self
+    }
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Questions about the line: with which frames its rate is held, and what the shortest take.
+
+use super::evidence::{frame_octets, line, plain, quote, rate, run_of, strands_of};
+use super::{Asked, Reply};
+use crate::budget::{BudgetInputs, budget, ns_between, shortfall};
+use linerate_cmt::processor::FRAME_MIN;
+use linerate_plan::profile::given;
+use linerate_record::answers::{AnswerVerdict, Evidence};
+use linerate_record::units::{BitsPerSecond, Kpps, three_digits};
+
+const SHORTEST: f64 = FRAME_MIN as f64;
+
+/// The longest frame without tags that every Ethernet takes, FCS included (IEEE 802.3).
+const LONGEST: f64 = 1518.0;
+
+/// The share of the line with the shortest frames from which on optimising one strand may do. What
+/// holds the line with 300 octets has 26 % of it with 64, too little says the document, and 84 %
+/// with 250, enough. Half lies between the two.
+const OPTIMISE_FROM: f64 = 0.5;
+
+fn no_line(asked: &Asked<'_>) -> Reply {
+    Reply::cannot_tell(
+        "the record has no line",
+        &format!("linerate explain {} --line 10Gb/s", asked.file),
+    )
+}
+
+fn line_source(asked: &Asked<'_>) -> &'static str {
+    match asked.line_bits_per_s {
+        Some(_) => "given",
+        None => "line rate and mean frame of the record",
+    }
+}
+
+pub(super) fn small_packets(asked: &Asked<'_>) -> Reply {
+    let Some((packets_per_s, quoted)) = rate(asked) else {
+        let next = "linerate run PATH.toml --rate max --record run.json";
+        return Reply::cannot_tell("the record has no rate of packets", next);
+    };
+    let Some(bits) = line(asked) else { return no_line(asked).because([quoted]) };
+    let octets = frame_octets(asked);
+    let found = shortfall(packets_per_s, octets.unwrap_or(SHORTEST), bits);
+    let shown = Kpps(packets_per_s / 1e3);
+    let on_line = BitsPerSecond(bits);
+    let evidence = [
+        Some(quoted),
+        Some(plain("line", bits, "bit/s", line_source(asked))),
+        octets.map(|octets| plain("mean frame", octets, "octets", "the record, FCS included")),
+        Some(plain("holds from", found.holds_from_octets.ceil(), "octets", "model")),
+        Some(plain("share at 64 octets", found.share_of_line_at_shortest, "ratio", "model")),
+    ];
+    let evidence = evidence.into_iter().flatten();
+    if found.share_of_line_at_shortest >= 1.0 {
+        let sentence = format!("{shown} hold {on_line} with the shortest frames");
+        return Reply::does_not_arise(sentence).because(evidence);
+    }
+    let from = if found.holds_from_octets > LONGEST {
+        format!("with no frame of up to {LONGEST} octets")
+    } else {
+        format!("from frames of {:.0} octets on", found.holds_from_octets.ceil())
+    };
+    let percent = three_digits(100.0 * found.share_of_line_at_shortest);
+    let sentence = format!(
+        "if a packet costs the same whatever its size, {shown} hold {on_line} {from}, and \
+         {percent} % of it with 64 octets"
+    );
+    let advice: &[&str] = if found.share_of_line_at_shortest >= OPTIMISE_FROM {
+        &["make the strand faster: flags of the compiler, inlining, the hot stages; the gap is \
+           less than a factor of two"]
+    } else {
+        &[
+            "for frames a little shorter, make the strand faster: flags of the compiler, inlining, \
+             the hot stages",
+            "for the shortest, replicate or split: the gap is more than a factor of two",
+        ]
+    };
+    Reply::answered(sentence).because(evidence).advise(advice).then("linerate tune PATH.toml")
+}
+
+pub(super) fn shortest_frames(asked: &Asked<'_>) -> Reply {
+    let Some(bits) = line(asked) else { return no_line(asked) };
+    if let Some(reply) = by_instructions(asked, bits) {
+        return reply;
+    }
+    by_time(asked, bits)
+}
+
+/// On a processor that issues a known number of instructions.
+fn by_instructions(asked: &Asked<'_>, bits: f64) -> Option<Reply> {
+    let processor = asked.processor?;
+    let paths = path_lengths(asked);
+    let (name, path_length) = paths.first()?;
+    let row_of = |instructions: f64| {
+        let instructions = Some(instructions);
+        let frames = &[FRAME_MIN];
+        let inputs = BudgetInputs { processor, line_bits_per_s: bits, frames, instructions };
+        budget(&inputs).rows.into_iter().next()
+    };
+    let row = row_of(*path_length)?;
+    let (share, task) = (row.instructions_per_packet?, row.task.as_ref()?);
+    let of_strand = |name: &str, path_length: f64| {
+        let name = format!("{name} path length");
+        plain(name, path_length, "instructions/packet", "the record")
+    };
+    let evidence: Vec<Evidence> = vec![
+        of_strand(name, *path_length),
+        plain("budget of a strand", share, "instructions/packet", "tier model"),
+        plain("time between packets", row.ns_per_packet, "ns", "tier model"),
+        plain("strands", task.strands, "strands", "tier model"),
+    ];
+    let (path, share) = (path_length.round(), share.round());
+    if task.strands <= 1.0 {
+        let sentence = format!(
+            "{name} executes {path} instructions per packet and may execute {share}: instructions \
+             do not stand in the way"
+        );
+        return Some(Reply::does_not_arise(sentence).because(evidence));
+    }
+    let is_enough = |strands: f64| match strands <= processor.strands() as f64 {
+        true => "",
+        false => ", more strands than the processor has",
+    };
+    let mut sentence = format!(
+        "{name} executes {path} instructions per packet and may execute {share}: {} strands side \
+         by side may spend {:.0}, in a row {share} each",
+        task.strands, task.parallel_instructions,
+    );
+    let others: Vec<(&str, f64, f64)> = paths[1..]
+        .iter()
+        .filter_map(|(name, path)| Some((name.as_str(), *path, row_of(*path)?.task?.strands)))
+        .collect();
+    let strands = task.strands + others.iter().map(|(_, _, strands)| strands).sum::<f64>();
+    for (name, path, strands) in &others {
+        sentence += &format!("; {name} executes {path:.0}: {strands}");
+    }
+    if !others.is_empty() {
+        sentence += &format!("; {strands} strands in all, if each has every packet of a line");
+    }
+    sentence += is_enough(strands);
+    let advice: &[&str] = &[
+        "replicate where packets do not depend on each other: path length stays, the budget grows",
+        "split in a row where they do: parts should take the same time, and handing over is added",
+        "a strand that waits for others polls, and its polls are counted: it may need fewer",
+    ];
+    let advice = if others.is_empty() { &advice[..2] } else { advice };
+    let others = others.iter().map(|(name, path, _)| of_strand(name, *path));
+    Some(Reply::answered(sentence).because(evidence).because(others).advise(advice))
+}
+
+/// Each strand's instructions per packet, the most first.
+fn path_lengths(asked: &Asked<'_>) -> Vec<(String, f64)> {
+    let strands = strands_of(&asked.record.body).map_or(&[][..], |report| &report.strands);
+    let of = |strand: &linerate_record::strands::StrandCounts| {
+        Some((strand.label(), strand.instructions_per_packet.as_number()?))
+    };
+    let mut paths: Vec<(String, f64)> = strands.iter().filter_map(of).collect();
+    paths.sort_by(|a, b| b.1.total_cmp(&a.1));
+    paths
+}
+
+/// Anywhere: what a packet takes on all strands together, against the time there is.
+fn by_time(asked: &Asked<'_>, bits: f64) -> Reply {
+    let Some(run) = run_of(&asked.record.body) else { return by_ticks_of_nodes(asked, bits) };
+    let entered = run.strands.iter().filter(|strand| strand.segment == 0);
+    let entered: f64 = entered.map(given).sum();
+    // Ticks of work over all strands, per packet that entered the path.
+    let work: f64 =
+        run.strands.iter().filter_map(|s| Some(s.ticks_per_packet.as_number()? * given(s))).sum();
+    if entered <= 0.0 || work <= 0.0 {
+        let next = "linerate run PATH.toml --time 10s --record run.json";
+        return Reply::cannot_tell("no packet was timed", next);
+    }
+    let work_ns = work / entered / run.ticks_per_second * 1e9;
+    let evidence = quote("processed", &run.processed_kpps).into_iter().chain([plain(
+        "work of a packet, all strands",
+        work_ns,
+        "ns",
+        "tier sw",
+    )]);
+    let reply = against_the_line(work_ns, bits, evidence.collect());
+    if reply.verdict == AnswerVerdict::Answered {
+        return reply.then("linerate tune PATH.toml");
+    }
+    reply
+}
+
+/// Ticks of nodes that were called, such as VPP's, are of work alone, and a packet stays with one
+/// strand. The ticks of a dump are not used: they pass while a strand polls as well.
+fn by_ticks_of_nodes(asked: &Asked<'_>, bits: f64) -> Reply {
+    let strands = strands_of(&asked.record.body).map_or(&[][..], |report| &report.strands);
+    let slowest = strands
+        .iter()
+        .filter(|strand| !strand.nodes.is_empty())
+        .filter_map(|strand| Some((strand, strand.ticks_per_packet.as_number()?)))
+        .max_by(|a, b| a.1.total_cmp(&b.1));
+    let Some((strand, ticks)) = slowest else {
+        return Reply::cannot_tell(
+            "instructions per packet on a known processor, or times of stages, are missing",
+            "linerate run PATH.toml --record run.json",
+        );
+    };
+    let machine = strands_of(&asked.record.body).and_then(|report| report.machine.as_ref());
+    let Some(machine) = machine else {
+        let next = "linerate import FILE --clock GHZ --record strands.json";
+        return Reply::cannot_tell("the clock of the record's ticks is not known", next);
+    };
+    let evidence = quote(strand.label(), &strand.ticks_per_packet).into_iter().chain([plain(
+        "clock of the ticks",
+        machine.clock_ghz,
+        "GHz",
+        "the record",
+    )]);
+    against_the_line(ticks / machine.clock_ghz, bits, evidence.collect())
+}
+
+/// How many strands it takes to spend so many ns on each of the shortest packets.
+fn against_the_line(work_ns: f64, bits: f64, mut evidence: Vec<Evidence>) -> Reply {
+    let there_is = ns_between(SHORTEST, bits);
+    evidence.push(plain("time between packets", there_is, "ns", "tier model"));
+    let strands = (work_ns / there_is).ceil();
+    let [work, there] = [work_ns, there_is].map(three_digits);
+    if strands <= 1.0 {
+        let sentence = format!("a packet takes {work} ns of {there} ns: one strand is enough");
+        return Reply::does_not_arise(sentence).because(evidence);
+    }
+    let sentence = format!(
+        "a packet takes {work} ns of work, and the next comes after {there} ns: {strands} strands \
+         at least, if spreading it adds nothing"
+    );
+    let advice = &["replicas first, stages in a row where state or order forbids replicas"];
+    Reply::answered(sentence).because(evidence).advise(advice)
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Questions about single strands: which limits, what it waits for, what to split.
+
+use super::evidence::{event, plain, quote, run_of, strands_of};
+use super::{Asked, Reply};
+use crate::cpi::{EventCosts, by_cause};
+use linerate_plan::diagnose::diagnose;
+use linerate_plan::profile::service_time;
+use linerate_record::Figure;
+use linerate_record::run::{RunReport, StageReport, StrandReport};
+use linerate_record::strands::{Bound, CpiByCause, StrandCounts, StrandsReport};
+use linerate_record::tune::Limit;
+
+const RUN: &str = "linerate run PATH.toml --record run.json";
+
+pub(super) fn bottleneck(asked: &Asked<'_>) -> Reply {
+    if let Some(run) = run_of(&asked.record.body) {
+        let finding = diagnose(run);
+        let strand = run.strands.iter().find(|s| Some(&s.name) == finding.strand.as_ref());
+        let evidence =
+            strand.into_iter().flat_map(of_strand).chain(quote("processed", &run.processed_kpps));
+        return match finding.limit {
+            Limit::Processing => {
+                Reply::answered(finding.sentence).because(evidence).then("linerate tune PATH.toml")
+            }
+            Limit::Offered => Reply::does_not_arise(finding.sentence).because(evidence),
+            Limit::CannotTell => {
+                let mut reply =
+                    Reply::cannot_tell("", "linerate run PATH.toml --time 10s --record run.json");
+                reply.sentence = finding.sentence;
+                reply.because(evidence)
+            }
+        };
+    }
+    let Some(report) = strands_of(&asked.record.body) else {
+        return Reply::cannot_tell("the record has no strands with packets", RUN);
+    };
+    // Counters do not tell work from polling, so that even the strand that executes least in a
+    // cycle may be one that waits.
+    let slowest = slowest(report);
+    let seen = slowest.map_or(String::new(), |strand| {
+        format!("; {} takes the most cycles per instruction", strand.label())
+    });
+    Reply::cannot_tell(
+        &format!("counters do not say which strand never waits for another{seen}"),
+        RUN,
+    )
+    .because(slowest.and_then(|strand| quote(format!("{} cpi", strand.label()), &strand.cpi)))
+}
+
+fn of_strand(strand: &StrandReport) -> Vec<linerate_record::answers::Evidence> {
+    let time = strand.time_or_zero();
+    let share = |name: &str, value: f64| {
+        plain(format!("strand {} {name}", strand.name), value, "ratio", "tier sw")
+    };
+    let mut evidence = vec![
+        share("busy, of all time", time.busy),
+        share("starved, of all time", time.starved),
+        share("lost to others, of all time", time.lost),
+    ];
+    evidence
+        .extend(quote(format!("strand {} service time", strand.name), &strand.ticks_per_packet));
+    evidence
+}
+
+/// The strand with the most cycles per instruction.
+fn slowest(report: &StrandsReport) -> Option<&StrandCounts> {
+    let cpi = |strand: &&StrandCounts| strand.cpi.as_number();
+    report
+        .strands
+        .iter()
+        .filter(|strand| cpi(strand).is_some())
+        .max_by(|a, b| cpi(a).unwrap_or(0.0).total_cmp(&cpi(b).unwrap_or(0.0)))
+}
+
+/// Misses per thousand instructions of a stage, from those per packet.
+fn pti(stage: &StageReport, misses: &str) -> Option<Figure> {
+    let misses = event(stage, misses)?;
+    let instructions = event(stage, "instructions")?.as_number().filter(|n| *n > 0.0)?;
+    let rate = misses.as_number()? / instructions * 1e3;
+    Some(Figure::exact("events/1000 instructions", rate, misses.tier, "events of the stage"))
+}
+
+fn cause_of_stage(stage: &StageReport, costs: &EventCosts) -> Option<CpiByCause> {
+    let counted: Vec<(&str, Figure)> = costs
+        .events
+        .iter()
+        .filter_map(|cost| Some((cost.event.as_str(), pti(stage, &cost.event)?)))
+        .collect();
+    let counted: Vec<(&str, &Figure)> = counted.iter().map(|(name, pti)| (*name, pti)).collect();
+    by_cause(event(stage, "cpi")?, &counted, costs)
+}
+
+pub(super) fn bound(asked: &Asked<'_>) -> Reply {
+    let found: Vec<(String, CpiByCause, f64)> = match (run_of(&asked.record.body), asked.costs) {
+        (Some(_), None) => {
+            return Reply::cannot_tell(
+                "what a miss costs here was not measured",
+                "linerate memory",
+            );
+        }
+        (Some(run), Some(costs)) => of_stages(run, costs),
+        (None, _) => strands_of(&asked.record.body).map_or_else(Vec::new, |report| {
+            let of =
+                |s: &StrandCounts| Some((s.label(), s.cpi_by_cause.clone()?, s.cpi.as_number()?));
+            report.strands.iter().filter_map(of).collect()
+        }),
+    };
+    if found.is_empty() {
+        return match run_of(&asked.record.body) {
+            Some(_) => Reply::cannot_tell(
+                "cycles, instructions and misses were not counted",
+                "linerate doctor",
+            ),
+            None => Reply::cannot_tell(
+                "the record has no cycles per instruction of a known machine",
+                "linerate import FILE --machine t1 --record strands.json",
+            ),
+        };
+    }
+    let evidence: Vec<_> = found
+        .iter()
+        .flat_map(|(name, cause, cpi)| {
+            let misses = cause.causes.iter().filter_map(|cause| {
+                quote(format!("{name} {} at most", cause.event), &cause.cycles)
+            });
+            let whole = plain(format!("{name} cpi"), *cpi, "cycles/instruction", "the record");
+            std::iter::once(whole).chain(misses).collect::<Vec<_>>()
+        })
+        .collect();
+    let sentences: Vec<String> =
+        found.iter().map(|(name, cause, _)| format!("{name}: {}", cause.sentence)).collect();
+    let sentence = sentences.join("; ");
+    if found.iter().all(|(_, cause, _)| cause.bound == Bound::CannotTell) {
+        let mut reply = Reply::cannot_tell(
+            "",
+            "linerate stat -m cache -- COMMAND   # misses of every cache, on a machine that counts",
+        );
+        reply.sentence = sentence;
+        return reply.because(evidence);
+    }
+    let is_memory = found.iter().any(|(_, cause, _)| cause.bound == Bound::Memory);
+    let advice: &[&str] = if is_memory {
+        &["what waits for memory gains from touching fewer lines, from prefetching over a burst, \
+             and from strands beside it that compute"]
+    } else {
+        &["what computes gains from fewer instructions per packet and from better code"]
+    };
+    Reply::answered(sentence).because(evidence).advise(advice)
+}
+
+fn of_stages(run: &RunReport, costs: &EventCosts) -> Vec<(String, CpiByCause, f64)> {
+    let stages = run.strands.iter().flat_map(|strand| {
+        strand.stages.iter().map(move |stage| (format!("{}/{}", strand.name, stage.name), stage))
+    });
+    stages
+        .filter_map(|(name, stage)| {
+            let cpi = event(stage, "cpi")?.as_number()?;
+            Some((name, cause_of_stage(stage, costs)?, cpi))
+        })
+        .collect()
+}
+
+pub(super) fn split(asked: &Asked<'_>) -> Reply {
+    if let Some(run) = run_of(&asked.record.body) {
+        return split_of_run(run);
+    }
+    let Some(report) = strands_of(&asked.record.body) else {
+        return Reply::cannot_tell("the record has no strands with packets", RUN);
+    };
+    let Some(slowest) = slowest(report) else {
+        return split_of_nodes(report);
+    };
+    if report.strands.iter().filter(|strand| strand.cpi.as_number().is_some()).count() < 2 {
+        return Reply::cannot_tell(
+            "of one strand nothing says whether another is slower",
+            "linerate import FILE --machine t1   # a dump of all strands",
+        )
+        .because(quote(format!("{} cpi", slowest.label()), &slowest.cpi));
+    }
+    let sentence = format!(
+        "{} first: it takes the most cycles per instruction, so that part of it beside faster \
+         strands would leave more of the pipe to others",
+        slowest.label()
+    );
+    let evidence =
+        report.strands.iter().filter_map(|s| quote(format!("{} cpi", s.label()), &s.cpi));
+    Reply::answered(sentence)
+        .because(evidence)
+        .advise(&["split where the parts take about the same time; handing over has its price"])
+}
+
+fn split_of_run(run: &RunReport) -> Reply {
+    let finding = diagnose(run);
+    let strand = run.strands.iter().find(|s| Some(&s.name) == finding.strand.as_ref());
+    let (Some(strand), Some(stage)) = (strand, &finding.bottleneck) else {
+        return match finding.limit {
+            Limit::Offered => Reply::does_not_arise("nothing: the source sets the rate"),
+            _ => Reply::cannot_tell(
+                "no strand limits for certain",
+                "linerate run PATH.toml --time 10s --record run.json",
+            ),
+        };
+    };
+    let work = strand.stages.iter().filter(|stage| stage.ticks_per_packet.as_number().is_some());
+    let evidence: Vec<_> = work
+        .filter_map(|stage| {
+            quote(format!("{}/{}", strand.name, stage.name), &stage.ticks_per_packet)
+        })
+        .collect();
+    let whole = service_time(strand).map_or(0.0, |time| time.value);
+    let of = strand.stages.iter().find(|s| s.name == *stage);
+    let share = of.and_then(|of| of.ticks_per_packet.as_number()).map(|part| part / whole);
+    match share {
+        Some(share) if share.is_finite() => Reply::answered(format!(
+            "strand {}, at `{stage}`, which takes {:.0} % of its time; whether splitting or \
+             replicas gain more, `tune` predicts and measures",
+            strand.name,
+            100.0 * share
+        ))
+        .because(evidence)
+        .then("linerate tune PATH.toml"),
+        _ => Reply::cannot_tell("the stages of the limiting strand were not timed", RUN),
+    }
+}
+
+fn split_of_nodes(report: &StrandsReport) -> Reply {
+    let nodes = report.strands.iter().flat_map(|strand| {
+        strand.nodes.iter().filter_map(move |node| {
+            let ticks = node.ticks_per_packet.as_number()? * node.packets as f64;
+            Some((strand, node, ticks))
+        })
+    });
+    let Some((strand, node, _)) = nodes.max_by(|a, b| a.2.total_cmp(&b.2)) else {
+        return Reply::cannot_tell("nothing says what the strands' functions cost", RUN);
+    };
+    let name = format!("{}/{}", strand.label(), node.name);
+    let packets = plain(format!("{name} packets"), node.packets as f64, "packets", "tier sw");
+    let sentence = format!("{name}: it takes the most ticks of all nodes");
+    Reply::answered(sentence)
+        .because(quote(name, &node.ticks_per_packet).into_iter().chain([packets]))
+}
