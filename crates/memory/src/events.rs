@@ -110,18 +110,15 @@ fn open(counters: &Counters<'_>) -> Result<(Vec<Event>, Session), String> {
     let mut unknown = resolved.iter().filter_map(|event| event.as_ref().err());
     let reason = unknown.next().map(ToString::to_string);
     let events: Vec<Event> = resolved.into_iter().flatten().collect();
-    let options = Options {
-        user_only: Some(true),
-        inherit: false,
-        ..Options::default()
-    };
+    let options = Options { user_only: Some(true), inherit: false, ..Options::default() };
     let session = Session::open(opener, around.root(), &events, &Scope::CurrentThread, &options);
     if session.outcomes().iter().any(Result::is_ok) {
         return Ok((events, session));
     }
     let explainer = Explainer::new(around, catalog.is_known_processor());
     let outcomes = session.outcomes().iter().zip(&events);
-    let mut refused = outcomes.filter_map(|(outcome, event)| Some((outcome.as_ref().err()?, event)));
+    let mut refused =
+        outcomes.filter_map(|(outcome, event)| Some((outcome.as_ref().err()?, event)));
     let refused = refused.next().map(|(refusal, event)| explainer.explain(refusal, event));
     let reason = refused.as_ref().map(in_words).or(reason);
     Err(reason.unwrap_or_else(|| "no event is known for this processor".to_owned()))

@@ -21,7 +21,7 @@
 //! under ten times the cost.
 
 use crate::tree::{Amount, Cost, Node, Totals};
-use linerate_counters::reading::Counts;
+use linerate_counters::reading::{Counts, EVENTS_MAX};
 use linerate_counters::thread_group::ThreadGroup;
 use linerate_machine::ticks::ticks;
 use linerate_record::stats::median_interval;

@@ -8,9 +8,9 @@ use crate::tree::{Log, Outcome, Region};
 use linerate_counters::catalog::Catalog;
 use linerate_counters::event::Event;
 use linerate_counters::opener::Kernel;
+use linerate_counters::thread_group::{Machine, ThreadGroup};
 use linerate_doctor::refusal::Explainer;
 use linerate_doctor::surroundings::Surroundings;
-use linerate_counters::thread_group::{Machine, ThreadGroup};
 use linerate_machine::provenance::{command_line, provenance};
 use linerate_machine::ticks::ticks_per_second;
 use linerate_record::regions::{RegionReport, RegionsReport};
@@ -168,11 +168,7 @@ impl Regions {
     }
 
     /// What each of `events` rests on, or why it is not counted.
-    pub(crate) fn explained(
-        &self,
-        counters: &ThreadGroup,
-        events: &[Event],
-    ) -> Vec<Outcome> {
+    pub(crate) fn explained(&self, counters: &ThreadGroup, events: &[Event]) -> Vec<Outcome> {
         let explainer = Explainer {
             surroundings: &self.shared.surroundings,
             is_known_processor: self.catalog().is_known_processor(),

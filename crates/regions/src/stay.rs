@@ -23,8 +23,8 @@ pub(crate) struct Stay {
     pub(crate) switches: Option<u64>,
 }
 
-/// The account of a thread of this process; `None` if it has ended, or the kernel refuses. Opens two
-/// files of /proc: some tens of microseconds.
+/// The account of a thread of this process; `None` if it has ended, or the kernel refuses. Opens
+/// two files of /proc: some tens of microseconds.
 pub(crate) fn account(tid: u32) -> Option<Account> {
     let file = |name| read_to_string(format!("/proc/self/task/{tid}/{name}")).ok();
     Some(Account {

@@ -10,8 +10,8 @@ use crate::threads::{self, Threads};
 use crate::{Progress, Request, StatError, Watch, What, assemble};
 use linerate_counters::event::{Class, Event};
 use linerate_counters::opener::Opener;
-use linerate_doctor::refusal::{Cause, Explainer, Explanation};
 use linerate_counters::session::{Options, Scope, Session};
+use linerate_doctor::refusal::{Cause, Explainer, Explanation};
 use linerate_doctor::surroundings::Surroundings;
 use linerate_linux::child::{self, Child, Ended, ExecError, Stranger};
 use linerate_linux::monotonic_ns;
@@ -55,7 +55,11 @@ pub(crate) struct Run {
 
 impl Run {
     /// Counts without circumstances.
-    pub(crate) fn of(tallies: Tallies, refusals: Vec<Option<Explanation>>, tiers: Vec<Tier>) -> Self {
+    pub(crate) fn of(
+        tallies: Tallies,
+        refusals: Vec<Option<Explanation>>,
+        tiers: Vec<Tier>,
+    ) -> Self {
         Self {
             tallies,
             is_user_only: vec![false; refusals.len()],

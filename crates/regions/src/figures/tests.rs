@@ -63,8 +63,12 @@ struct Visit {
 }
 
 fn visits() -> impl Strategy<Value = Visit> {
-    let leaf = (0u32..3, 0u64..10_000, 0u64..10_000)
-        .prop_map(|(region, ticks, counts)| Visit { region, ticks, counts, inner: Vec::new() });
+    let leaf = (0u32..3, 0u64..10_000, 0u64..10_000).prop_map(|(region, ticks, counts)| Visit {
+        region,
+        ticks,
+        counts,
+        inner: Vec::new(),
+    });
     leaf.prop_recursive(4, 24, 4, |inner| {
         (0u32..3, 0u64..10_000, 0u64..10_000, prop::collection::vec(inner, 0..4))
             .prop_map(|(region, ticks, counts, inner)| Visit { region, ticks, counts, inner })
@@ -143,9 +147,10 @@ fn one(visits: u64, ticks: u64) -> RegionReport {
 fn a_region_is_judged_from_ten_times_the_cost_on() {
     let verdict = |ticks| one(4, ticks).verdict;
     assert_eq!(verdict(1030), "1000 ticks a visit");
-    assert!(verdict(1029).starts_with(
-        "cannot tell: beyond its own cost a visit takes 999 ticks, less than ten"
-    ));
+    assert!(
+        verdict(1029)
+            .starts_with("cannot tell: beyond its own cost a visit takes 999 ticks, less than ten")
+    );
     let noise = verdict(29);
     assert!(noise.starts_with("cannot tell: it shows 116 ticks"), "{noise}");
     assert!(noise.contains("400 by calibration"), "{noise}");
@@ -273,9 +278,10 @@ fn a_thread_that_may_have_been_away_gets_no_verdict() {
     let slept = Stay { on_processor: 20_000.0, ..busy };
     assert_eq!(verdict(slept), told);
     let preempted = Stay { waited: Some(8000.0), ..slept };
-    assert!(verdict(preempted).contains(
-        "(2 involuntary switches of the thread in all), and up to 80 % of the ticks"
-    ));
+    assert!(
+        verdict(preempted)
+            .contains("(2 involuntary switches of the thread in all), and up to 80 % of the ticks")
+    );
     let unknown = Stay { waited: None, ..slept };
     assert!(verdict(unknown).contains("up to 100 % of the ticks"));
     assert_eq!(verdict(Stay { switches: Some(0), ..unknown }), told);
