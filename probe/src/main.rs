@@ -12,7 +12,7 @@ mod text;
 
 use arguments::{Destination, Fault, Task, USAGE};
 use linerate_counters::opener::Kernel;
-use linerate_counters::surroundings::Surroundings;
+use linerate_doctor::surroundings::Surroundings;
 use linerate_record::stat::{StatReport, StatTarget};
 use linerate_record::{Body, Figure, Record, Warning};
 use linerate_stat::{Outcome, Request, Watch};

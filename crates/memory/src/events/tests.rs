@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::Watch;
-use linerate_counters::surroundings::Facts;
+use linerate_doctor::surroundings::Facts;
 use linerate_linux::errno;
 use linerate_linux::perf::{self, HARDWARE, OpenError, SOFTWARE, Selector, Target};
 use linerate_machine::identity::Identity;
