@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Windows of a measurement of memory: clean ones ([`linerate_trial::clean`]), counted, at most 2 ms
-//! long so that most of them are left alone; of several the fastest ([`linerate_trial::best`]).
+//! Windows of a measurement of memory: clean ones ([`linerate_trial::clean`]), counted, and at most
+//! 2 ms long so that most are left alone; of several the fastest ([`linerate_trial::best`]).
 
 use linerate_machine::ticks::{is_invariant, ticks_per_second};
 use linerate_trial::best::{self, best_of};
