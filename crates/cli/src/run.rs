@@ -56,7 +56,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
         counting: Some(&counting),
         ..Job::new(path, kinds(), &loaded.traffic, &strands)
     };
-    let watch = Watch { stop: &stop, progress: &|share| progress.at(share) };
+    let show = |_: &str, share: f64| progress.at(share);
+    let watch = Watch::new(&stop, &show);
     let others = figures::others(&cpus);
     let result = linerate_dataplane::run(&job, &watch);
     progress.clear();

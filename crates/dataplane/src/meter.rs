@@ -21,6 +21,7 @@ use crate::counting::{CountedTurns, TurnCounter};
 use hdrhistogram::Histogram;
 use linerate_linux as linux;
 use linerate_machine::ticks::ticks;
+use linerate_trial::{Account, Clock, Machine};
 
 /// Length of a window. Long enough for two system calls to cost less than 0.1 %, short enough that
 /// most windows of a busy machine have no preemption in them.
@@ -32,9 +33,6 @@ const AWAY_NS: u64 = 10_000;
 
 /// A turn with packets counts as interrupted when it takes this many times the usual ...
 const AWAY_FACTOR: u64 = 4;
-
-/// Least share of a window's wall time the thread must have been on the processor.
-const CLEAN_CPU_SHARE: f64 = 0.96;
 
 /// Windows kept; beyond that every other one is let go, and so on.
 const KEPT: usize = 4_096;
@@ -122,19 +120,6 @@ enum Phase {
     After,
 }
 
-/// State of the scheduler's accounts at one moment.
-#[derive(Clone, Copy, Debug, Default)]
-struct Accounts {
-    cpu_ns: u64,
-    switches: u64,
-}
-
-impl Accounts {
-    fn now() -> Self {
-        Self { cpu_ns: linux::thread_cpu_time_ns(), switches: linux::involuntary_switches() }
-    }
-}
-
 /// The meter of one strand.
 pub(crate) struct Meter<const ON: bool> {
     span: Span,
@@ -159,7 +144,8 @@ pub(crate) struct Meter<const ON: bool> {
     wall_start_ns: u64,
     delay_start_ns: Option<u64>,
     switches_start: u64,
-    accounts: Accounts,
+    clock: Machine,
+    account: Account,
     window: Window,
     window_start: u64,
     /// When the present window, or the time before the first, is over.
@@ -210,7 +196,8 @@ impl<const ON: bool> Meter<ON> {
             wall_start_ns: 0,
             delay_start_ns: None,
             switches_start: 0,
-            accounts: Accounts::default(),
+            clock: Machine::counter(),
+            account: Account::default(),
             window: Window::default(),
             window_start: 0,
             boundary: span.start,
@@ -454,43 +441,40 @@ impl<const ON: bool> Meter<ON> {
     #[cold]
     #[inline(never)]
     fn cross(&mut self, now: u64) {
-        let accounts = Accounts::now();
+        let account = Account::now(&self.clock);
         match self.phase {
             Phase::Before => {
                 self.phase = Phase::During;
                 self.edge = Some(0);
-                self.switches_start = accounts.switches;
+                self.switches_start = account.switches;
                 self.delay_start_ns = linux::run_delay_ns().ok();
                 self.wall_start_ns = linux::monotonic_ns();
-                self.open_window(now, accounts);
+                self.open_window(now, account);
             }
             Phase::During => {
-                self.close_window(now, accounts);
+                self.close_window(now, account);
                 if now >= self.span.end {
                     self.end();
                 } else {
-                    self.open_window(now, accounts);
+                    self.open_window(now, account);
                 }
             }
             Phase::After => {}
         }
     }
 
-    fn open_window(&mut self, now: u64, accounts: Accounts) {
+    fn open_window(&mut self, now: u64, account: Account) {
         let index = (now - self.span.start) / self.window_ticks;
         self.window = Window { index, ..Window::default() };
         self.boundary = self.span.start + (index + 1) * self.window_ticks;
         self.interrupted = false;
-        self.accounts = accounts;
+        self.account = account;
     }
 
-    fn close_window(&mut self, now: u64, accounts: Accounts) {
+    fn close_window(&mut self, now: u64, account: Account) {
         self.window.ticks = now.saturating_sub(self.window_start);
-        let wall_ns = self.window.ticks as f64 * 1e9 / self.span.ticks_per_second;
-        let cpu_ns = accounts.cpu_ns.saturating_sub(self.accounts.cpu_ns) as f64;
-        self.window.clean = !self.interrupted
-            && accounts.switches == self.accounts.switches
-            && cpu_ns >= CLEAN_CPU_SHARE * wall_ns;
+        let verdict = account.since(self.account).judge(self.clock.cpu_step_ns());
+        self.window.clean = !self.interrupted && verdict.is_ok();
         self.readings.windows_total += 1;
         self.readings.windows_lost += u64::from(!self.window.clean);
         self.keep();
@@ -542,7 +526,7 @@ impl<const ON: bool> Meter<ON> {
     /// The strand has ended: what the meter knows.
     pub(crate) fn finish(mut self) -> Readings {
         if ON && self.phase == Phase::During {
-            self.close_window(ticks(), Accounts::now());
+            self.close_window(ticks(), Account::now(&self.clock));
             self.end();
         }
         self.readings.counted = self.counter.take().map(|counter| counter.finish());

@@ -15,7 +15,6 @@ use linerate_path::model::{RunLength, RunOptions, Sink, StageUse, Value};
 use linerate_record::Figure;
 use linerate_record::kernels::Kernel;
 use linerate_record::run::{KernelUse, RunReport, StageReport};
-use std::sync::atomic::AtomicBool;
 use tries::{PROCESSOR, some_try};
 
 /// A stage that sums `octets` octets `calls` times per packet and copies them once.
@@ -31,7 +30,7 @@ fn measured(stages: Vec<StageUse>, seconds: f64, kernels: Kernels) -> RunReport 
     let options = RunOptions { length: RunLength::Seconds(seconds), ..OPTIONS };
     let (kinds, traffic) = (kinds(), traffic());
     let job = Job { options, kernels, replay: true, ..Job::new(&path, &kinds, &traffic, &[0]) };
-    let watch = Watch { stop: &AtomicBool::new(false), progress: &|_| {} };
+    let watch = Watch::unattended();
     run(&job, &watch).expect("runs").report
 }
 

@@ -11,7 +11,6 @@ use linerate_rlp::app::{KINDS, source};
 use linerate_rlp::envelope::{self, Ends, HEADER_OCTETS};
 use linerate_rlp::frame::{NakList, OctetRange, Writer};
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
 
@@ -58,7 +57,7 @@ pub(crate) fn ran(path: &Path, traffic: &Traffic, packets: u64) -> Outcome {
     let cpus = vec![0; path.mapping.strands()];
     let job =
         Job { options, oversubscribe: true, audit: true, ..Job::new(path, KINDS, traffic, &cpus) };
-    let watch = Watch { stop: &AtomicBool::new(false), progress: &|_| {} };
+    let watch = Watch::unattended();
     let outcome = run(&job, &watch).expect("it runs");
     let report = &outcome.report;
     assert!(report.is_conserved());
