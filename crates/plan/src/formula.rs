@@ -2,9 +2,9 @@
 //! Plans by the formula of [`crate::model`], for processors on which the work of a strand takes as
 //! long whoever its neighbours are.
 //!
-//! A setting is a mapping and its packets per burst. Its changes are the [`candidates`] of the path,
-//! the best mapping of all among them, so that one step is a whole search. A gain is a ratio under
-//! the same draws: what both settings share cancels.
+//! A setting is a mapping and its packets per burst. Its changes are the [`candidates`] of the
+//! path, the best mapping of all among them, so that one step is a whole search. A gain is a ratio
+//! under the same draws: what both settings share cancels.
 //!
 //! Left out, since the formula has no term for them: placement, parked strands, slower polling.
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a simulation shows of a setup: who sets the pace, where its cycles go, what each strand does.
+//! What a simulation shows of a setup: who sets the pace, where its cycles go, what each strand
+//! does.
 
 use super::METHOD;
 use super::bound::LINE_REACHED;
