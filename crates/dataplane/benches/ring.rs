@@ -2,8 +2,8 @@
 //! The ring against rtrb: items per second from one processor to another, in bursts of 1, 8 and 32.
 //!
 //! Both run in the same process in rounds of random order, many short repetitions. A repetition is
-//! cut into windows of 1 ms; those that are not clean in both threads are dropped. What is printed is
-//! the median of the ratios of the same round, with its 95 % interval.
+//! cut into windows of 1 ms; those that are not clean in both threads are dropped. What is printed
+//! is the median of the ratios of the same round, with its 95 % interval.
 //!
 //! `cargo bench -p linerate-dataplane --bench ring [-- REPETITIONS]`
 
