@@ -89,7 +89,7 @@ fn described(args: &PlanArgs) -> Result<Described, Failure> {
     let text = fs::read_to_string(&args.path)
         .map_err(|error| Failure::new(format!("cannot read the packet path {shown}: {error}")))?;
     let stem = args.path.file_stem().map_or("path".into(), |stem| stem.to_string_lossy());
-    read_to_plan(&text, &stem, &specs()).map_err(|problems| Failure::new(problems.display(&shown)))
+    read_to_plan(&text, &stem, specs()).map_err(|problems| Failure::new(problems.display(&shown)))
 }
 
 /// The file as a command line has it.
@@ -239,7 +239,10 @@ fn mean_octets(source: &Source) -> Option<f64> {
             let sum: f64 = sizes.iter().map(|size| f64::from(*size)).sum();
             Some(sum / sizes.len() as f64)
         }
-        Source::A10(a10) => a10.octets.map(f64::from),
+        Source::Registered(used) => {
+            let spec = specs().sources.iter().find(|spec| spec.kind == used.kind)?;
+            (spec.frame_octets)(&used.params).map(f64::from)
+        }
         Source::Capture { .. } => None,
     }
 }

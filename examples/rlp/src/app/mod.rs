@@ -22,18 +22,21 @@
 mod atif;
 mod pdsn;
 mod rlp;
+mod sides;
 pub mod source;
 
 use crate::envelope::{self, ETHERNET_OCTETS, GRE_OCTETS};
 use crate::frame;
-use linerate_dataplane::packet::{Layers, Packet};
-use linerate_dataplane::ring::{Consumer, Producer, ring};
-use linerate_dataplane::{BUCKETS, StageKind, Steer};
+use linerate_stage_api::{BUCKETS, Extension, StageKind, Steer};
+use linerate_stage_api::{Layers, Packet};
 use std::ops::Range;
 
 /// Every kind of stage of the application.
 pub static KINDS: &[StageKind] =
     &[pdsn::RX, rlp::KIND, atif::TX, atif::RX, pdsn::TX, pdsn::RXTX, atif::RXTX];
+
+/// What the program's table of kinds takes of this crate.
+pub static EXTENSION: Extension = Extension { stages: KINDS, sources: &[source::KIND] };
 
 /// Where a packet stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,17 +98,6 @@ fn mark_access(packet: &mut Packet<'_>) {
     };
 }
 
-/// Causes of drops: `faults`, and last `not_framed`, for a packet that `RLP` has not made.
-const fn and_not_framed<const FAULTS: usize, const CAUSES: usize>(
-    faults: &[&'static str; FAULTS],
-) -> [&'static str; CAUSES] {
-    assert!(CAUSES == FAULTS + 1);
-    let mut causes = ["not_framed"; CAUSES];
-    let (of_faults, _) = causes.split_at_mut(FAULTS);
-    of_faults.copy_from_slice(faults);
-    causes
-}
-
 /// Keeps the packets of a session together, whichever way they travel.
 struct BySession;
 
@@ -125,32 +117,5 @@ fn bucket_of(key: u32) -> u8 {
 impl Steer for BySession {
     fn bucket(&self, frame: &[u8]) -> Option<u8> {
         session(frame).map(bucket_of)
-    }
-}
-
-/// The queue of the direction that has no packets: a strand that serves both sides looks there once
-/// a turn, as the strands of the document do. What that costs on a device, this queue in memory
-/// does not show.
-struct OtherSide {
-    _producer: Producer<u32>,
-    queue: Consumer<u32>,
-    looks: u64,
-}
-
-impl OtherSide {
-    fn new() -> Self {
-        let (producer, queue) = ring(2);
-        Self { _producer: producer, queue, looks: 0 }
-    }
-
-    #[inline]
-    fn look(&mut self) {
-        self.looks += 1;
-        let found = self.queue.pop();
-        debug_assert!(found.is_none(), "nobody sends the other way");
-    }
-
-    fn counts(&self) -> Vec<(&'static str, u64)> {
-        vec![("looks_at_other_side", self.looks)]
     }
 }

@@ -23,63 +23,44 @@ use crate::receiver::{self, MAX_ROUNDS, Receiver, Rounds, Taken};
 use crate::sender::{Limits, Sender};
 use crate::sessions::{Refusal, Sessions};
 use crate::window::{Stale, Window};
-use linerate_dataplane::params::{Reader, fail};
-use linerate_dataplane::{
+use linerate_stage_api::params::Params;
+use linerate_stage_api::params::{Reader, fail};
+use linerate_stage_api::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
+use linerate_stage_api::{
     BUCKETS, BuildContext, BuildError, Burst, Packet, Stage, StageContext, StageKind, Verdict,
 };
-use linerate_path::model::Params;
-use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
 use std::ops::Range;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Why a packet is dropped here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-enum Cause {
+linerate_stage_api::causes! {
     /// Neither an A10 packet that `PDSN_RX` has checked nor one of the access side.
-    Unchecked,
+    Unchecked = "unchecked",
     /// A key that may have no session, or that has none where a terminal speaks first.
-    UnknownKey,
+    UnknownKey = "unknown_key",
     /// As many sessions are open as may be.
-    SessionsFull,
+    SessionsFull = "sessions_full",
     /// The number of the A10 packet, or all octets of the frames, were seen before.
-    Duplicate,
+    Duplicate = "duplicate",
     /// A higher number of the session came before; the octets were given up.
-    Late,
+    Late = "late",
     /// The number is far from those before it.
-    Jump,
+    Jump = "jump",
     /// The stream has no room for the octets, or for another hole in it.
-    StreamFull,
+    StreamFull = "stream_full",
     /// A packet of the access side that contradicts itself.
-    BadAccess,
+    BadAccess = "bad_access",
     /// A NAK list that is empty, too long or out of order.
-    BadNak,
+    BadNak = "bad_nak",
     /// A NAK list for octets that were never sent.
-    NakUnsent,
+    NakUnsent = "nak_unsent",
     /// A NAK list for octets that the ring has no more.
-    NakGone,
+    NakGone = "nak_gone",
     /// A NAK list for more octets than may wait to be sent again.
-    NakTooMuch,
+    NakTooMuch = "nak_too_much",
     /// Nothing in the packet asks for anything.
-    Nothing,
+    Nothing = "nothing",
 }
-
-const CAUSES: &[&str] = &[
-    "unchecked",
-    "unknown_key",
-    "sessions_full",
-    "duplicate",
-    "late",
-    "jump",
-    "stream_full",
-    "bad_access",
-    "bad_nak",
-    "nak_unsent",
-    "nak_gone",
-    "nak_too_much",
-    "nothing",
-];
 
 impl From<Stale> for Cause {
     fn from(stale: Stale) -> Self {

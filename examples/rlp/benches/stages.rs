@@ -15,16 +15,16 @@
 //!
 //! `cargo bench -p linerate-rlp --bench stages [-- ROUNDS]`
 
-use linerate_dataplane::ring::{Consumer, Producer, ring};
-use linerate_dataplane::{BuildContext, Burst, Packet, Stage, StageContext, Verdict, pool::Pool};
-use linerate_linux as linux;
-use linerate_machine::provenance::provenance;
-use linerate_machine::ticks::ticks;
-use linerate_path::check::read;
-use linerate_record::stats::{Estimate, median_interval, paired_ratio};
-use linerate_rlp::app::KINDS;
+use linerate_rlp::app::EXTENSION;
 use linerate_rlp::envelope::{Ends, HEADER_OCTETS, write_header};
 use linerate_rlp::frame::{FRAME_HEADER_OCTETS, PACKET_HEADER_OCTETS};
+
+use linerate_stage_api::bench::provenance;
+use linerate_stage_api::bench::ticks;
+use linerate_stage_api::bench::{self, Estimate, median_interval, paired_ratio};
+use linerate_stage_api::ring::{Consumer, Producer, ring};
+use linerate_stage_api::testing::Pool;
+use linerate_stage_api::{BuildContext, Burst, Packet, Stage, StageContext, Verdict};
 use std::hint::black_box;
 
 /// Without the check sequence.
@@ -58,10 +58,9 @@ const PARTS: [&str; 6] = [
 
 /// A stage of the example, for this thread.
 fn stage(text: &str, kind: &str) -> Box<dyn Stage> {
-    let specs: Vec<_> = KINDS.iter().map(|kind| kind.spec).collect();
-    let path = read(text, "rlp-config2", &specs).expect("the example is a path").path;
+    let path = EXTENSION.read(text, "rlp-config2").expect("the example is a path");
     let used = path.stages.iter().find(|stage| stage.kind == kind).expect("the example has it");
-    let kind = KINDS.iter().find(|row| row.spec.kind == kind).expect("it is in the table");
+    let kind = EXTENSION.stage(kind).expect("it is in the table");
     let context = BuildContext { replica: 0, replicas: 1 };
     (kind.build)(&used.params, &context).expect("the example's parameters are in range")
 }
@@ -227,7 +226,7 @@ impl<'p> Bench<'p> {
 
     /// Ticks per packet of each part; `None` for a disturbed round.
     fn round(&mut self, first: usize) -> Option<[f64; PARTS.len()]> {
-        let (mut costs, switches) = ([0; PARTS.len()], linux::involuntary_switches());
+        let (mut costs, switches) = ([0; PARTS.len()], bench::involuntary_switches());
         for _ in 0..TURNS {
             for way in [first, 1 - first] {
                 let steps: [fn(&mut Self, usize); 3] = [Self::take_in, Self::keep, Self::give_out];
@@ -238,7 +237,7 @@ impl<'p> Bench<'p> {
                 }
             }
         }
-        let is_calm = linux::involuntary_switches() == switches;
+        let is_calm = bench::involuntary_switches() == switches;
         is_calm.then(|| costs.map(|ticks| ticks as f64 / (TURNS * BURST) as f64))
     }
 }
@@ -325,9 +324,9 @@ fn main() {
     let asked = arguments.iter().find_map(|argument| argument.parse().ok());
     let rounds = if test { 1 } else { asked.unwrap_or(ROUNDS) };
     println!("{}", machine());
-    let cpu = linux::allowed_cpus().expect("the kernel tells the processors")[0];
-    linux::pin_current_thread(cpu).expect("the processor may be used");
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/rlp-config2.toml");
+    let cpu = bench::allowed_cpus().expect("the kernel tells the processors")[0];
+    bench::pin_current_thread(cpu).expect("the processor may be used");
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../rlp-config2.toml");
     let text = std::fs::read_to_string(file).expect("the example is there");
     println!("forward path of examples/rlp-config2.toml, 342 octets, burst {BURST}\n");
     for (sessions, frames) in [(16, 16), (16, CAPTURED), (64, CAPTURED)] {

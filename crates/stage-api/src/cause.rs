@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Drop causes: one list per stage gives both the names in the report and the indices.
 
-/// Declares `Cause`, an enum of drop causes, and `CAUSES`, their names in the same order.
+/// Declares `Cause`, an enum of drop causes, and `CAUSES`, their names in the same order, for the
+/// module it is used in.
+#[macro_export]
 macro_rules! causes {
     ($($(#[$doc:meta])* $variant:ident = $name:literal),+ $(,)?) => {
         /// Why a packet is dropped here.
@@ -16,14 +18,12 @@ macro_rules! causes {
         impl Cause {
             /// Passes what was judged well, drops the rest.
             #[inline]
-            fn judge(result: Result<(), Self>) -> linerate_dataplane::Verdict {
+            fn judge(result: Result<(), Self>) -> $crate::Verdict {
                 match result {
-                    Ok(()) => linerate_dataplane::Verdict::Pass,
-                    Err(cause) => linerate_dataplane::Verdict::Drop(cause as u8),
+                    Ok(()) => $crate::Verdict::Pass,
+                    Err(cause) => $crate::Verdict::Drop(cause as u8),
                 }
             }
         }
     };
 }
-
-pub(crate) use causes;

@@ -8,15 +8,14 @@
 //!
 //! Leaves out: which session it is, and whether the packet is new; both are `RLP`'s.
 
-use super::{OtherSide, Place, and_not_framed, mark_a10, place};
+use super::sides::{Both, Receive, Side, Transmit, and_not_framed};
+use super::{Place, mark_a10, place};
 use crate::envelope::{self, Ends, FAULT_NAMES, HEADER_OCTETS};
 use crate::frame;
-use linerate_dataplane::params::{Address4, Mac, Reader};
-use linerate_dataplane::{
-    BuildError, Burst, Packet, Stage, StageContext, StageKind, Verdict, no_steering,
-};
-use linerate_path::model::Params;
-use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
+use linerate_stage_api::params::Params;
+use linerate_stage_api::params::{Address4, Mac, Reader};
+use linerate_stage_api::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
+use linerate_stage_api::{BuildError, Packet, StageContext, StageKind, Verdict};
 
 /// Why packets are dropped: faults of an envelope, and packets `RLP` has not made.
 const CAUSES: [&str; FAULT_NAMES.len() + 1] = and_not_framed(&FAULT_NAMES);
@@ -43,32 +42,29 @@ const SPEC: StageSpec = StageSpec {
     drop_causes: &FAULT_NAMES,
 };
 
-pub(super) const RX: StageKind =
-    StageKind { spec: SPEC, build: |_, _| Ok(Box::new(Receive)), steer: no_steering };
+pub(super) const RX: StageKind = StageKind::new(SPEC, |_, _| Ok(Receive::<ServingNode>::boxed()));
 
-pub(super) const TX: StageKind = StageKind {
-    spec: StageSpec {
+pub(super) const TX: StageKind = StageKind::new(
+    StageSpec {
         kind: "PDSN_TX",
         help: "Put octets of terminals into A10 envelopes for the serving node.",
         params: PARAMS,
         drop_causes: &CAUSES,
         ..SPEC
     },
-    build: |params, _| Ok(Box::new(Send { ends: ends(params)? })),
-    steer: no_steering,
-};
+    |params, _| Ok(Box::new(Transmit(ServingNode(ends(params)?)))),
+);
 
-pub(super) const RXTX: StageKind = StageKind {
-    spec: StageSpec {
+pub(super) const RXTX: StageKind = StageKind::new(
+    StageSpec {
         kind: "PDSN_RXTX",
         help: "PDSN_RX for what comes from the serving node, PDSN_TX for what goes there.",
         params: PARAMS,
         drop_causes: &CAUSES,
         ..SPEC
     },
-    build: |params, _| Ok(Box::new(Both { ends: ends(params)?, other: OtherSide::new() })),
-    steer: no_steering,
-};
+    |params, _| Ok(Box::new(Both::new(ServingNode(ends(params)?)))),
+);
 
 fn ends(params: &Params) -> Result<Ends, BuildError> {
     let params = Reader(params);
@@ -81,6 +77,21 @@ fn ends(params: &Params) -> Result<Ends, BuildError> {
     ends.ipv4[..4].copy_from_slice(&local.to_be_bytes());
     ends.ipv4[4..].copy_from_slice(&remote.to_be_bytes());
     Ok(ends)
+}
+
+/// The side of the serving node, with the addresses of both ends.
+struct ServingNode(Ends);
+
+impl Side for ServingNode {
+    #[inline]
+    fn receive(packet: &mut Packet<'_>) -> Verdict {
+        receive(packet)
+    }
+
+    #[inline]
+    fn send(&self, packet: &mut Packet<'_>, _: &mut StageContext) -> Verdict {
+        send(packet, &self.0)
+    }
 }
 
 /// Checks a packet from the wire.
@@ -128,41 +139,4 @@ fn send(packet: &mut Packet<'_>, ends: &Ends) -> Verdict {
         envelope::write_header(header, ends, envelope.key, envelope.sequence, payload.len())
     });
     if is_written { Verdict::Pass } else { Verdict::Drop(NOT_FRAMED) }
-}
-
-struct Receive;
-
-impl Stage for Receive {
-    fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext) {
-        burst.sift(context, |packet, _| receive(packet));
-    }
-}
-
-struct Send {
-    ends: Ends,
-}
-
-impl Stage for Send {
-    fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext) {
-        burst.sift(context, |packet, _| send(packet, &self.ends));
-    }
-}
-
-struct Both {
-    ends: Ends,
-    other: OtherSide,
-}
-
-impl Stage for Both {
-    fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext) {
-        self.other.look();
-        burst.sift(context, |packet, _| match place(packet) {
-            Place::Wire => receive(packet),
-            _ => send(packet, &self.ends),
-        });
-    }
-
-    fn counts(&self) -> Vec<(&'static str, u64)> {
-        self.other.counts()
-    }
 }

@@ -2,10 +2,11 @@
 //! The traffic of sessions against the capture it is made of.
 
 use crate::rig::{capture, path, traffic};
-use linerate_dataplane::traffic::Traffic;
-use linerate_path::model::{Path, Source};
+use linerate_rlp::app::EXTENSION;
 use linerate_rlp::frame::{self, Frame};
 use linerate_rlp::{envelope, ppp};
+use linerate_stage_api::source::Traffic;
+use linerate_stage_api::testing::Path;
 use std::collections::{BTreeMap, BTreeSet};
 
 fn with(keys: &str) -> Path {
@@ -131,7 +132,7 @@ fn keys_follow_the_first_and_sessions_suit_replicas() {
     let buckets: Vec<u8> = offered.frames().iter().map(|frame| frame.bucket).collect();
     assert!(buckets.iter().all(|bucket| (1000..1064).any(|key| key % 128 == u32::from(*bucket))));
     for replicas in [2, 4] {
-        let share = linerate_dataplane::coupled_share(&buckets, replicas);
+        let share = linerate_stage_api::testing::coupled_share(&buckets, replicas);
         assert!(share * f64::from(replicas) < 1.1, "{replicas} replicas: {share}");
     }
 }
@@ -145,6 +146,40 @@ fn the_seed_alone_says_where_lists_stand() {
     };
     assert!(all(1) == all(1));
     assert!(all(1) != all(2));
-    let Source::A10(a10) = with(&keys(2)).source else { panic!("it has sessions") };
-    assert_eq!(a10.seed, 2);
+}
+
+/// What is wrong with a source of these keys: the first sentence, without the place.
+fn refusal(keys: &str) -> String {
+    let text =
+        format!("source = {{ kind = 'a10', file = 'a', {keys} }}\n[[stage]]\nkind = 'RLP'\n");
+    EXTENSION.read(&text, "test").err().map_or(String::new(), |problems| problems.to_string())
+}
+
+#[test]
+fn keys_that_make_no_sense_are_refused_with_what_to_write() {
+    let cases = [
+        ("octets = 59", "'octets' is 59; it must be from 60 to 65407"),
+        (
+            "octets = 3000",
+            "frames of 3000 octets do not fit buffer_octets = 2048; raise buffer_octets (at most \
+             65407) or make them shorter",
+        ),
+        ("sessions = 0", "'sessions' is 0; it must be from 1 to 65536"),
+        (
+            "sessions = 2, first_key = 4294967295",
+            "2 sessions from key 4294967295 on: keys end at 4294967295; first_key = 4294967294 is \
+             the largest for them",
+        ),
+        ("naks = 0.6", "'naks' is 0.6; it must be from 0 to 0.5"),
+        (
+            "naks = 0.1, direction = 'reverse'",
+            "NAK lists come from the terminals: they are for the forward direction; leave out 'naks'",
+        ),
+        ("direction = 'back'", "'direction' cannot be 'back'; valid: 'forward', 'reverse'"),
+    ];
+    for (keys, expected) in cases {
+        let found = refusal(keys);
+        assert!(found.contains(expected), "{keys}: {found}");
+    }
+    assert_eq!(refusal("sessions = 1, first_key = 4294967295, naks = 0.5"), "");
 }

@@ -2,9 +2,9 @@
 //! What the stages say of parameters that make no sense.
 
 use crate::rig::defaults;
-use linerate_dataplane::BuildContext;
-use linerate_path::model::Value;
 use linerate_rlp::app::KINDS;
+use linerate_stage_api::BuildContext;
+use linerate_stage_api::params::Value;
 
 /// What a kind says of its defaults but for one parameter; empty when it takes it.
 fn said(kind: &str, name: &str, value: Value) -> String {

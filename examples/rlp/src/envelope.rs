@@ -14,7 +14,7 @@
 //! Leaves out: VLAN tags, IPv6, fragments (refused), GRE checksums and routing (refused: the bearer
 //! carries neither), 0x88d2 with its attributes.
 
-use linerate_kernels::{Sum, checksum};
+use linerate_stage_api::kernels::{Sum, checksum};
 use std::ops::Range;
 
 /// Ethernet header: destination, source, type.

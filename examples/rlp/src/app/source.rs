@@ -17,10 +17,14 @@
 use crate::envelope::{self, ETHERNET_OCTETS, Ends};
 use crate::frame::{self, MAX_FRAME_OCTETS, NakList, OctetRange, Writer};
 use crate::ppp;
-use linerate_dataplane::Steer;
-use linerate_dataplane::bucket::{address_hash, mix};
-use linerate_dataplane::traffic::{Running, Traffic, TrafficBuilder, TrafficError};
-use linerate_path::model::{A10, Direction};
+use linerate_stage_api::params::{Params, Reader};
+use linerate_stage_api::source::{
+    Running, SourceKind, SourceUse, Traffic, TrafficBuilder, TrafficError, address_hash, mix,
+};
+use linerate_stage_api::spec::{
+    Default, MAX_BUFFER_OCTETS, MIN_FRAME_OCTETS, Misfit, ParamKind, ParamSpec, SourceSpec,
+};
+use linerate_stage_api::{BuildError, Steer};
 use std::sync::Arc;
 
 /// Smallest frame without its check sequence.
@@ -44,16 +48,148 @@ const ASKED_MAX: u64 = 256;
 /// How much further back it may lie.
 const REACH: u64 = 2_048;
 
+/// The way of packets, in the words of the file.
+const DIRECTIONS: [&str; 2] = ["forward", "reverse"];
+
+const fn param(
+    name: &'static str,
+    kind: ParamKind,
+    default: Default,
+    help: &'static str,
+) -> ParamSpec {
+    ParamSpec { name, kind, default, help }
+}
+
+const PARAMS: &[ParamSpec] = &[
+    param(
+        "direction",
+        ParamKind::Word(&DIRECTIONS),
+        Default::Text(DIRECTIONS[0]),
+        "To the terminals, in A10 envelopes, or from them, in RLP frames.",
+    ),
+    param(
+        "octets",
+        ParamKind::Integer { min: MIN_FRAME_OCTETS as i64, max: MAX_BUFFER_OCTETS as i64 },
+        Default::Absent("one frame for each packet of the capture"),
+        "Octets of every frame without check sequence.",
+    ),
+    param(
+        "sessions",
+        ParamKind::Integer { min: 1, max: 1 << 16 },
+        Default::Integer(64),
+        "Sessions that share the packets.",
+    ),
+    param(
+        "first_key",
+        ParamKind::Integer { min: 0, max: u32::MAX as i64 },
+        Default::Integer(1),
+        "Key of the first session; the others follow.",
+    ),
+    param(
+        "naks",
+        ParamKind::Number { max: 0.5 },
+        Default::Absent("0"),
+        "Share of the frames that are NAK lists of terminals.",
+    ),
+    param(
+        "seed",
+        ParamKind::Integer { min: 0, max: i64::MAX },
+        Default::Integer(1),
+        "Start of the random places of NAK lists.",
+    ),
+];
+
+/// `kind = "a10"`: a capture whose packets travel in sessions of a radio access network.
+pub const KIND: SourceKind = SourceKind {
+    spec: SourceSpec {
+        kind: "a10",
+        help: "The packets of a capture in the sessions of a radio access network.",
+        params: PARAMS,
+        check,
+        frame_octets: |params| Reader(params).integer_if_given("octets").ok().flatten(),
+    },
+    traffic: |used, inner, steers| traffic(inner, &A10::new(used)?, steers),
+};
+
+/// What is wrong with parameters that are right each by itself.
+fn check(params: &Params, buffer_octets: u32) -> Vec<Misfit> {
+    let Ok(a10) = A10::of_params(params, buffer_octets) else { return Vec::new() };
+    let mut misfits = Vec::new();
+    if let Some(octets) = a10.octets.filter(|octets| *octets > buffer_octets) {
+        misfits.push(Misfit::too_long("octets", octets, buffer_octets));
+    }
+    let A10 { sessions, first_key, .. } = a10;
+    if u32::checked_add(first_key, sessions - 1).is_none() {
+        misfits.push(Misfit {
+            param: "first_key",
+            message: format!(
+                "{sessions} sessions from key {first_key} on: keys end at {}",
+                u32::MAX
+            ),
+            help: format!("first_key = {} is the largest for them", u32::MAX - (sessions - 1)),
+        });
+    }
+    if a10.naks > 0.0 && a10.direction == Direction::Reverse {
+        misfits.push(Misfit {
+            param: "naks",
+            message: "NAK lists come from the terminals: they are for the forward direction".into(),
+            help: "leave out 'naks'".into(),
+        });
+    }
+    misfits
+}
+
+/// Which way packets of a session travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    /// To the terminal: they arrive in A10 envelopes.
+    Forward,
+    /// From the terminal: they arrive in RLP frames.
+    Reverse,
+}
+
+/// How the packets of a capture travel in sessions.
+#[derive(Clone, Debug, PartialEq)]
+struct A10 {
+    direction: Direction,
+    /// Octets of every frame without check sequence; `None` for a frame per packet.
+    octets: Option<u32>,
+    sessions: u32,
+    /// Key of the first session; the others follow.
+    first_key: u32,
+    /// Share of the frames that are NAK lists, 0 to 0.5.
+    naks: f64,
+    /// Of where the NAK lists stand.
+    seed: u64,
+    buffer_octets: u32,
+}
+
+impl A10 {
+    fn new(used: &SourceUse) -> Result<Self, BuildError> {
+        Self::of_params(&used.params, used.buffer_octets)
+    }
+
+    fn of_params(params: &Params, buffer_octets: u32) -> Result<Self, BuildError> {
+        let params = Reader(params);
+        let is_forward = params.text("direction")? == DIRECTIONS[0];
+        Ok(Self {
+            direction: if is_forward { Direction::Forward } else { Direction::Reverse },
+            octets: params.integer_if_given("octets")?,
+            sessions: params.integer("sessions")?,
+            first_key: params.integer("first_key")?,
+            naks: params.number_or_zero("naks")?,
+            seed: params.integer("seed")?,
+            buffer_octets,
+        })
+    }
+}
+
 /// The traffic of `a10`, made of the packets `inner`; the frames of a session go where `steers`
 /// say.
 ///
 /// # Errors
 /// When nothing of the capture can be offered.
-pub fn traffic(
-    inner: &Traffic,
-    a10: &A10,
-    steers: &[Arc<dyn Steer>],
-) -> Result<Traffic, TrafficError> {
+fn traffic(inner: &Traffic, a10: &A10, steers: &[Arc<dyn Steer>]) -> Result<Traffic, TrafficError> {
     let mut builder = TrafficBuilder::new(steers);
     inner.rejected().iter().for_each(|(cause, packets)| builder.reject(cause, *packets));
     let mut drafts = Drafts::new(a10);

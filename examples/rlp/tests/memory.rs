@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a session takes. Alone in its program, whose other tests would take memory meanwhile.
 
-use linerate_dataplane::BuildContext;
-use linerate_path::check::read;
-use linerate_path::spec::StageSpec;
-use linerate_rlp::app::KINDS;
+use linerate_rlp::app::EXTENSION;
+use linerate_stage_api::BuildContext;
 
 /// Data of this process, in octets of address space, touched or not.
 fn data_octets() -> Option<u64> {
@@ -18,10 +16,9 @@ fn a_session_takes_at_most_64_kib() {
     const SESSIONS: u64 = 32 * 128;
     let text = "source = { kind = 'a10', file = 'x' }\n[[stage]]\nkind = 'RLP'\n\
                 sessions_per_bucket = 32\n";
-    let specs: Vec<StageSpec> = KINDS.iter().map(|kind| kind.spec).collect();
-    let path = read(text, "test", &specs).expect("a path").path;
+    let path = EXTENSION.read(text, "test").expect("a path");
     let used = &path.stages[0];
-    let kind = KINDS.iter().find(|kind| kind.spec.kind == "RLP").expect("the kind");
+    let kind = EXTENSION.stage("RLP").expect("the kind");
     let Some(before) = data_octets() else {
         println!("SKIP: the kernel does not tell what memory a process has");
         return;

@@ -2,9 +2,9 @@
 //! From the terminals: octets in order, holes asked for, in rounds, until they are given up.
 
 use crate::rig::{access, counted, data, defaults, drops, example, frames, path, ran, traffic};
-use linerate_dataplane::{Kept, Outcome};
 use linerate_rlp::envelope;
 use linerate_rlp::frame::{self, Frame};
+use linerate_stage_api::testing::{Kept, Outcome};
 use std::collections::BTreeMap;
 
 /// The octets that A10 packets carried to the serving node, by session; their numbers must follow

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Paths of the application, run on one processor, and what came of their packets.
 
-use linerate_dataplane::traffic::{Traffic, TrafficBuilder};
-use linerate_dataplane::{Job, Outcome, StageKind, Watch, run, steering};
-use linerate_path::check::read;
-use linerate_path::model::{Params, Path, RunLength, Sink, Source, Value};
-use linerate_path::spec::{Default, StageSpec};
-use linerate_record::run::Tally;
-use linerate_rlp::app::{KINDS, source};
+use linerate_rlp::app::{EXTENSION, KINDS};
 use linerate_rlp::envelope::{self, Ends, HEADER_OCTETS};
 use linerate_rlp::frame::{NakList, OctetRange, Writer};
+use linerate_stage_api::params::Params;
+use linerate_stage_api::source::{Traffic, TrafficBuilder};
+use linerate_stage_api::spec::ParamSpec;
+use linerate_stage_api::testing::Tally;
+use linerate_stage_api::testing::{Job, Outcome, Watch, run, steering};
+use linerate_stage_api::testing::{Path, RunLength, Sink, Source};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
-const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
 /// The path of an example.
 pub(crate) fn example(name: &str) -> Path {
@@ -23,9 +23,8 @@ pub(crate) fn example(name: &str) -> Path {
 
 /// A path of the application's stages, which keeps all that it delivers.
 pub(crate) fn path(text: &str) -> Path {
-    let specs: Vec<StageSpec> = KINDS.iter().map(|kind: &StageKind| kind.spec).collect();
-    let described = read(text, "test", &specs);
-    let mut path = described.unwrap_or_else(|problems| panic!("{problems}")).path;
+    let read = EXTENSION.read(text, "test");
+    let mut path = read.unwrap_or_else(|problems| panic!("{problems}"));
     path.sink = Sink::Capture { file: "kept.pcap".to_owned(), packets: u64::MAX };
     path
 }
@@ -38,9 +37,10 @@ pub(crate) fn capture() -> Traffic {
 
 /// The traffic that a path asks for.
 pub(crate) fn traffic(path: &Path) -> Traffic {
-    let Source::A10(a10) = &path.source else { panic!("its source has sessions") };
+    let Source::Registered(used) = &path.source else { panic!("its source has sessions") };
+    let kind = EXTENSION.source(&used.kind).expect("the kind");
     let steers = steering(path, KINDS).expect("its stages");
-    source::traffic(&capture(), a10, &steers).expect("its packets")
+    (kind.traffic)(used, &capture(), &steers).expect("its packets")
 }
 
 /// These frames as traffic.
@@ -75,14 +75,12 @@ pub(crate) fn ran(path: &Path, traffic: &Traffic, packets: u64) -> Outcome {
 
 /// The parameters of a kind where a path gives none.
 pub(crate) fn defaults(kind: &str) -> Params {
-    let kind = KINDS.iter().find(|known| known.spec.kind == kind).expect("a kind");
-    let value = |default| match default {
-        Default::Bool(value) => Value::Bool(value),
-        Default::Integer(value) => Value::Integer(value),
-        Default::Text(value) => Value::Text(value.to_owned()),
-        Default::Required | Default::EmptyTexts => panic!("no parameter here is like this"),
+    let kind = EXTENSION.stage(kind).expect("a kind");
+    let default = |param: &ParamSpec| {
+        let value = param.default.value().expect("every parameter here has a default");
+        (param.name.to_owned(), value)
     };
-    kind.spec.params.iter().map(|param| (param.name.to_owned(), value(param.default))).collect()
+    kind.spec.params.iter().map(default).collect()
 }
 
 /// Packets dropped, by stage and cause.

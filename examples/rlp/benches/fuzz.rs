@@ -150,7 +150,10 @@ fn repair(target: Target, octets: &mut [u8], random: &mut Random) {
             let end = 14 + usize::from(octets[14] & 0x0f) * 4;
             if let Some(header) = octets.get_mut(14..end).filter(|header| header.len() >= 20) {
                 header[10..12].fill(0);
-                let sum = linerate_kernels::checksum::header(header, linerate_kernels::Sum::ZERO);
+                let sum = linerate_stage_api::kernels::checksum::header(
+                    header,
+                    linerate_stage_api::kernels::Sum::ZERO,
+                );
                 header[10..12].copy_from_slice(&sum.finish().to_be_bytes());
             }
         }

@@ -7,14 +7,13 @@
 //!
 //! Leaves out: what the frames mean; that is `RLP`'s.
 
-use super::{OtherSide, Place, and_not_framed, mark_access, place};
+use super::sides::{Both, Receive, Side, Transmit, and_not_framed};
+use super::{Place, mark_access, place};
 use crate::frame::{self, FAULT_NAMES};
-use linerate_dataplane::params::{Mac, Reader};
-use linerate_dataplane::{
-    BuildError, Burst, Packet, Stage, StageContext, StageKind, Verdict, no_steering,
-};
-use linerate_path::model::Params;
-use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
+use linerate_stage_api::params::Params;
+use linerate_stage_api::params::{Mac, Reader};
+use linerate_stage_api::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
+use linerate_stage_api::{BuildError, Packet, StageContext, StageKind, Verdict};
 
 /// Smallest frame without its check sequence (IEEE Std 802.3).
 const MIN_OCTETS: usize = 60;
@@ -40,36 +39,50 @@ const SPEC: StageSpec = StageSpec {
     drop_causes: &FAULT_NAMES,
 };
 
-pub(super) const RX: StageKind =
-    StageKind { spec: SPEC, build: |_, _| Ok(Box::new(Receive)), steer: no_steering };
+pub(super) const RX: StageKind = StageKind::new(SPEC, |_, _| Ok(Receive::<Terminals>::boxed()));
 
-pub(super) const TX: StageKind = StageKind {
-    spec: StageSpec {
+pub(super) const TX: StageKind = StageKind::new(
+    StageSpec {
         kind: "ATIF_TX",
         help: "Address packets of frames to their terminals.",
         params: PARAMS,
         drop_causes: &CAUSES,
         ..SPEC
     },
-    build: |params, _| Ok(Box::new(Send { source: source(params)? })),
-    steer: no_steering,
-};
+    |params, _| Ok(Box::new(Transmit(terminals(params)?))),
+);
 
-pub(super) const RXTX: StageKind = StageKind {
-    spec: StageSpec {
+pub(super) const RXTX: StageKind = StageKind::new(
+    StageSpec {
         kind: "ATIF_RXTX",
         help: "ATIF_RX for what comes from the terminals, ATIF_TX for what goes there.",
         params: PARAMS,
         drop_causes: &CAUSES,
         ..SPEC
     },
-    build: |params, _| Ok(Box::new(Both { source: source(params)?, other: OtherSide::new() })),
-    steer: no_steering,
-};
+    |params, _| Ok(Box::new(Both::new(terminals(params)?))),
+);
 
-fn source(params: &Params) -> Result<[u8; 6], BuildError> {
+fn terminals(params: &Params) -> Result<Terminals, BuildError> {
     let Mac(source) = Reader(params).parsed("source_mac")?;
-    Ok(source)
+    Ok(Terminals { source })
+}
+
+/// The side of the terminals, with its own hardware address.
+struct Terminals {
+    source: [u8; 6],
+}
+
+impl Side for Terminals {
+    #[inline]
+    fn receive(packet: &mut Packet<'_>) -> Verdict {
+        receive(packet)
+    }
+
+    #[inline]
+    fn send(&self, packet: &mut Packet<'_>, context: &mut StageContext) -> Verdict {
+        send(packet, self.source, context)
+    }
 }
 
 /// Checks a packet from the wire.
@@ -106,41 +119,4 @@ fn send(packet: &mut Packet<'_>, source: [u8; 6], context: &mut StageContext) ->
     ethernet[2..6].copy_from_slice(&session.to_be_bytes());
     ethernet[6..].copy_from_slice(&source);
     Verdict::Pass
-}
-
-struct Receive;
-
-impl Stage for Receive {
-    fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext) {
-        burst.sift(context, |packet, _| receive(packet));
-    }
-}
-
-struct Send {
-    source: [u8; 6],
-}
-
-impl Stage for Send {
-    fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext) {
-        burst.sift(context, |packet, context| send(packet, self.source, context));
-    }
-}
-
-struct Both {
-    source: [u8; 6],
-    other: OtherSide,
-}
-
-impl Stage for Both {
-    fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext) {
-        self.other.look();
-        burst.sift(context, |packet, context| match place(packet) {
-            Place::Wire => receive(packet),
-            _ => send(packet, self.source, context),
-        });
-    }
-
-    fn counts(&self) -> Vec<(&'static str, u64)> {
-        self.other.counts()
-    }
 }

@@ -2,10 +2,10 @@
 //! The four example paths deliver the same to every session, and what they deliver is right.
 
 use crate::rig::{counted, drops, example, ran, traffic};
-use linerate_dataplane::Kept;
-use linerate_dataplane::traffic::Traffic;
 use linerate_rlp::frame::{self, Frame};
 use linerate_rlp::{app::KINDS, envelope};
+use linerate_stage_api::source::Traffic;
+use linerate_stage_api::testing::Kept;
 use std::collections::BTreeMap;
 
 /// More than twice all packets of the capture, so that the numbers run on.
@@ -93,7 +93,7 @@ fn strands_that_serve_both_sides_look_at_the_other() {
 
 #[test]
 fn names_of_kinds_and_causes_are_unique_and_parameters_sound() {
-    use linerate_path::spec::{Default, ParamKind};
+    use linerate_stage_api::spec::{Default, ParamKind};
     use std::collections::BTreeSet;
     let names: BTreeSet<&str> = KINDS.iter().map(|kind| kind.spec.kind).collect();
     assert_eq!(names.len(), 7);

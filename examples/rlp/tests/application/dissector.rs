@@ -3,8 +3,8 @@
 //! nothing wrong.
 
 use crate::rig::{a10, capture, example, path, ran, traffic};
-use linerate_dataplane::capture::PcapWriter;
 use linerate_rlp::ppp;
+use linerate_stage_api::testing::PcapWriter;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::{Command, Stdio};
