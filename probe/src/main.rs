@@ -12,10 +12,10 @@ mod text;
 
 use arguments::{Destination, Fault, Task, USAGE};
 use linerate_counters::opener::Kernel;
-use linerate_stat::{Outcome, Request, Watch};
 use linerate_counters::surroundings::Surroundings;
 use linerate_record::stat::{StatReport, StatTarget};
 use linerate_record::{Body, Figure, Record, Warning};
+use linerate_stat::{Outcome, Request, Watch};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::io::{self, Write};

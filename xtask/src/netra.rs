@@ -15,8 +15,8 @@ mod tables;
 
 use crate::command::root;
 use crate::evidence::build;
-use linerate_plan::cmt::{Application, Chip};
-use linerate_plan::processor::Processor;
+use linerate_cmt::processor::Processor;
+use linerate_cmt::{Application, Chip};
 use model::Model;
 use std::fs;
 

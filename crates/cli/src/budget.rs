@@ -6,13 +6,12 @@ use crate::failure::{Failure, also};
 use crate::files::{self, Files};
 use crate::{figures, machine};
 use clap::Args;
+use linerate_cmt::processor::{Bandwidth, CLOCK_GHZ, COUNT_MAX, FRAME_MAX, FRAME_MIN, Processor};
+use linerate_explain::budget::{
+    BudgetInputs, FCS_OCTETS, budget as budget_of, line_of, mean_octets, shortfall,
+};
 use linerate_machine::core_clock::core_cycles_per_tick;
 use linerate_machine::topology::{Cpu, Topology};
-use linerate_plan::budget::{
-    FCS_OCTETS, FRAME_MAX, FRAME_MIN, Question, budget as budget_of, line_of, mean_octets,
-    shortfall,
-};
-use linerate_plan::processor::{Bandwidth, CLOCK_GHZ, COUNT_MAX, Processor};
 use linerate_record::budget::{BudgetReport, Shortfall};
 use linerate_record::run::RunReport;
 use linerate_record::units::three_digits;
@@ -27,7 +26,7 @@ const FRAMES: [u32; 8] = [64, 128, 256, 342, 512, 1024, 1280, 1518];
 
 const AFTER: &str = "\
 Frames count with their FCS; the line carries 20 octets more of each. IMIX is 64, 594 and 1518
-octets at 7:4:1. Machines: t1, t2, this, or a TOML file like those in crates/plan/data/processors.
+octets at 7:4:1. Machines: t1, t2, this, or a TOML file like those in crates/cmt/data/processors.
 Nothing is measured but the clock of `this`.
 Examples:
 
@@ -150,13 +149,13 @@ pub(crate) fn budget(args: &BudgetArgs) -> Result<Answer, Failure> {
     let frames = sizes(&args.frame);
     let of_record = run.as_ref().and_then(|run| run.line_bits_per_s);
     let line_bits_per_s = args.line.or(of_record).unwrap_or(LINE_DEFAULT_BITS_PER_S);
-    let question = Question {
+    let inputs = BudgetInputs {
         processor: &processor,
         line_bits_per_s,
         frames: &frames,
         instructions: args.instructions,
     };
-    let mut report = budget_of(&question);
+    let mut report = budget_of(&inputs);
     report.shortfall = run.as_ref().map(|run| run.against(line_bits_per_s));
     if let Some(run) = run.filter(|_| !args.output.quiet) {
         run.warn(&report.processor);

@@ -6,9 +6,9 @@ use crate::failure::Failure;
 use crate::files::Files;
 use crate::{figures, machine};
 use clap::{Args, ValueEnum};
+use linerate_cmt::processor::Processor;
 use linerate_exchange::{NothingRead, detect, perf_stat, profile_dump, vpp};
-use linerate_plan::cpi::{EventCosts, costs_of, of_strand};
-use linerate_plan::processor::Processor;
+use linerate_explain::cpi::{EventCosts, costs_of, of_strand};
 use linerate_record::strands::{ForeignFormat, Machine, StrandEvent, StrandsReport};
 use linerate_record::{Body, Figure, Record, Warning};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ use std::{fs, io};
 const AFTER: &str = "\
 A dump is read with the clock, the codes and the latencies of t1, the processor whose codes its
 document gives, unless --machine names another. Of t2 no codes are published: a dump of it has its
-rates, and events by their codes; a TOML file like those in crates/plan/data/processors, with an
+rates, and events by their codes; a TOML file like those in crates/cmt/data/processors, with an
 [[event]] per code, tells more. Damaged lines are left out and named. Examples:
 
   linerate import console.log --machine t1 --record strands.json

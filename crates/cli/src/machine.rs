@@ -3,9 +3,9 @@
 
 use crate::failure::Failure;
 use crate::profile::Profile;
+use linerate_cmt::processor::Processor;
 use linerate_exchange::EventCode;
-use linerate_plan::cpi::{EventCosts, costs_from};
-use linerate_plan::processor::Processor;
+use linerate_explain::cpi::{EventCosts, costs_from};
 use std::fs;
 use std::path::Path;
 

@@ -8,15 +8,15 @@ use crate::files::{self, Files};
 use crate::kinds::{kind, specs};
 use crate::machine;
 use clap::Args;
+use linerate_cmt::Chip;
+use linerate_cmt::planner;
+use linerate_cmt::processor::Processor;
 use linerate_path::check::{Described, read_to_plan};
 use linerate_path::mapping::describe;
 use linerate_path::model::{Path, Rate, Source, WIRE_OVERHEAD_OCTETS};
 use linerate_plan::advice::{self, Question};
-use linerate_plan::chip;
-use linerate_plan::cmt::Chip;
 use linerate_plan::inputs::{Inputs, InputsError, Processors};
 use linerate_plan::kernels::advise;
-use linerate_plan::processor::Processor;
 use linerate_record::plan::PlanReport;
 use linerate_record::run::RunReport;
 use linerate_record::{Body, Figure, Provenance, Record, Tier};
@@ -27,7 +27,7 @@ use std::path::PathBuf;
 const AFTER: &str = "\
 Costs come from the record of a run or tune of this path, or from [costs] in its file. On this
 machine strands are taken to have a processor each. Machines whose strands share pipes (t1, t2, or a
-TOML file like those in crates/plan/data/processors) are simulated, with costs in instructions.
+TOML file like those in crates/cmt/data/processors) are simulated, with costs in instructions.
 Examples:
 
   linerate run --record run.json edge.toml
@@ -191,7 +191,7 @@ fn elsewhere(
             }));
         }
     };
-    chip::plan(&chip::Question {
+    planner::plan(&planner::Question {
         path,
         specs,
         costs,

@@ -30,7 +30,7 @@ use linerate_record::units::three_digits;
 use linerate_record::{Figure, Tier};
 
 /// Recommendations at most: nobody tries more.
-pub(crate) const RECOMMENDED_MAX: usize = 8;
+pub const RECOMMENDED_MAX: usize = 8;
 
 /// How the figures of a plan by the formula came about.
 const METHOD: &str = "formula of the slowest strand on the costs of the stages";
@@ -101,7 +101,7 @@ pub fn plan(question: &Question<'_>) -> PlanReport {
 }
 
 /// The largest gain first, few enough to be read.
-pub(crate) fn order(recommendations: &mut Vec<Recommendation>) {
+pub fn order(recommendations: &mut Vec<Recommendation>) {
     let gain = |one: &Recommendation| one.gain.as_number().unwrap_or(0.0);
     recommendations.sort_by(|a, b| gain(b).total_cmp(&gain(a)));
     recommendations.truncate(RECOMMENDED_MAX);
@@ -125,7 +125,7 @@ fn search(there_are: f64) -> Search {
 }
 
 /// A count that may be beyond reading digit by digit.
-pub(crate) fn about(count: f64) -> String {
+pub fn about(count: f64) -> String {
     if count < 1e6 { format!("{count:.0}") } else { format!("{count:.0e}").replace('e', " x 10^") }
 }
 
@@ -311,7 +311,7 @@ impl Planning<'_> {
 }
 
 /// The stages of a strand, by name.
-pub(crate) fn runs(path: &Path, stages: std::ops::Range<usize>) -> String {
+pub fn runs(path: &Path, stages: std::ops::Range<usize>) -> String {
     path.stages[stages].iter().map(|stage| stage.name.as_str()).collect::<Vec<_>>().join("+")
 }
 

@@ -310,12 +310,13 @@ fn nanoseconds(ticks: &Estimate, ticks_per_second: f64) -> String {
     }
 }
 
-pub(crate) fn input(name: &str, value: &str, origin: Origin) -> Input {
+/// A figure of a plan, and how it came about.
+pub fn input(name: &str, value: &str, origin: Origin) -> Input {
     Input { name: name.to_owned(), value: value.to_owned(), origin }
 }
 
 /// How a figure of a stage came about.
-pub(crate) fn origin(cost: &GivenCost, key: &str) -> Origin {
+pub fn origin(cost: &GivenCost, key: &str) -> Origin {
     let named = |list: &[String]| list.iter().any(|name| name == key);
     match (named(&cost.fitted), named(&cost.assumed)) {
         (true, _) => Origin::Fitted,

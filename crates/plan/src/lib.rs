@@ -14,33 +14,25 @@
 //! path.
 //!
 //! [`advice`] recommends changes before anything has run, from costs that [`inputs`] takes from a
-//! record or a path file; [`chip`] does for processors whose strands share pipes.
-//!
-//! [`budget`] says what a packet may cost at line rate on a [`processor`]; [`cmt`] simulates the
-//! strands of one.
-//!
-//! [`cpi`] says where the cycles of an instruction may have gone, and [`questions`] answers what
-//! people ask of a record.
+//! record or a path file.
 //!
 //! Nothing here measures, reads a file or a clock, or runs a packet path.
 
 #![forbid(unsafe_code)]
 
 pub mod advice;
-pub mod budget;
 pub mod candidates;
-pub mod chip;
-pub mod cmt;
 pub mod costs;
-pub mod cpi;
 pub mod diagnose;
 pub mod footprint;
 pub mod inputs;
 pub mod kernels;
+#[cfg(test)]
+#[path = "../tests/common/memory.rs"]
+mod memory_report;
 pub mod model;
 mod partition;
-pub mod processor;
-mod profile;
-pub mod questions;
-mod sample;
+pub mod profile;
+pub mod random;
+pub mod sample;
 pub mod verdict;

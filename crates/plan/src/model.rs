@@ -43,7 +43,8 @@
 
 use crate::costs::{Costs, StageCost};
 use crate::profile::CONFIDENCE;
-use crate::sample::{Random, draw};
+use crate::random::Random;
+use crate::sample::draw;
 use linerate_path::model::{Mapping, Segment};
 use linerate_record::stats::{Estimate, quantile};
 use std::ops::Range;

@@ -11,7 +11,7 @@ use linerate_record::run::{RunReport, StageReport, StrandReport};
 use linerate_record::stats::Estimate;
 
 /// Confidence of every interval this crate makes or assumes.
-pub(crate) const CONFIDENCE: f64 = 0.90;
+pub const CONFIDENCE: f64 = 0.90;
 
 /// The strands that run the same stages.
 pub(crate) struct Segment<'a> {
@@ -152,12 +152,12 @@ pub(crate) fn inner(stages: &[StageReport]) -> &[StageReport] {
 }
 
 /// Packets a strand was given.
-pub(crate) fn given(strand: &StrandReport) -> f64 {
+pub fn given(strand: &StrandReport) -> f64 {
     strand.stages.first().map_or(0.0, |s| s.packets as f64)
 }
 
 /// Ticks per packet the strand was given: its own figure, or the sum over its stages.
-pub(crate) fn service_time(strand: &StrandReport) -> Option<Estimate> {
+pub fn service_time(strand: &StrandReport) -> Option<Estimate> {
     if let Ok(whole) = estimate(&strand.ticks_per_packet) {
         return Some(whole);
     }

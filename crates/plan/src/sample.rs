@@ -1,41 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Random numbers that are the same in every run, and draws from an estimate.
+//! Draws from an estimate.
 
 use linerate_record::stats::Estimate;
 
 /// Half-width, relative to the value, of an interval whose end is unknown. Wider than the
 /// repeatability of a service time in clean windows (2-3 %), so that a figure of unknown spread
 /// never decides between two close ones.
-pub(crate) const UNKNOWN_SPREAD: f64 = 0.05;
-
-/// SplitMix64: a counter through a mixing function. Not for secrets; equal seeds give equal runs.
-#[derive(Clone, Debug)]
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        x ^ (x >> 31)
-    }
-
-    /// Above 0, at most 1.
-    fn uniform(&mut self) -> f64 {
-        ((self.next() >> 11) + 1) as f64 / (1u64 << 53) as f64
-    }
-
-    /// Standard normal, by Box and Muller.
-    pub(crate) fn normal(&mut self) -> f64 {
-        let radius = (-2.0 * self.uniform().ln()).sqrt();
-        radius * (std::f64::consts::TAU * self.uniform()).cos()
-    }
-}
+pub const UNKNOWN_SPREAD: f64 = 0.05;
 
 /// The value `z` standard deviations from an estimate, never below 0.
 ///
@@ -77,6 +48,7 @@ fn half_width(confidence: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Random;
     use linerate_record::stats::quantile;
 
     #[test]

@@ -226,7 +226,7 @@ pub struct VariantReport {
 pub struct PeerReport {
     /// As in `rows[].variant`.
     pub name: String,
-    /// The package and its version: `smoltcp 0.12.0`.
+    /// The package and its version: `smoltcp 0.14.0`.
     pub source: String,
     /// What it can do.
     pub kernels: Vec<Kernel>,

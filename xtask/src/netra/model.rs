@@ -2,7 +2,7 @@
 //! What the simulator says of a configuration, beside what was observed, and the fits of it.
 
 use super::fit::least;
-use linerate_plan::cmt::{
+use linerate_cmt::{
     Application, Chip, Configuration, Origin, Outcome, Run, StrandOutcome, simulate,
 };
 use std::collections::BTreeMap;

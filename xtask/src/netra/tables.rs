@@ -4,7 +4,7 @@
 use super::model::{Found, LONG, Model, Pair, mean, of_role};
 use super::reach::Row;
 use crate::evidence::{bench, section};
-use linerate_plan::cmt::{Chip, Ranking, Run, StrandOutcome, rank};
+use linerate_cmt::{Chip, Ranking, Run, StrandOutcome, rank};
 use linerate_report::svg::{Compared, Plot, Title, compared, counted};
 use std::fmt::Write;
 use std::time::Instant;
@@ -65,8 +65,8 @@ pub(super) fn document(model: &Model, t2: Chip) -> Result<Simulated, String> {
         "# The Netra document's application, simulated\n\n\
          Written by `cargo xtask evidence netra`. Figures under \"observed\" are of {}; all others \
          are of tier `model`: nothing here was measured on the processors named.\n\n\
-         The simulator: `crates/plan/src/cmt.rs`; the application: \
-         `crates/plan/data/applications/rlp.toml`.\n\n",
+         The simulator: `crates/cmt`; the application: \
+         `crates/cmt/data/applications/rlp.toml`.\n\n",
         model.application.source
     );
     parameters(model, &mut text)?;
@@ -76,14 +76,14 @@ pub(super) fn document(model: &Model, t2: Chip) -> Result<Simulated, String> {
     neighbours(model, &mut text)?;
     on_t2(model, t2, &mut text)?;
     let rank_plot = placements(model, &mut text, &mut rows)?;
-    let printed = bench("linerate-plan", "cmt")?;
+    let printed = bench("linerate-cmt", "simulate")?;
     rows.extend(speeds(&printed));
     text += &section(BENCH, &printed);
     let text = text.trim_end().to_owned() + "\n";
     Ok(Simulated { text, plots: vec![plot, rank_plot], rows })
 }
 
-const BENCH: &str = "cargo bench -p linerate-plan --bench cmt";
+const BENCH: &str = "cargo bench -p linerate-cmt --bench simulate";
 
 /// The speeds that the bench prints, a line each: `NAME: SPEED M core-cycles ...`.
 fn speeds(printed: &str) -> Vec<Row> {

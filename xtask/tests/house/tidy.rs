@@ -25,7 +25,8 @@ const UNSAFE_CRATES: &[&str] = &[
 ];
 
 /// Crates that compute and do nothing else.
-const PURE_CRATES: &[&str] = &["record", "path", "hierarchy", "plan", "exchange", "report"];
+const PURE_CRATES: &[&str] =
+    &["record", "path", "hierarchy", "plan", "cmt", "explain", "exchange", "report"];
 
 const MAX_COLUMNS: usize = 100;
 

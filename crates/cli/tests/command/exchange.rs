@@ -15,7 +15,7 @@ fn json(args: &[&str]) -> Value {
     let done = linerate(args);
     assert_eq!(done.status, Some(0), "{args:?}: {done:?}");
     let value: Value = serde_json::from_str(&done.stdout).expect("JSON");
-    assert_eq!(Validator::new().verdict(&value), Ok(()), "{args:?}");
+    assert_eq!(Validator::new(&linerate_record::schema_json()).verdict(&value), Ok(()), "{args:?}");
     Record::from_json(&done.stdout).expect("a record");
     value
 }
@@ -79,7 +79,7 @@ fn a_dump_of_another_processor_is_not_read_with_codes_of_the_t1() {
     let summary = import(&file, &["--machine", "t2"]);
     assert!(number(&summary["strands"][0], "kpps") > 360.0);
     let own = folder.file("own.toml");
-    let t2 = include_str!("../../../plan/data/processors/t2.toml");
+    let t2 = include_str!("../../../cmt/data/processors/t2.toml");
     let codes = "[[event]]\ncode = 0x2f2\nname = \"instructions\"\nnative = \"Instr_cnt\"\n\
                  [[event]]\ncode = 0x8\nname = \"dc\"\nnative = \"DC_miss\"\nwaits_for = \"l2\"\n";
     fs::write(&own, format!("{t2}\n{codes}")).expect("as before");

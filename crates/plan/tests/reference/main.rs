@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Diagnosis, prediction, advice and kernels against a simulator of queues and against full
-//! enumeration; the simulator of strands against one that knows no shortcut.
+//! enumeration.
 
 mod advice;
-mod cmt;
 mod diagnosis;
 mod kernels;
+mod one_state;
 mod plan;
 mod prediction;
-mod questions;
 mod sim;

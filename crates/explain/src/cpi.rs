@@ -23,7 +23,7 @@
 //!
 //! Left out: waits that no event stands for, such as reads of a device; they are in the rest.
 
-use crate::processor::{Processor, WaitsFor};
+use linerate_cmt::processor::{Processor, WaitsFor};
 use linerate_record::memory::{Cost, MemoryReport, TlbState};
 use linerate_record::strands::{Bound, CpiByCause, CpiCause, StrandCounts};
 use linerate_record::units::three_digits;
@@ -355,7 +355,7 @@ mod tests {
     /// Tiers at 4, 16, 48 and 400 cycles, a tenth of that where loads overlap; 4 GHz.
     #[test]
     fn the_profile_of_a_machine_bounds_what_misses_cost() {
-        let mut memory = crate::footprint::tests::memory();
+        let mut memory = crate::memory_report::report();
         memory.timer.core_ghz = figure(4.0);
         memory.costs = ["L1", "L2", "L3", "memory"]
             .iter()

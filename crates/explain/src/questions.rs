@@ -6,7 +6,8 @@
 //! figures it rests on. Where the record lacks one, the answer is that it cannot be told, with the
 //! command that measures what is missing.
 //!
-//! Left out: predictions of other mappings ([`crate::model`]), and trying them (`linerate tune`).
+//! Left out: predictions of other mappings ([`linerate_plan::model`]), and trying them
+//! (`linerate tune`).
 
 mod across;
 mod evidence;
@@ -14,7 +15,7 @@ mod rate;
 mod strands;
 
 use crate::cpi::EventCosts;
-use crate::processor::Processor;
+use linerate_cmt::processor::Processor;
 use linerate_record::answers::{Answer, AnswerVerdict, AnswersReport, Evidence};
 use linerate_record::{Body, Record};
 use std::fmt;

@@ -3,8 +3,9 @@
 
 use super::evidence::{frame_octets, line, plain, quote, rate, run_of, strands_of};
 use super::{Asked, Reply};
-use crate::budget::{FRAME_MIN, Question, budget, ns_between, shortfall};
-use crate::profile::given;
+use crate::budget::{BudgetInputs, budget, ns_between, shortfall};
+use linerate_cmt::processor::FRAME_MIN;
+use linerate_plan::profile::given;
 use linerate_record::answers::{AnswerVerdict, Evidence};
 use linerate_record::units::{BitsPerSecond, Kpps, three_digits};
 
@@ -93,8 +94,8 @@ fn by_instructions(asked: &Asked<'_>, bits: f64) -> Option<Reply> {
     let row_of = |instructions: f64| {
         let instructions = Some(instructions);
         let frames = &[FRAME_MIN];
-        let question = Question { processor, line_bits_per_s: bits, frames, instructions };
-        budget(&question).rows.into_iter().next()
+        let inputs = BudgetInputs { processor, line_bits_per_s: bits, frames, instructions };
+        budget(&inputs).rows.into_iter().next()
     };
     let row = row_of(*path_length)?;
     let (share, task) = (row.instructions_per_packet?, row.task.as_ref()?);

@@ -48,7 +48,7 @@ impl Changes<'_> {
     }
 
     fn names(&self, stages: Range<usize>) -> String {
-        crate::advice::runs(self.world.path, stages)
+        linerate_plan::advice::runs(self.world.path, stages)
     }
 
     fn is_global(&self, stages: Range<usize>) -> bool {
@@ -253,8 +253,8 @@ impl Changes<'_> {
         Some(found)
     }
 
-    /// The strands of the path anew, the one with the most instructions first, each on the pipe
-    /// that has the least to do by then.
+    /// Places the strands of the path again, the one with the most instructions first, each on the
+    /// pipe that has the least to do by then.
     fn levelled(&self, setup: &Setup) -> Option<Setup> {
         let mut order: Vec<(usize, usize)> = Vec::new();
         for (index, segment) in setup.segments.iter().enumerate() {
@@ -262,20 +262,20 @@ impl Changes<'_> {
         }
         let demand = |index: usize| self.demand(&setup.segments[index]);
         order.sort_by(|a, b| demand(b.0).total_cmp(&demand(a.0)).then(a.cmp(b)));
-        let mut anew = setup.clone();
-        anew.segments.iter_mut().for_each(|segment| segment.cpus.clear());
-        let mut rest = anew.clone();
+        let mut moved = setup.clone();
+        moved.segments.iter_mut().for_each(|segment| segment.cpus.clear());
+        let mut rest = moved.clone();
         let mut cpus: Vec<Vec<(usize, u32)>> = vec![Vec::new(); setup.segments.len()];
         for (index, replica) in order {
             let cpu = *self.free_by_demand(setup, &rest)?.first()?;
             rest.segments[index].cpus.push(cpu);
             cpus[index].push((replica, cpu));
         }
-        for (segment, mut cpus) in anew.segments.iter_mut().zip(cpus) {
+        for (segment, mut cpus) in moved.segments.iter_mut().zip(cpus) {
             cpus.sort_unstable();
             segment.cpus = cpus.into_iter().map(|(_, cpu)| cpu).collect();
         }
-        Some(anew)
+        Some(moved)
     }
 
     /// The free processors of `rest`, whose segments have as much to do on each strand as those of
@@ -304,11 +304,11 @@ impl Changes<'_> {
     /// Replica `i` of every segment on core `i`; `None` where they do not fit.
     fn by_flow(&self, setup: &Setup) -> Option<Setup> {
         let per_core = self.world.chip.strands_per_core();
-        let mut anew = setup.clone();
-        anew.segments.iter_mut().for_each(|segment| segment.cpus.clear());
-        let mut taken: Vec<u32> = anew.taken().collect();
+        let mut moved = setup.clone();
+        moved.segments.iter_mut().for_each(|segment| segment.cpus.clear());
+        let mut taken: Vec<u32> = moved.taken().collect();
         let cores = self.cpus / per_core;
-        for (segment, written) in anew.segments.iter_mut().zip(&setup.segments) {
+        for (segment, written) in moved.segments.iter_mut().zip(&setup.segments) {
             for replica in 0..written.cpus.len() as u32 {
                 let core = replica % cores.max(1);
                 let mut of_core = core * per_core..(core + 1) * per_core;
@@ -317,6 +317,6 @@ impl Changes<'_> {
                 taken.push(cpu);
             }
         }
-        Some(anew)
+        Some(moved)
     }
 }

@@ -3,12 +3,12 @@
 //! and against what the documents say of its parts.
 
 use crate::sim::Dice;
-use linerate_plan::cmt::{
+use linerate_cmt::processor::Processor;
+use linerate_cmt::{
     Application, Chip, Input, Misses, Outcome, Poll, Queue, Run, Runs, Scope, Source,
     SourceOutcome, Stalls, Strand, StrandOutcome, System, Task, TaskOutcome, Unit, UnitUse,
     WhenFull, Work, simulate,
 };
-use linerate_plan::processor::Processor;
 use std::collections::VecDeque;
 
 /// SplitMix64, as its authors define it.

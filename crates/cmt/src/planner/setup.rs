@@ -14,7 +14,7 @@
 //! With as many replicas before a ring as behind it, each writer has one reader, which is how flows
 //! that share nothing run. Work of a stage that not all packets reach counts by its share.
 
-use crate::cmt::{
+use crate::{
     Chip, Input, Misses, Poll, Queue, Runs, Source, Strand, System, Task, UnitUse, WhenFull, Work,
 };
 use linerate_path::costs::{GivenCosts, GivenWork, Idling};

@@ -13,7 +13,7 @@
 //! Frames count as on the wire, FCS included: 64 octets is the shortest. Left out: whatever a
 //! program does that is not per packet.
 
-use crate::processor::Processor;
+use linerate_cmt::processor::{FRAME_MIN, Processor};
 use linerate_record::budget::{BudgetReport, BudgetRow, Ceilings, Shortfall, Task};
 use linerate_record::run::{RunReport, Tally};
 
@@ -23,18 +23,12 @@ pub const GAP_OCTETS: f64 = 20.0;
 /// Octets of the frame check sequence (IEEE 802.3), which captures lack.
 pub const FCS_OCTETS: f64 = 4.0;
 
-/// The shortest frame, FCS included (IEEE 802.3).
-pub const FRAME_MIN: u32 = 64;
-
-/// The longest that is taken: a jumbo frame with room to spare.
-pub const FRAME_MAX: u32 = 65_536;
-
 /// The simple Internet mix: of 12 frames, 7 have 64 octets, 4 have 594 and 1 has 1518.
 pub const IMIX: [(u32, u32); 3] = [(64, 7), (594, 4), (1518, 1)];
 
-/// What is asked of a processor.
+/// What a budget follows from.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Question<'a> {
+pub struct BudgetInputs<'a> {
     /// The processor.
     pub processor: &'a Processor,
     /// Bits per second of the line.
@@ -46,22 +40,22 @@ pub struct Question<'a> {
 }
 
 /// The budgets.
-pub fn budget(question: &Question<'_>) -> BudgetReport {
-    let mut rows: Vec<BudgetRow> = question
+pub fn budget(inputs: &BudgetInputs<'_>) -> BudgetReport {
+    let mut rows: Vec<BudgetRow> = inputs
         .frames
         .iter()
-        .map(|&frame| row(question, &frame.to_string(), f64::from(frame)))
+        .map(|&frame| row(inputs, &frame.to_string(), f64::from(frame)))
         .collect();
-    rows.push(row(question, "IMIX", mean_of_imix()));
+    rows.push(row(inputs, "IMIX", mean_of_imix()));
     BudgetReport {
-        processor: question.processor.name.clone(),
-        source: question.processor.source.clone(),
-        clock_ghz: question.processor.clock_ghz,
-        cores: question.processor.cores,
-        pipes_per_core: question.processor.pipes_per_core,
-        strands_per_pipe: question.processor.strands_per_pipe,
-        instructions_per_cycle: question.processor.instructions_per_cycle,
-        line_bits_per_s: question.line_bits_per_s,
+        processor: inputs.processor.name.clone(),
+        source: inputs.processor.source.clone(),
+        clock_ghz: inputs.processor.clock_ghz,
+        cores: inputs.processor.cores,
+        pipes_per_core: inputs.processor.pipes_per_core,
+        strands_per_pipe: inputs.processor.strands_per_pipe,
+        instructions_per_cycle: inputs.processor.instructions_per_cycle,
+        line_bits_per_s: inputs.line_bits_per_s,
         rows,
         shortfall: None,
     }
@@ -79,9 +73,9 @@ pub fn ns_between(octets: f64, line_bits_per_s: f64) -> f64 {
     (octets + GAP_OCTETS) * 8e9 / line_bits_per_s
 }
 
-fn row(question: &Question<'_>, name: &str, octets: f64) -> BudgetRow {
-    let processor = question.processor;
-    let ns = ns_between(octets, question.line_bits_per_s);
+fn row(inputs: &BudgetInputs<'_>, name: &str, octets: f64) -> BudgetRow {
+    let processor = inputs.processor;
+    let ns = ns_between(octets, inputs.line_bits_per_s);
     let cycles = ns * processor.clock_ghz;
     let of_pipe = processor.instructions_per_cycle.map(|per_cycle| cycles * per_cycle);
     let of_strand = of_pipe.map(|all| all / f64::from(processor.strands_per_pipe));
@@ -94,9 +88,9 @@ fn row(question: &Question<'_>, name: &str, octets: f64) -> BudgetRow {
         cycles_of_all: cycles * f64::from(processor.cores) * f64::from(processor.pipes_per_core),
         instructions_per_packet: of_strand,
         instructions_alone: of_pipe,
-        ceilings: ceilings(processor, octets, question.instructions),
+        ceilings: ceilings(processor, octets, inputs.instructions),
         task: of_strand
-            .zip(question.instructions)
+            .zip(inputs.instructions)
             .map(|(share, task)| task_of(processor, share, task)),
     }
 }
@@ -173,9 +167,9 @@ mod tests {
 
     fn t1(line: f64, frames: &[u32], instructions: Option<f64>) -> Vec<BudgetRow> {
         let processor = Processor::named("t1").unwrap();
-        let question =
-            Question { processor: &processor, line_bits_per_s: line, frames, instructions };
-        budget(&question).rows
+        let inputs =
+            BudgetInputs { processor: &processor, line_bits_per_s: line, frames, instructions };
+        budget(&inputs).rows
     }
 
     #[test]

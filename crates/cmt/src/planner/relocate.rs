@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The strands of a setup placed anew: the best of all placements, as one change.
+//! The best of all placements of the strands of a setup, as one change.
 //!
 //! Which strands share a pipe is chosen by the capacities of kinds of pipes (see `cmt`'s
 //! placements); what is made of it is simulated whole like any other change. Strands of the path
@@ -9,12 +9,12 @@
 
 use super::changes::Changed;
 use super::setup::{Beside, LINE_RING, Setup, World};
-use crate::cmt::{Alike, Best, Fault, Input, Run, Runs, Wanted, best};
+use crate::{Alike, Best, Fault, Input, Run, Runs, Wanted, best};
 use linerate_path::costs::Idling;
 use linerate_record::plan::Change;
 
 /// A placement and what was known of it before it was simulated whole.
-pub(super) struct Anew {
+pub(super) struct Relocated {
     pub(super) changed: Changed,
     /// Thousand packets per second by the kinds of its pipes.
     pub(super) kpps: f64,
@@ -23,13 +23,13 @@ pub(super) struct Anew {
 /// The best placement of the strands of `setup` on the first `cpus` processors, no flow faster than
 /// `most_kpps`; `None` where there are too many kinds of pipes to go through. `run` is for one rate
 /// of one kind.
-pub(super) fn anew(
+pub(super) fn relocated(
     world: &World<'_>,
     setup: &Setup,
     cpus: u32,
     most_kpps: f64,
     run: &Run,
-) -> Result<Option<Anew>, Fault> {
+) -> Result<Option<Relocated>, Fault> {
     let per_core = world.chip.strands_per_core();
     let core = |cpu: &u32| cpu / per_core;
     let cores: Vec<u32> = setup.segments.iter().flat_map(|s| &s.cpus).map(core).collect();
@@ -65,13 +65,13 @@ pub(super) fn anew(
     let name = named(world, setup, &near, &found);
     let setup = placed(setup, &near, &found, world.chip.strands_per_pipe, cpus);
     let changed = Changed { name, kind: Change::Place, setup };
-    Ok(Some(Anew { changed, kpps: found.kpps }))
+    Ok(Some(Relocated { changed, kpps: found.kpps }))
 }
 
 /// What runs on the pipes, the same ones together.
 fn named(world: &World<'_>, setup: &Setup, near: &[String], found: &Best) -> String {
     let segments = setup.segments.iter();
-    let segments = segments.map(|one| crate::advice::runs(world.path, one.stages.clone()));
+    let segments = segments.map(|one| linerate_plan::advice::runs(world.path, one.stages.clone()));
     let names: Vec<String> = segments.chain(near.iter().cloned()).collect();
     let mut kinds: Vec<(&Vec<u32>, usize)> = Vec::new();
     for pipe in &found.pipes {
@@ -96,14 +96,14 @@ fn named(world: &World<'_>, setup: &Setup, near: &[String], found: &Best) -> Str
 /// The setup with its strands on the pipes that were found, from the first on; what is beside the
 /// path and was not placed takes what is left.
 fn placed(setup: &Setup, near: &[String], found: &Best, per_pipe: u32, cpus: u32) -> Setup {
-    let mut anew = setup.clone();
-    anew.segments.iter_mut().for_each(|segment| segment.cpus.clear());
+    let mut moved = setup.clone();
+    moved.segments.iter_mut().for_each(|segment| segment.cpus.clear());
     let mut taken = vec![0; found.pipes.len()];
     let mut of_near = vec![Vec::new(); near.len()];
     for (pipe, kind) in (0..).zip(&found.pipes) {
         let mut cpu = pipe * per_pipe;
         for (role, times) in kind.iter().enumerate() {
-            let to = match anew.segments.get_mut(role) {
+            let to = match moved.segments.get_mut(role) {
                 Some(segment) => &mut segment.cpus,
                 None => &mut of_near[role - setup.segments.len()],
             };
@@ -113,7 +113,7 @@ fn placed(setup: &Setup, near: &[String], found: &Best, per_pipe: u32, cpus: u32
         taken[pipe as usize] = cpu - pipe * per_pipe;
     }
     for (name, cpus) in near.iter().zip(of_near) {
-        let beside = anew.beside.iter_mut().find(|beside| beside.name == *name);
+        let beside = moved.beside.iter_mut().find(|beside| beside.name == *name);
         beside.expect("it was taken from there").cpus = cpus;
     }
     let load = |cpu: u32| taken.get((cpu / per_pipe) as usize).copied().unwrap_or(0);
@@ -122,14 +122,15 @@ fn placed(setup: &Setup, near: &[String], found: &Best, per_pipe: u32, cpus: u32
     free.sort_by_key(|cpu| (load(*cpu), *cpu));
     let far = |beside: &&mut Beside| beside.does == Idling::Polls && !near.contains(&beside.name);
     // Those that may stay do; then the others move.
-    let stays: Vec<u32> = anew.beside.iter_mut().filter(far).flat_map(|b| b.cpus.clone()).collect();
+    let stays: Vec<u32> =
+        moved.beside.iter_mut().filter(far).flat_map(|b| b.cpus.clone()).collect();
     let mut open: Vec<u32> = free.iter().copied().filter(|cpu| !stays.contains(cpu)).collect();
-    for beside in anew.beside.iter_mut().filter(far) {
+    for beside in moved.beside.iter_mut().filter(far) {
         for cpu in &mut beside.cpus {
             if !free.contains(cpu) && !open.is_empty() {
                 *cpu = open.remove(0);
             }
         }
     }
-    anew
+    moved
 }

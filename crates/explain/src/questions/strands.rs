@@ -4,8 +4,8 @@
 use super::evidence::{event, plain, quote, run_of, strands_of};
 use super::{Asked, Reply};
 use crate::cpi::{EventCosts, by_cause};
-use crate::diagnose::diagnose;
-use crate::profile::service_time;
+use linerate_plan::diagnose::diagnose;
+use linerate_plan::profile::service_time;
 use linerate_record::Figure;
 use linerate_record::run::{RunReport, StageReport, StrandReport};
 use linerate_record::strands::{Bound, CpiByCause, StrandCounts, StrandsReport};

@@ -27,21 +27,21 @@
 //! Left out: bursts (packets are handed over one by one), variants of kernels, and misses that
 //! change when strands move.
 
-mod anew;
 mod changes;
+mod relocate;
 mod setup;
 
-use crate::advice::{RECOMMENDED_MAX, order, runs};
-use crate::cmt::{Chip, Fault, Outcome, Run, Stalls, StrandOutcome, simulate};
-use crate::inputs::{InputsError, input, origin};
-use crate::profile::CONFIDENCE;
-use crate::sample::UNKNOWN_SPREAD;
-use crate::verdict::MIN_GAIN;
+use crate::{Chip, Fault, Outcome, Run, Stalls, StrandOutcome, simulate};
 use changes::{Changed, Changes};
 use linerate_path::costs::{GivenCosts, GivenWork, Idling};
 use linerate_path::mapping::describe;
 use linerate_path::model::{Mapping, Path, Segment};
 use linerate_path::spec::{StageSpec, State};
+use linerate_plan::advice::{RECOMMENDED_MAX, order, runs};
+use linerate_plan::inputs::{InputsError, input, origin};
+use linerate_plan::profile::CONFIDENCE;
+use linerate_plan::sample::UNKNOWN_SPREAD;
+use linerate_plan::verdict::MIN_GAIN;
 use linerate_record::plan::{
     Bottleneck, Change, Input, Model, Origin, PlanReport, PlannedStrand, Proof, Recommendation,
     Search, StrandsBeside,
@@ -289,7 +289,7 @@ impl Planning<'_> {
             })
             .collect();
         let taken = beside.iter().map(|beside| beside.cpus.len()).sum();
-        crate::inputs::check_room(path, taken, *cpus as usize)?;
+        linerate_plan::inputs::check_room(path, taken, *cpus as usize)?;
         let per_core = chip.strands_per_core();
         let named = path.mapping.segments.iter().flat_map(|s| &s.cpus);
         let named: Vec<u32> =
@@ -370,10 +370,10 @@ impl Planning<'_> {
         let kpps = self.kpps(given, outcome);
         let Question { cpus, .. } = *self.question;
         let run = self.run(KIND_SHARE);
-        let anew = anew::anew(self.world, given, cpus, self.bound(), &run)?;
-        let placed = anew.as_ref().map(|anew| anew.kpps);
-        let anew = anew.map(|anew| anew.changed).filter(|changed| changed.setup != *given);
-        let mut single = self.tried(given, outcome, anew)?;
+        let moved = relocate::relocated(self.world, given, cpus, self.bound(), &run)?;
+        let placed = moved.as_ref().map(|moved| moved.kpps);
+        let moved = moved.map(|moved| moved.changed).filter(|changed| changed.setup != *given);
+        let mut single = self.tried(given, outcome, moved)?;
         single.retain(|one| one.kpps > kpps * (1.0 + MIN_GAIN));
         let (mut best, mut chain) = (kpps, None::<Tried>);
         let mut next = single.first().cloned();
@@ -568,7 +568,7 @@ impl Planning<'_> {
             "single changes and up to {STEPS} in a row, of {} ways to place the mapping as written \
              alone ({placed}); no mapping can be faster than {} kpps (line, instructions issued, \
              cycles of strands), {} % above the best that was found",
-            crate::advice::about(there_are),
+            linerate_plan::advice::about(there_are),
             three_digits(bound),
             three_digits(100.0 * gap),
         );
@@ -654,7 +654,7 @@ impl<'a> Shown<'a> {
     /// vain, their share of its waiting for the pipe included, taken off.
     fn utilisation(&self, segment: usize, strand: &StrandOutcome) -> f64 {
         let work = self.planning.world.work(self.setup.segments[segment].stages.clone(), 1.0);
-        let polls = |of: fn(&crate::cmt::TaskOutcome) -> u64| -> f64 {
+        let polls = |of: fn(&crate::TaskOutcome) -> u64| -> f64 {
             strand.tasks.iter().map(of).sum::<u64>() as f64
         };
         // A second input is looked at in vain in every turn, packet or not; only turns without a

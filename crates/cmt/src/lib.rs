@@ -27,6 +27,8 @@
 //! generator that each strand has for itself, started from the seed.
 //!
 //! [`Application`] reads what strands do from a file, [`rank`] compares all placements of it.
+//! [`processor`] describes processors as data, [`planner`] recommends changes of a packet path on
+//! one.
 //!
 //! # Left out
 //!
@@ -35,6 +37,8 @@
 //!
 //! Every figure is of evidence tier `model`.
 
+#![forbid(unsafe_code)]
+
 mod application;
 mod chip;
 mod engine;
@@ -42,6 +46,8 @@ mod link;
 mod outcome;
 mod pipe;
 mod placement;
+pub mod planner;
+pub mod processor;
 mod share;
 mod system;
 mod thread;

@@ -4,11 +4,16 @@
 //! A processor is a TOML file. Those that come with the program are in `data/processors`; a user's
 //! own is read the same way.
 
-use crate::budget::{FRAME_MAX, FRAME_MIN};
-use crate::cmt::Unit;
+use crate::Unit;
 use serde::Deserialize;
 use std::fmt;
 use std::ops::RangeInclusive;
+
+/// The shortest frame, FCS included (IEEE 802.3).
+pub const FRAME_MIN: u32 = 64;
+
+/// The longest that is taken: a jumbo frame with room to spare.
+pub const FRAME_MAX: u32 = 65_536;
 
 /// Most cores of a processor, pipes of a core, strands of a pipe: far more than any has.
 pub const COUNT_MAX: u32 = 65_536;

@@ -201,7 +201,7 @@ impl fmt::Display for BadApplication {
 impl std::error::Error for BadApplication {}
 
 /// The applications that come with the program.
-const BUILT_IN: [(&str, &str); 1] = [("rlp", include_str!("../../data/applications/rlp.toml"))];
+const BUILT_IN: [(&str, &str); 1] = [("rlp", include_str!("../data/applications/rlp.toml"))];
 
 impl Application {
     /// The application of that word that comes with the program.

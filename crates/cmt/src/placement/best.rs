@@ -188,6 +188,7 @@ mod tests {
     use super::super::{multisets, rank};
     use super::*;
     use crate::processor::Processor;
+    use linerate_plan::random::Random;
 
     fn t1() -> Chip {
         Chip::new(&Processor::named("t1").unwrap()).unwrap()
@@ -198,12 +199,9 @@ mod tests {
     fn none_of_all_placements_is_better() {
         let wanted = [3, 2, 2];
         let strands = kinds_of(&wanted, 4);
-        let mut seed = 7u64;
+        let mut random = Random::new(7);
         for pipes in [2, 3, 4] {
-            let mut capacity = || {
-                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                f64::from((seed >> 33) as u32 % 100)
-            };
+            let mut capacity = || (random.next() % 100) as f64;
             let kinds: Vec<Kind> =
                 strands.iter().map(|s| Kind { strands: s.clone(), kpps: capacity() }).collect();
             let slowest = |chosen: &[usize]| {

@@ -6,10 +6,11 @@
 //! before. The bound is a chain of as many decisions that do nothing else: a look-up of the next
 //! state by this one. Both run in turns; what is printed are medians.
 //!
-//! `cargo bench -p linerate-plan --bench cmt [-- REPETITIONS | --test]`; a test is one repetition.
+//! `cargo bench -p linerate-cmt --bench simulate [-- REPETITIONS | --test]`; a test is one
+//! repetition.
 
-use linerate_plan::cmt::{Application, Chip, Run, System, simulate};
-use linerate_plan::processor::Processor;
+use linerate_cmt::processor::Processor;
+use linerate_cmt::{Application, Chip, Run, System, simulate};
 use linerate_record::stats::median;
 use std::hint::black_box;
 

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Questions on runs and strands whose answers are known.
 
-use crate::sim::{Dice, World, mapping, processed_kpps, run};
-use linerate_plan::cpi::{costs_of, of_strand};
-use linerate_plan::processor::Processor;
-use linerate_plan::questions::{Asked, QUESTIONS, ask};
+#[path = "../../plan/tests/reference/sim.rs"]
+#[expect(dead_code, reason = "a few of its worlds are enough here")]
+mod sim;
+
+use linerate_cmt::processor::Processor;
+use linerate_explain::cpi::{costs_of, of_strand};
+use linerate_explain::questions::{Asked, QUESTIONS, ask};
 use linerate_record::answers::{Answer, AnswerVerdict};
 use linerate_record::run::RunReport;
 use linerate_record::strands::{ForeignFormat, Machine, StrandCounts, StrandEvent, StrandsReport};
 use linerate_record::{Body, Figure, Provenance, Record, Tier, Warning};
+use sim::{Dice, World, mapping, processed_kpps, run};
 use std::collections::BTreeMap;
 
 fn record(body: Body, warnings: Vec<Warning>) -> Record {

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a record answers.
+//!
+//! [`questions`] answers what people ask when packet software misses line rate, from the record of
+//! a run, a tune or an import. Two of its parts are of use by themselves: [`budget`] says what a
+//! packet may cost at line rate, [`cpi`] where the cycles of an instruction may have gone.
+//!
+//! Left out: other mappings (`linerate-plan`), what a simulated processor would do
+//! (`linerate-cmt`), printing.
+
+#![forbid(unsafe_code)]
+
+pub mod budget;
+pub mod cpi;
+#[cfg(test)]
+#[path = "../../plan/tests/common/memory.rs"]
+mod memory_report;
+pub mod questions;

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whether a plan replicates what keeps one state for all packets.
+
+use linerate_path::model::Path;
+use linerate_path::spec::{StageSpec, State};
+use linerate_record::plan::PlanReport;
+
+/// The stages of `segment` of a mapping in short, as many as it has replicas.
+pub(crate) fn replicated(short: &str) -> Vec<(Vec<String>, u32)> {
+    let segment = |text: &str| {
+        let (names, times) = text.rsplit_once(" x").unwrap_or((text, "1"));
+        let names = names.split(['+', '…']).map(str::to_owned).collect();
+        (names, times.parse().expect("a number of replicas"))
+    };
+    short.split(" | ").map(segment).collect()
+}
+
+/// Whether no stage with one state for all packets has replicas, of those the short form names;
+/// paths of up to four stages have all of theirs there.
+pub(crate) fn keeps_to(report: &PlanReport, specs: &[StageSpec], path: &Path) -> bool {
+    let is_global = |name: &String| {
+        let index = path.stages.iter().position(|stage| stage.name == *name).expect("a stage");
+        specs[index].state == State::Global
+    };
+    report.recommendations.iter().all(|one| {
+        let segments = replicated(&one.mapping);
+        segments.iter().all(|(names, replicas)| *replicas == 1 || !names.iter().any(is_global))
+    })
+}
