@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads parameters of stages and sources: typed values out of checked ones, addresses out of texts.
+//! Reads parameters of stages and sources: typed values out of checked ones, addresses out of
+//! texts.
 //!
 //! Left out: whether a parameter was given and in its range, which the checker of the path sees to.
 

@@ -14,8 +14,8 @@
 //! | a source that wraps a capture | [`source`] |
 //! | trying it out | [`testing`], [`bench`] |
 //!
-//! Nothing is defined here but [`Extension`] and [`causes!`]: all else is shown from the crates that
-//! have it.
+//! Nothing is defined here but [`Extension`] and [`causes!`]: all else is shown from the crates
+//! that have it.
 
 #![forbid(unsafe_code)]
 

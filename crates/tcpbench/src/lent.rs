@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bytes of a frame that stay with the stack that sends them, so that no stack is known to the wire.
+//! Bytes of a frame that stay with the stack that sends them: the wire knows no stack.
 
 use std::ffi::c_void;
 use std::fmt;

@@ -222,8 +222,8 @@ impl LwipEndpoint {
     fn lend(&mut self, mut frame: Frame, port: &mut Port<'_>) {
         let (header, payload) = frame.pinned(HEADER_OCTETS);
         let number = self.in_place.keep(frame);
-        // SAFETY: `in_place` keeps the frame and so both parts where they are, and lets nobody at it,
-        // until lwIP has given its number back; if the plug-in goes first, nothing reads them.
+        // SAFETY: `in_place` keeps the frame and so both parts where they are, and lets nobody at
+        // it, until lwIP has given its number back; if the plug-in goes first, nothing reads them.
         if !unsafe { self.plugin.input_in_place(header, payload, number) } {
             port.pool.put(self.in_place.take(number));
         }

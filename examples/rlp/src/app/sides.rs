@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the two sides of the application have in common: stages that receive, that send, and that do
-//! either, whichever a packet's direction asks for.
+//! What the two sides of the application have in common: stages that receive, that send, and that
+//! do either, whichever a packet's direction asks for.
 
 use super::{Place, place};
 use linerate_stage_api::ring::{Consumer, Producer, ring};

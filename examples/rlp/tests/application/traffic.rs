@@ -173,7 +173,8 @@ fn keys_that_make_no_sense_are_refused_with_what_to_write() {
         ("naks = 0.6", "'naks' is 0.6; it must be from 0 to 0.5"),
         (
             "naks = 0.1, direction = 'reverse'",
-            "NAK lists come from the terminals: they are for the forward direction; leave out 'naks'",
+            "NAK lists come from the terminals: they are for the forward direction; leave out \
+             'naks'",
         ),
         ("direction = 'back'", "'direction' cannot be 'back'; valid: 'forward', 'reverse'"),
     ];
