@@ -206,8 +206,7 @@ fn manifests() -> BTreeMap<String, Table> {
         .map(|entry| entry.expect("entries can be read").file_name().into_string().expect("UTF-8"))
         .map(|folder| (folder.clone(), read(&format!("crates/{folder}/Cargo.toml"))))
         .collect();
-    let others =
-        ["xtask", "probe", "examples/rlp", "lab/caches", "lab/known", "lab/vector-models"];
+    let others = ["xtask", "probe", "examples/rlp", "lab/caches", "lab/known", "lab/vector-models"];
     for folder in others {
         found.insert(folder.to_owned(), read(&format!("{folder}/Cargo.toml")));
     }
