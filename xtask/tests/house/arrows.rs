@@ -34,19 +34,9 @@ const ARROWS: &[(&str, &[&str])] = &[
         "dataplane",
         &["record", "path", "linux", "machine", "trial", "counters", "doctor", "kernels"],
     ),
-    ("stages", &["record (tests)", "path", "kernels", "dataplane"]),
-    (
-        "rlp",
-        &[
-            "record (tests)",
-            "path",
-            "linux (tests)",
-            "machine (tests)",
-            "trial (tests)",
-            "kernels",
-            "dataplane",
-        ],
-    ),
+    ("stage-api", &["record", "path", "linux", "machine", "trial", "kernels", "dataplane"]),
+    ("stages", &["stage-api"]),
+    ("examples/rlp", &["stage-api"]),
     ("tcpbench", &["record", "linux", "machine", "trial", "kernels"]),
     ("plan", &["record", "path"]),
     ("cmt", &["record", "path", "plan"]),
@@ -69,8 +59,9 @@ const ARROWS: &[(&str, &[&str])] = &[
             "kernels",
             "kernelbench",
             "dataplane",
+            "stage-api",
             "stages",
-            "rlp",
+            "examples/rlp",
             "tcpbench",
             "plan",
             "cmt",
@@ -92,6 +83,7 @@ fn package(folder: &str) -> String {
         "xtask" => "xtask".to_owned(),
         "lab/known" => "known".to_owned(),
         "lab/caches" => "linerate-caches".to_owned(),
+        "examples/rlp" => "linerate-rlp".to_owned(),
         "lab/vector-models" => "linerate-vector-models".to_owned(),
         other => format!("linerate-{other}"),
     }
@@ -218,7 +210,8 @@ fn manifests() -> BTreeMap<String, Table> {
         .map(|entry| entry.expect("entries can be read").file_name().into_string().expect("UTF-8"))
         .map(|folder| (folder.clone(), read(&format!("crates/{folder}/Cargo.toml"))))
         .collect();
-    for folder in ["xtask", "probe", "lab/caches", "lab/known", "lab/vector-models"] {
+    let others = ["xtask", "probe", "examples/rlp", "lab/caches", "lab/known", "lab/vector-models"];
+    for folder in others {
         found.insert(folder.to_owned(), read(&format!("{folder}/Cargo.toml")));
     }
     found
