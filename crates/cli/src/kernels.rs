@@ -6,9 +6,9 @@ use crate::emit::{self, Answer};
 use crate::failure::{Failure, also};
 use crate::figures;
 use crate::files::{self, Files};
+use crate::interrupt::stop_on_interrupt;
 use crate::processors::processor;
 use crate::progress::Progress;
-use crate::run::stop_on_interrupt;
 use linerate_kernelbench::cases::Scope;
 use linerate_kernelbench::summary;
 use linerate_kernelbench::{Filter, Request, Watch, peer_reports, sweep, variant_reports};
@@ -49,7 +49,7 @@ pub(crate) fn kernels(args: &KernelsArgs) -> Result<Answer, Failure> {
     // All of them: whoever uses another processor may share its core, and surely its caches.
     let allowed = linerate_linux::allowed_cpus().map_err(Failure::new)?;
     let others = figures::others(&allowed);
-    let outcome = sweep(&request, &Watch { stop: &stop, progress: &show });
+    let outcome = sweep(&request, &Watch { stop, progress: &show });
     progress.clear();
     let report = outcome.map_err(Failure::new)?.report;
     // Somebody who names sizes wants to see them.

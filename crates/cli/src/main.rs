@@ -17,6 +17,7 @@ mod files;
 mod flows;
 mod footprint;
 mod import;
+mod interrupt;
 mod kernels;
 mod kinds;
 mod load;

@@ -8,10 +8,10 @@ use crate::emit::{self, Answer};
 use crate::failure::{Failure, also};
 use crate::figures;
 use crate::files::{self, Files};
+use crate::interrupt::stop_on_interrupt;
 use crate::processors::processor;
 use crate::profile;
 use crate::progress::Progress;
-use crate::run::stop_on_interrupt;
 use linerate_memory::{Request, Watch, measure, summary};
 use linerate_record::memory::MemoryReport;
 use linerate_record::{Body, Provenance, Record, Warning};
@@ -46,7 +46,7 @@ pub(crate) fn memory(args: &MemoryArgs) -> Result<Answer, Failure> {
     // All of them: whoever uses another processor uses the same memory, and often the last cache.
     let allowed = linerate_linux::allowed_cpus().map_err(Failure::new)?;
     let others = figures::others(&allowed);
-    let outcome = measure(&request, &Watch { stop: &stop, progress: &show });
+    let outcome = measure(&request, &Watch { stop, progress: &show });
     progress.clear();
     let report = outcome.map_err(Failure::new)?;
     let plot =
