@@ -50,7 +50,7 @@ fn count(
     let stop = AtomicBool::new(false);
     let mut arena = Arena::new(1 << 20, PageKind::Base, &stop).unwrap();
     let stop = AtomicBool::new(is_stopped);
-    let watch = Watch { stop: &stop, progress: &|_, _| {} };
+    let watch = Watch::new(&stop, &|_, _| {});
     let bench = Bench::small(&watch, 1 << 20);
     let catalog = Catalog::of(&Identity::Other { architecture: "none" }, Path::new("/sys"));
     let around = Surroundings::of(Facts { has_units: true, ..Facts::default() });
