@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The levels of a curve as a record has them: with names, in cycles, and a sentence where something
-//! could not be determined.
+//! The levels of a curve as a record has them: with names, in cycles, and a sentence where
+//! something could not be determined.
 
 use crate::tiers::{self, Cause, Options, Sample, Tiers};
 use linerate_record::memory::{Curve, MemoryTier, Unresolved};
@@ -23,8 +23,8 @@ pub struct Levels {
 const METHOD: &str = "steps of the page-local curve, bootstrap over passes";
 
 impl Levels {
-    /// Finds the levels of a page-local curve. `last_level`: bytes of the last cache that the system
-    /// states; `replicates` resamplings give the intervals.
+    /// Finds the levels of a page-local curve. `last_level`: bytes of the last cache that the
+    /// system states; `replicates` resamplings give the intervals.
     pub fn find(curve: &Curve, last_level: u64, seed: u64, replicates: u32) -> Self {
         let options = Options { seed, replicates, ..Options::default() };
         let found = tiers::detect(&samples(curve), &options);

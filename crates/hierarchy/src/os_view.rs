@@ -18,8 +18,8 @@
 //!               nothing could be told
 //! ```
 //!
-//! Left out: reading what the system states (`linerate-memory` hands it over); associativity and the
-//! length of a line, which a chase of whole lines does not show.
+//! Left out: reading what the system states (`linerate-memory` hands it over); associativity and
+//! the length of a line, which a chase of whole lines does not show.
 
 use linerate_record::memory::{MemoryTier, OsVerdict, OsView, Unresolved};
 use linerate_record::units::memory_size;

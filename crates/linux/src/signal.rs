@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Signals that ask this program to end, kept for its main loop instead.
 //!
-//! [`catch`] is for programs that run another one: whoever asks them to end means the other one too,
-//! and when it ended must be known though this program was busy then. [`stop_flag`] is for programs
-//! that measure in a loop and finish what they have. A program uses one of the two. Left out: every
-//! other use of signals.
+//! [`catch`] is for programs that run another one: whoever asks them to end means the other one
+//! too, and when it ended must be known though this program was busy then. [`stop_flag`] is for
+//! programs that measure in a loop and finish what they have. A program uses one of the two. Left
+//! out: every other use of signals.
 
 use crate::monotonic_ns;
 use std::io;
@@ -92,8 +92,8 @@ static STOP: AtomicBool = AtomicBool::new(false);
 /// What a shell gives a command that Ctrl-C ended.
 const INTERRUPTED: i32 = 128 + INTERRUPT;
 
-/// From now on, Ctrl-C and SIGTERM set the flag that is returned and cut no call short. The second of
-/// them ends the program at once, with status 130.
+/// From now on, Ctrl-C and SIGTERM set the flag that is returned and cut no call short. The second
+/// of them ends the program at once, with status 130.
 ///
 /// # Errors
 /// What sigaction(2) says; without a kernel that forbids it, nothing.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What this very process does on signals. One thread, without the harness: signals and children are
-//! the process's, so nothing else may send or end any meanwhile.
+//! What this very process does on signals. One thread, without the harness: signals and children
+//! are the process's, so nothing else may send or end any meanwhile.
 
 use linerate_linux::child::{Stranger, fork_held};
 use linerate_linux::monotonic_ns;
