@@ -12,9 +12,7 @@ mod emit;
 mod explain;
 mod export;
 mod failure;
-mod figures;
 mod files;
-mod flows;
 mod footprint;
 mod import;
 mod interrupt;
@@ -27,7 +25,9 @@ mod plan;
 mod processors;
 mod profile;
 mod progress;
+mod provenance;
 mod regions;
+mod report;
 mod run;
 mod schema;
 mod stages;
@@ -94,6 +94,7 @@ fn answer(cli: &Cli) -> Result<Answer, Failure> {
         Command::Tcp(args) => tcp::tcp(args),
         Command::Doctor(args) => doctor::doctor(args),
         Command::Regions(args) => regions::regions(args),
+        Command::Report(args) => report::report(args),
         Command::Stages(args) => emit::print(&stages::stages(args)?),
         Command::Schema(args) => emit::print(&schema::schema(args)?),
     }

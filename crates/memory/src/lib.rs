@@ -30,7 +30,6 @@ pub mod noise;
 pub mod parallel;
 pub mod single;
 mod stated;
-pub mod summary;
 pub mod translation;
 pub mod window;
 
