@@ -117,17 +117,12 @@ fn record(
 /// A time in ns as cycles of a core at `ghz`.
 pub(crate) fn cycles(ns: Estimate, ghz: Option<f64>, method: &str) -> Figure {
     match ghz {
-        Some(ghz) => Figure::number("cycles", scaled(ns, ghz), Tier::Sw, method),
+        Some(ghz) => Figure::number("cycles", ns.scale(ghz), Tier::Sw, method),
         None => {
             let reason = "nothing tells the core clock on this processor";
             Figure::absent("cycles", Tier::Sw, method, reason)
         }
     }
-}
-
-fn scaled(estimate: Estimate, factor: f64) -> Estimate {
-    let Estimate { value, low, high, .. } = estimate;
-    Estimate { value: value * factor, low: low * factor, high: high * factor, ..estimate }
 }
 
 fn said(unresolved: &tiers::Unresolved) -> Unresolved {
