@@ -47,7 +47,7 @@ fn state(spec: &StageSpec) -> &'static str {
 }
 
 fn text_of(spec: &StageSpec) -> String {
-    let style = emit::style(emit::NARROW);
+    let style = emit::style();
     let paragraph = |text: &str, indent| linerate_report::paragraph(text, indent, &style);
     let mut text = format!("{}\n{}", spec.kind, paragraph(spec.help, 4));
     let forbids = forbids(spec);

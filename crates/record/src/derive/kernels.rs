@@ -1,45 +1,51 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The figures of a record of kernels that people and scripts quote.
+//! What follows from the measurement of the kernels.
 
-use crate::cases::{Case, Length, Source};
-use crate::lineup::{MEMCPY, SELECTED};
-use crate::sweep::CONFIDENCE;
-use linerate_record::kernels::{Kernel, KernelsReport, Row};
-use linerate_record::stats::Estimate;
-use linerate_record::{Figure, Tier};
-use std::collections::BTreeMap;
+use super::{Derive, emulated, named, not_idle, unknown_core_clock, unsteady_counter};
+use crate::figure::{Figure, Figures, Tier};
+use crate::kernels::{Kernel, KernelsReport, Row, State, Timing};
+use crate::provenance::Provenance;
+use crate::stats::{CONFIDENCE, Estimate};
+use crate::warning::Warning;
 
-/// The figures of a report, by name. All are read off its rows.
-pub fn figures(report: &KernelsReport) -> BTreeMap<String, Figure> {
-    let of_load = |size| speed(report, &Case::aligned(Kernel::Checksum, size));
-    let of_memcpy = |kernel| time(report, &Case::aligned(kernel, 1460));
-    BTreeMap::from(
-        [
-            ("checksum_1460_of_load", of_load(1460)),
-            ("checksum_4096_of_load", of_load(4096)),
-            ("checksum_1460_cycles", cycles(report, &Case::aligned(Kernel::Checksum, 1460))),
-            ("copy_checksum_1460_of_memcpy", of_memcpy(Kernel::CopyChecksum)),
-            ("copy_1460_of_memcpy", of_memcpy(Kernel::Copy)),
-            ("selected", selected(report)),
-            ("cycles_per_tick", report.cycles_per_tick.clone()),
-            ("additions_per_cycle", report.additions_per_cycle.clone()),
-            ("cpu", cpu(report)),
-        ]
-        .map(|(name, figure)| (name.to_owned(), figure)),
-    )
+impl Derive for KernelsReport {
+    fn figures(&self) -> Figures {
+        named([
+            ("checksum_1460_of_load", speed(self, Kernel::Checksum, 1460)),
+            ("checksum_4096_of_load", speed(self, Kernel::Checksum, 4096)),
+            ("checksum_1460_cycles", cycles(self, Kernel::Checksum, 1460)),
+            ("copy_checksum_1460_of_memcpy", time(self, Kernel::CopyChecksum, 1460)),
+            ("copy_1460_of_memcpy", time(self, Kernel::Copy, 1460)),
+            ("selected", selected(self)),
+            ("cycles_per_tick", self.cycles_per_tick.clone()),
+            ("additions_per_cycle", self.additions_per_cycle.clone()),
+            ("cpu", cpu(self)),
+        ])
+    }
+
+    fn warnings(&self, provenance: &Provenance) -> Vec<Warning> {
+        let doubts = [
+            not_idle(provenance),
+            unsteady_counter(provenance),
+            emulated(provenance),
+            unknown_core_clock(&self.cycles_per_tick),
+        ];
+        doubts.into_iter().flatten().collect()
+    }
 }
 
-/// The row of the selected routine in a case.
-fn row<'r>(report: &'r KernelsReport, case: &Case) -> Result<&'r Row, String> {
-    let Length::Octets(octets) = case.length else { return Err("a mix has no size".to_owned()) };
-    let Source::At(offset) = case.source else { return Err("no one offset".to_owned()) };
+/// The row of the selected routine on aligned buffers that are in the cache and apart: not at the
+/// same place of a page.
+fn row(report: &KernelsReport, kernel: Kernel, size: u64) -> Result<&Row, String> {
+    let has_destination = kernel != Kernel::Checksum;
     let is_wanted = |row: &&Row| {
-        (row.kernel, row.variant.as_str(), row.state) == (case.kernel, SELECTED, case.state)
-            && (row.size, row.mix, row.timing) == (Some(octets.into()), None, case.timing)
-            && (row.src_offset, row.dst_offset) == (Some(offset), case.dst_offset)
-            && row.page_distance == case.page_distance()
+        (row.kernel, row.variant.as_str(), row.state) == (kernel, "selected", State::Warm)
+            && (row.size, row.mix, row.timing) == (Some(size), None, Timing::Throughput)
+            && (row.src_offset, row.dst_offset) == (Some(0), has_destination.then_some(0))
+            && row.page_distance != Some(0)
     };
-    report.rows.iter().find(is_wanted).ok_or_else(|| format!("not measured: {case}"))
+    let missing = || format!("not measured: {kernel}, {size} octets, warm");
+    report.rows.iter().find(is_wanted).ok_or_else(missing)
 }
 
 fn estimate(
@@ -58,10 +64,10 @@ fn estimate(
 }
 
 /// The speed of the selected routine over that of the bound.
-fn speed(report: &KernelsReport, case: &Case) -> Figure {
+fn speed(report: &KernelsReport, kernel: Kernel, size: u64) -> Figure {
     const METHOD: &str =
         "time of the fastest load loop over that of the selected routine, by round";
-    let share = row(report, case).and_then(|row| {
+    let share = row(report, kernel, size).and_then(|row| {
         let share = estimate(row, row.of_bound, row.of_bound_low, row.of_bound_high);
         share.ok_or_else(|| missing(row))
     });
@@ -70,10 +76,10 @@ fn speed(report: &KernelsReport, case: &Case) -> Figure {
 
 /// The time of the selected routine over that of the C library's copy: the inverse of its speed,
 /// the ends of the interval changed over.
-fn time(report: &KernelsReport, case: &Case) -> Figure {
+fn time(report: &KernelsReport, kernel: Kernel, size: u64) -> Figure {
     const METHOD: &str = "time of the selected routine over that of memcpy, by round";
-    let time = row(report, case).and_then(|row| {
-        if row.bound.as_deref() != Some(MEMCPY) {
+    let time = row(report, kernel, size).and_then(|row| {
+        if row.bound.as_deref() != Some("memcpy") {
             return Err("the C library has no memcpy here".to_owned());
         }
         let inverse = |share: Option<f64>| share.map(|share| 1.0 / share);
@@ -83,9 +89,9 @@ fn time(report: &KernelsReport, case: &Case) -> Figure {
     figure("ratio", time, METHOD)
 }
 
-fn cycles(report: &KernelsReport, case: &Case) -> Figure {
+fn cycles(report: &KernelsReport, kernel: Kernel, size: u64) -> Figure {
     const METHOD: &str = "median ticks of a call times core cycles per tick";
-    let cycles = row(report, case).and_then(|row| {
+    let cycles = row(report, kernel, size).and_then(|row| {
         let cycles = estimate(row, row.cycles, row.cycles_low, row.cycles_high);
         cycles.ok_or_else(|| missing(row))
     });
