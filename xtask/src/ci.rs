@@ -334,9 +334,9 @@ fn tests() -> Outcome {
     tests_of(&["--workspace", "--no-fail-fast"])
 }
 
-/// Kernels as they are used, and the segments of a seed, which must be those of the other profile. In
-/// the profile, and with the features, that have just been built for the benches; other tests of
-/// these names come along.
+/// Kernels as they are used, and the segments of a seed, which must be those of the other profile.
+/// In the profile, and with the features, that have just been built for the benches; other tests
+/// of these names come along.
 fn optimised_tests() -> Outcome {
     let tests = ["--test=kernels", "--test=deterministic"];
     tests_of(&[&["--profile=bench", "--workspace"], &tests[..]].concat())

@@ -6,8 +6,8 @@
 //! accuracy: NAME median=ERROR n=MEASUREMENTS limit=LIMIT verdict=ok|fail
 //! ```
 //!
-//! Ends with 1 if a median is beyond its limit. A measurement that gave no figure, for others had the
-//! processor all the time, counts as infinitely wrong. The arithmetic of the same quantities, on a
+//! Ends with 1 if a median is beyond its limit. A measurement that gave no figure, because others
+//! had the processor all the time, counts as infinitely wrong. The arithmetic of the same quantities, on a
 //! clock without noise, is tested in `src/simulation.rs`.
 //!
 //! `cargo run --release -p linerate-dataplane --example accuracy [-- MEASUREMENTS]`
