@@ -41,7 +41,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("cmt", &["record", "path", "plan"]),
     ("explain", &["record", "path (tests)", "plan", "cmt"]),
     ("exchange", &["record"]),
-    ("report", &["record"]),
+    ("report", &["record", "plan"]),
     (
         "cli",
         &[
