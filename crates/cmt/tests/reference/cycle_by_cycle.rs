@@ -3,8 +3,8 @@
 //! shortcut.
 
 use linerate_cmt::{
-    Input, Outcome, Run, Runs, Source, SourceOutcome, Stalls, StrandOutcome, System, Task,
-    TaskOutcome, UnitUse, WhenFull,
+    Input, Queue, Runs, Scope, SourceOutcome, Strand, StrandOutcome, System, Task, TaskOutcome,
+    WhenFull,
 };
 use std::collections::VecDeque;
 

@@ -6,9 +6,8 @@ use crate::cycle_by_cycle::cycle_by_cycle;
 use crate::sim::Dice;
 use linerate_cmt::processor::Processor;
 use linerate_cmt::{
-    Application, Chip, Input, Misses, Outcome, Poll, Queue, Run, Runs, Scope, Source,
-    SourceOutcome, Stalls, Strand, StrandOutcome, System, Task, TaskOutcome, Unit, UnitUse,
-    WhenFull, Work, simulate,
+    Application, Chip, Input, Misses, Outcome, Poll, Queue, Run, Runs, Scope, Source, Stalls,
+    Strand, StrandOutcome, System, Task, Unit, UnitUse, WhenFull, Work, simulate,
 };
 
 fn run(warm_up_cycles: u64, cycles: u64) -> Run {
