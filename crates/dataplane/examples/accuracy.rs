@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Ends with 1 if a median is beyond its limit. A measurement that gave no figure, because others
-//! had the processor all the time, counts as infinitely wrong. The arithmetic of the same quantities, on a
-//! clock without noise, is tested in `src/simulation.rs`.
+//! had the processor all the time, counts as infinitely wrong. The arithmetic of the same
+//! quantities, on a clock without noise, is tested in `src/simulation.rs`.
 //!
 //! `cargo run --release -p linerate-dataplane --example accuracy [-- MEASUREMENTS]`
 
