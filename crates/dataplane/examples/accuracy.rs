@@ -93,7 +93,7 @@ fn report(stages: Vec<StageUse>, options: RunOptions, replay: bool) -> RunReport
     path.sink = Sink::Null;
     let (kinds, traffic) = (kinds(), traffic());
     let job = Job { options, replay, ..Job::new(&path, &kinds, &traffic, &[0]) };
-    let watch = Watch { stop: &AtomicBool::new(false), progress: &|_| {} };
+    let watch = Watch::unattended();
     run(&job, &watch).expect("the path runs").report
 }
 
