@@ -6,11 +6,12 @@
 //! accuracy: NAME median=ERROR n=MEASUREMENTS limit=LIMIT verdict=ok|fail
 //! ```
 //!
-//! Needs processor 0 to itself. Ends with 1 if a median is beyond its limit. A measurement that gave no figure, because others
-//! had the processor all the time, counts as infinitely wrong. The arithmetic of the same
-//! quantities, on a clock without noise, is tested in `src/simulation.rs`.
+//! Needs processor 0 to itself. Ends with 1 if a median is beyond its limit. A measurement that
+//! gave no figure, because others had the processor all the time, counts as infinitely wrong. The
+//! arithmetic of the same quantities, on a clock without noise, is tested in `src/simulation.rs`.
 //!
-//! `cargo run --release -p linerate-dataplane --example accuracy [-- MEASUREMENTS [PART OF A NAME]]`
+//! `cargo run --release -p linerate-dataplane --example accuracy [-- MEASUREMENTS [PART]]` measures
+//! each, or those with `PART` in their names.
 
 #[path = "../tests/common/mod.rs"]
 #[expect(dead_code, reason = "the tests need more of it")]
