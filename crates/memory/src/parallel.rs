@@ -17,7 +17,7 @@ use crate::curve::{LEAST_PASSES, middle, of_passes};
 use crate::window::{Plan, Windows};
 use linerate_hierarchy::parallel::{Overlap, Point, overlap};
 use linerate_record::memory::{ChainsPoint, MemoryTier, Order, Parallelism};
-use linerate_record::stats::Estimate;
+use linerate_record::stats::{CONFIDENCE, Estimate};
 use linerate_record::{Figure, Tier};
 use std::time::Instant;
 
@@ -71,8 +71,6 @@ const WARM_LINES: usize = 1 << 20;
 
 /// Times the latency of a tier above which a load was not served by it.
 const NOT_IN_TIER: f64 = 1.3;
-
-const CONFIDENCE: f64 = 0.95;
 
 /// Measures each of `tiers`, in their order, by page-local chains in `arena`. What the deadline or
 /// a stop cuts short is absent with a reason.
