@@ -253,6 +253,7 @@ impl<'a> Tuning<'a> {
             None => self.kept(None, self.bench.kernels),
         };
         let tuned = self.bench.with(kept.kernels).profile(&kept.mapping, kept.burst, self.long)?;
+        let tuned = RunReport { finding: Some(diagnose(&tuned)), ..tuned };
         let chosen = verdict.chosen.map(|index| contenders[index].index as u32);
         let report = TuneReport {
             kernel_shares: shares(&self.baseline, &tuned),
@@ -299,7 +300,7 @@ impl<'a> Tuning<'a> {
             candidates,
             ruled_out,
             chosen: None,
-            tuned: self.baseline.clone(),
+            tuned: RunReport { finding: Some(self.finding.clone()), ..self.baseline.clone() },
             rounds: 0,
             kernel_shares: shares(&self.baseline, &self.baseline),
             kernel_advice: self.advice.clone(),

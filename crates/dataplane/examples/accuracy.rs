@@ -6,11 +6,12 @@
 //! accuracy: NAME median=ERROR n=MEASUREMENTS limit=LIMIT verdict=ok|fail
 //! ```
 //!
-//! Ends with 1 if a median is beyond its limit. A measurement that gave no figure, because others
-//! had the processor all the time, counts as infinitely wrong. The arithmetic of the same
-//! quantities, on a clock without noise, is tested in `src/simulation.rs`.
+//! Needs processor 0 to itself. Ends with 1 if a median is beyond its limit. A measurement that
+//! gave no figure, because others had the processor all the time, counts as infinitely wrong. The
+//! arithmetic of the same quantities, on a clock without noise, is tested in `src/simulation.rs`.
 //!
-//! `cargo run --release -p linerate-dataplane --example accuracy [-- MEASUREMENTS]`
+//! `cargo run --release -p linerate-dataplane --example accuracy [-- MEASUREMENTS [PART]]` measures
+//! each, or those with `PART` in their names.
 
 #[path = "../tests/common/mod.rs"]
 #[expect(dead_code, reason = "the tests need more of it")]
@@ -63,10 +64,12 @@ const QUANTITIES: &[Quantity] = &[
 ];
 
 fn main() -> ExitCode {
-    let measurements = std::env::args().nth(1).and_then(|text| text.parse().ok());
+    let mut arguments = std::env::args().skip(1);
+    let measurements = arguments.next().and_then(|text| text.parse().ok());
     let measurements = measurements.unwrap_or(MEASUREMENTS).max(1);
+    let part = arguments.next().unwrap_or_default();
     let mut all_hold = true;
-    for Quantity { name, limit, error } in QUANTITIES {
+    for Quantity { name, limit, error } in QUANTITIES.iter().filter(|q| q.name.contains(&part)) {
         let mut errors: Vec<f64> =
             (0..measurements).map(|_| error().unwrap_or(f64::INFINITY)).collect();
         errors.sort_by(f64::total_cmp);

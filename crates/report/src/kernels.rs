@@ -4,14 +4,13 @@
 //! Left out: intervals of single cells, and `of_bound` of every routine but the selected one; the
 //! record has them.
 
-pub(crate) mod cases;
 mod matrix;
 mod verdict;
 
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled, stacked};
 use crate::value::{ABSENT, clean, count, percent, quoted, tiers};
-use cases::{Block, Load, Section, Unit, blocks};
+use linerate_plan::routines::{Block, Load, Section, Unit, blocks};
 use linerate_record::kernels::{
     HugePages, Kernel, KernelsReport, PeerReport, Role, Row, VariantReport,
 };
@@ -30,7 +29,7 @@ pub enum Sizes {
 
 /// The report of `linerate kernels`.
 pub fn kernels(report: &KernelsReport, sizes: Sizes, style: &Style) -> String {
-    let (unit, blocks) = (Unit::of(report), blocks(report));
+    let (unit, blocks) = (Unit::of(&report.rows), blocks(&report.rows));
     let mut page = Page { unit, sizes, style, left_out: Vec::new() };
     let mut parts = vec![head(report, style), wrong(report, style)];
     for kernel in Kernel::ALL {
@@ -138,7 +137,7 @@ pub(crate) fn rounds(report: &KernelsReport) -> String {
     }
 }
 
-/// How far the 90 % intervals of the times in `blocks` reach: `90 % intervals: half within 0.8 %,
+/// How far the 95 % intervals of the times in `blocks` reach: `95 % intervals: half within 0.8 %,
 /// the widest 6.1 %: avx2 of copy, cold, aligned, at 20`; of one block the name and the load only.
 /// `None` without intervals.
 pub(crate) fn spread(blocks: &[Block], unit: Unit) -> Option<String> {
@@ -164,7 +163,7 @@ pub(crate) fn spread(blocks: &[Block], unit: Unit) -> Option<String> {
     };
     let (name, load) = (series.name, load.text());
     Some(format!(
-        "90 % intervals: half within {median} %, the widest {widest} %: {name}{of} at {load}"
+        "95 % intervals: half within {median} %, the widest {widest} %: {name}{of} at {load}"
     ))
 }
 

@@ -7,7 +7,7 @@
 //! `cargo run --release -p linerate-trial --example engine_accuracy [-- RACES]`
 
 use linerate_machine::ticks::ticks_per_second;
-use linerate_record::stats::median;
+use linerate_record::stats::{CONFIDENCE, median};
 use linerate_trial::{Account, Clock, Fill, Length, Machine, Rules, Samples, Watch, filling, time};
 use std::convert::Infallible;
 use std::hint::black_box;
@@ -20,7 +20,6 @@ const NAMES: [&str; 4] = ["first", "quarter more", "twice", "same"];
 /// What a call and the start of a chain add, as a share of it.
 const START: f64 = 0.01;
 
-const CONFIDENCE: f64 = 0.9;
 const ROUNDS: u32 = 41;
 const RACES: u64 = 40;
 

@@ -42,7 +42,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("cmt", &["record", "path", "plan"]),
     ("explain", &["record", "path (tests)", "plan", "cmt"]),
     ("exchange", &["record"]),
-    ("report", &["record"]),
+    ("report", &["record", "plan"]),
     (
         "cli",
         &[
