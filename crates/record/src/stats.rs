@@ -16,6 +16,8 @@
 //!
 //! Left out: means and standard deviations. One preempted window moves them as far as it likes.
 
+pub mod coverage;
+
 /// An estimate and its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
