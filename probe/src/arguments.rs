@@ -2,10 +2,10 @@
 //! The command line. Options are spelled as those of `linerate`, and mean the same.
 
 use lexopt::prelude::*;
-use linerate_stat::{Per, Request, What};
 use linerate_record::Tier;
 use linerate_record::memory::{Effort, PageKind};
 use linerate_record::units::{parse_duration, parse_memory_size};
+use linerate_stat::{Per, Request, What};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -164,7 +164,9 @@ fn stat(parser: &mut lexopt::Parser) -> Result<Task, lexopt::Error> {
             "json" => destination.json = true,
             "o" | "output" => destination.file = Some(parser.value()?.into()),
             "p" | "pid" => request.what = What::Process(parser.value()?.parse()?),
-            "cpu" => request.what = What::Cpus(parser.value()?.parse_with(cpus)?),
+            "cpu" => {
+                request.what = What::Cpus(parser.value()?.parse_with(linerate_machine::parse_cpus)?)
+            }
             option => of_counting(option, parser, &mut request)?,
         }
     }
@@ -236,24 +238,6 @@ fn tier(text: &str) -> Result<Tier, String> {
         "sw" => Ok(Tier::Sw),
         _ => Err("choose from hw, user, sw".to_owned()),
     }
-}
-
-/// Processors as in `0,2-3`.
-fn cpus(text: &str) -> Result<Vec<u32>, String> {
-    let number = |digits: &str| {
-        let no_number = |_| format!("`{digits}` is no processor number; write e.g. 0,2-3");
-        digits.parse::<u32>().map_err(no_number)
-    };
-    let mut cpus = Vec::new();
-    for part in text.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last) = (number(first)?, number(last)?);
-        if first > last || last - first > 4096 {
-            return Err(format!("`{part}` is no range of processors"));
-        }
-        cpus.extend(first..=last);
-    }
-    Ok(cpus)
 }
 
 #[cfg(test)]

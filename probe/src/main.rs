@@ -12,15 +12,14 @@ mod text;
 
 use arguments::{Destination, Fault, Task, USAGE};
 use linerate_counters::opener::Kernel;
-use linerate_stat::{Outcome, Request, Watch};
-use linerate_counters::surroundings::Surroundings;
+use linerate_doctor::surroundings::Surroundings;
 use linerate_record::stat::{StatReport, StatTarget};
 use linerate_record::{Body, Figure, Record, Warning};
+use linerate_stat::{Outcome, Request, Watch};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
-use std::sync::atomic::AtomicBool;
 
 const PROGRAM: &str = concat!("linerate-probe ", env!("CARGO_PKG_VERSION"));
 
@@ -95,7 +94,7 @@ fn doctor(destination: &Destination) -> Result<u8, Fault> {
 /// Measures the memory; the status to exit with. A signal ends it, with nothing printed.
 fn memory(request: &linerate_memory::Request, destination: &Destination) -> Result<u8, Fault> {
     let fault = |reason: String| Fault { reason, status: 2 };
-    let watch = linerate_memory::Watch { stop: &AtomicBool::new(false), progress: &|_, _| {} };
+    let watch = linerate_memory::Watch::unattended();
     let report = linerate_memory::measure(request, &watch);
     let report = report.map_err(|error| fault(error.to_string()))?;
     let text = match destination.json {

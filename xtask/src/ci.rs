@@ -406,6 +406,7 @@ fn oldest_compiler_of_base_crates() -> Outcome {
         ["-p", "linerate-record"],
         ["-p", "linerate-linux"],
         ["-p", "linerate-machine"],
+        ["-p", "linerate-trial"],
         ["-p", "linerate-counters"],
         ["-p", "linerate-doctor"],
         ["-p", "linerate-stat"],

@@ -13,6 +13,7 @@ use crate::stat::StatArgs;
 use crate::tcp::TcpArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use linerate_kernelbench::cases::SIZE_MAX;
+use linerate_machine::{parse_cpu, parse_cpus};
 use linerate_path::model::Rate;
 use linerate_record::kernels::{Kernel, State};
 use std::path::PathBuf;
@@ -280,7 +281,7 @@ fn size(text: &str) -> Result<u32, String> {
 }
 
 pub(crate) fn cpu(text: &str) -> Result<u32, String> {
-    text.parse().map_err(|_| format!("'{text}' is no processor number; write e.g. 2"))
+    parse_cpu(text)
 }
 
 fn kernel(text: &str) -> Result<Kernel, String> {
@@ -292,22 +293,7 @@ fn state(text: &str) -> Result<State, String> {
 }
 
 pub(crate) fn cpu_list(text: &str) -> Result<CpuList, String> {
-    let mut cpus = Vec::new();
-    for part in text.split(',') {
-        let number = |digits: &str| {
-            let parsed = digits.trim().parse::<u32>();
-            parsed.map_err(|_| format!("'{part}' is no processor number; write e.g. 0,2-3"))
-        };
-        let (first, last) = match part.split_once('-') {
-            Some((first, last)) => (number(first)?, number(last)?),
-            None => (number(part)?, number(part)?),
-        };
-        if first > last || last - first > 4_096 {
-            return Err(format!("'{part}' is no range of processors"));
-        }
-        cpus.extend((first..=last).filter(|cpu| !cpus.contains(cpu)).collect::<Vec<_>>());
-    }
-    Ok(CpuList(cpus))
+    parse_cpus(text).map(CpuList)
 }
 
 #[cfg(test)]
@@ -329,14 +315,6 @@ mod tests {
             let about = |command: &clap::Command| command.get_about().map(ToString::to_string);
             assert!(about(listed).is_some_and(|text| text.len() > 20), "{}", listed.get_name());
             assert_eq!(about(command), about(listed));
-        }
-    }
-
-    #[test]
-    fn processor_lists() {
-        assert_eq!(cpu_list("0,2-4,3"), Ok(CpuList(vec![0, 2, 3, 4])));
-        for bad in ["", "x", "3-1", "1,,2", "-1", "0-99999"] {
-            assert!(cpu_list(bad).is_err(), "{bad}");
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::files::Files;
 use crate::profile::{self, Profile};
 use clap::Args;
 use linerate_counters::opener::Kernel;
-use linerate_counters::surroundings::Surroundings;
+use linerate_doctor::surroundings::Surroundings;
 use linerate_record::doctor::{Observation, Section};
 use linerate_record::{Body, Record, Warning};
 

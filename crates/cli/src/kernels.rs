@@ -49,7 +49,7 @@ pub(crate) fn kernels(args: &KernelsArgs) -> Result<Answer, Failure> {
     // All of them: whoever uses another processor may share its core, and surely its caches.
     let allowed = linerate_linux::allowed_cpus().map_err(Failure::new)?;
     let others = figures::others(&allowed);
-    let outcome = sweep(&request, &Watch { stop: &stop, progress: &show });
+    let outcome = sweep(&request, &Watch::new(&stop, &show));
     progress.clear();
     let report = outcome.map_err(Failure::new)?.report;
     // Somebody who names sizes wants to see them.

@@ -46,7 +46,7 @@ pub(crate) fn memory(args: &MemoryArgs) -> Result<Answer, Failure> {
     // All of them: whoever uses another processor uses the same memory, and often the last cache.
     let allowed = linerate_linux::allowed_cpus().map_err(Failure::new)?;
     let others = figures::others(&allowed);
-    let outcome = measure(&request, &Watch { stop: &stop, progress: &show });
+    let outcome = measure(&request, &Watch::new(&stop, &show));
     progress.clear();
     let report = outcome.map_err(Failure::new)?;
     let plot =

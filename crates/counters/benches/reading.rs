@@ -11,11 +11,11 @@
 use linerate_counters::event::{Class, Event};
 use linerate_counters::opener::{Kernel, Opener};
 use linerate_counters::session::{Options, Scope, Session};
-use linerate_counters::surroundings::Surroundings;
 use linerate_linux::monotonic_ns;
 use linerate_linux::perf::{self, OpenError, RAW, Request, SOFTWARE, Selector, Target};
 use linerate_record::stats::paired_ratio;
 use std::hint::black_box;
+use std::path::Path;
 use std::process::ExitCode;
 
 const ROUNDS: usize = 201;
@@ -64,9 +64,9 @@ fn rotating() -> Session {
         selector: Selector::new(RAW, config),
         is_user_only: false,
     };
-    let (around, scope) = (Surroundings::gather(), Scope::CurrentThread);
+    let (root, scope) = (Path::new("/"), Scope::CurrentThread);
     let events = [event(0), event(1)];
-    let mut session = Session::open(&OneCounter, &around, &events, &scope, &Options::default());
+    let mut session = Session::open(&OneCounter, root, &events, &scope, &Options::default());
     session.start().expect("events that were opened can be started");
     session
 }

@@ -1,248 +1,80 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why an event is not counted, and which command would change that.
+//! Why an event is not counted, as far as trying to count it shows.
+//!
+//! These are findings, not advice: what each means on this machine, in a sentence and with the
+//! command that changes it, is said by `linerate-doctor`, which reads the kernel's settings too.
 
-mod explain;
-mod pmu;
-
-pub use explain::{Attempt, explain};
-pub use pmu::instead_of_nothing;
-
-use crate::event::{Class, Event};
-use crate::registers;
-use crate::surroundings::{Facts, Surroundings};
+use linerate_linux::perf::{OpenError, Request, Target};
 
 /// An event that is not counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// What keeps it from being counted.
-    pub cause: Cause,
-    /// The same in a sentence, with the values found.
-    pub sentence: String,
-    /// The exact command that would change it or do instead, where there is one: a line that a
-    /// shell takes here. What is done by hand, or on another machine, stands behind `#`.
-    pub fix: Option<String>,
-}
-
-/// What keeps an event from being counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Cause {
-    /// A virtual machine whose host passes no counters on.
-    NoVirtualPmu,
-    /// The processor may have counters, but the kernel found no driver or no description for them.
-    NoPmuDriver,
-    /// The device tree has no node for the counters, or an empty one.
-    DeviceTreeWithoutPmu,
-    /// `kernel.perf_event_paranoid` is too high for what was asked.
-    Paranoid,
-    /// A seccomp filter forbids the system call.
-    Seccomp,
-    /// A capability is missing that even a low paranoid level does not replace.
-    MissingCapability,
-    /// `kernel.perf_user_access` is off (arm64): no reads from user space.
-    UserAccessOff,
-    /// The watchdog of the kernel holds a counter.
-    WatchdogHoldsCounter,
-    /// Cores of several kinds: the event exists on some of them only.
-    HybridCores,
-    /// The processor is none of the tables', and the event is not an architectural one.
-    UnknownProcessor,
-    /// More events at once than there are counters.
-    TooManyEvents,
-    /// The kernel knows the processor but not this event on it.
-    UnsupportedEvent,
-    /// The event's table says that this processor does not count it.
-    NotInTable,
-    /// The simulator does not model it.
-    NotSimulated,
-    /// There is no Valgrind.
-    NoValgrind,
-    /// The kernel was built without perf events.
-    NoPerfEvents,
-    /// Somebody else holds the counters alone.
-    CountersBusy,
-    /// No file descriptors are left.
-    NoDescriptors,
-    /// The process is gone.
-    TargetGone,
-    /// It was opened but never got a counter.
+pub enum Refusal {
+    /// perf_event_open(2) refused it.
+    NotOpened(Attempt),
+    /// It was opened and never got a counter, although its target ran.
     NeverScheduled,
-    /// No module has opened the registers of the counters, or somebody closed them again.
-    RegistersClosed,
-    /// A thread that reads registers may run on several CPUs.
-    NotOnOneCpu,
-    /// The module that opened the registers selects other events.
-    NotSelected,
-    /// Something else; the sentence has the error number.
-    Other,
+    /// The module `pmu_user` holds the counters. Perf is not asked meanwhile: it would open the
+    /// event, never count it, and on AArch64 close the registers to those who read them.
+    HeldByModule,
+    /// It happens in the kernel only, and user mode alone is to be counted.
+    KernelOnly,
+    /// There is nothing to count on: no processor was named.
+    NoTarget,
+    /// It is not read by its register.
+    Register(RegisterRefusal),
 }
 
-impl Cause {
-    /// All of them.
-    pub const ALL: [Self; 24] = [
-        Self::NoVirtualPmu,
-        Self::NoPmuDriver,
-        Self::DeviceTreeWithoutPmu,
-        Self::Paranoid,
-        Self::Seccomp,
-        Self::MissingCapability,
-        Self::UserAccessOff,
-        Self::WatchdogHoldsCounter,
-        Self::HybridCores,
-        Self::UnknownProcessor,
-        Self::TooManyEvents,
-        Self::UnsupportedEvent,
-        Self::NotInTable,
-        Self::NotSimulated,
-        Self::NoValgrind,
-        Self::NoPerfEvents,
-        Self::CountersBusy,
-        Self::NoDescriptors,
-        Self::TargetGone,
-        Self::NeverScheduled,
-        Self::RegistersClosed,
-        Self::NotOnOneCpu,
-        Self::NotSelected,
-        Self::Other,
-    ];
-
-    /// The cause as a word for scripts.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::NoVirtualPmu => "no_virtual_pmu",
-            Self::NoPmuDriver => "no_pmu_driver",
-            Self::DeviceTreeWithoutPmu => "device_tree_without_pmu",
-            Self::Paranoid => "paranoid",
-            Self::Seccomp => "seccomp",
-            Self::MissingCapability => "missing_capability",
-            Self::UserAccessOff => "user_access_off",
-            Self::WatchdogHoldsCounter => "watchdog_holds_counter",
-            Self::HybridCores => "hybrid_cores",
-            Self::UnknownProcessor => "unknown_processor",
-            Self::TooManyEvents => "too_many_events",
-            Self::UnsupportedEvent => "unsupported_event",
-            Self::NotInTable => "not_in_table",
-            Self::NotSimulated => "not_simulated",
-            Self::NoValgrind => "no_valgrind",
-            Self::NoPerfEvents => "no_perf_events",
-            Self::CountersBusy => "counters_busy",
-            Self::NoDescriptors => "no_descriptors",
-            Self::TargetGone => "target_gone",
-            Self::NeverScheduled => "never_scheduled",
-            Self::RegistersClosed => "registers_closed",
-            Self::NotOnOneCpu => "not_on_one_cpu",
-            Self::NotSelected => "not_selected",
-            Self::Other => "other",
-        }
-    }
+/// An attempt to open an event that the kernel refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// The kernel's answer.
+    pub error: OpenError,
+    /// How it was asked.
+    pub request: Request,
+    /// On what.
+    pub target: Target,
+    /// How many events the group had that it was to join; 0 when it was opened alone.
+    pub group_len: usize,
 }
 
-/// Begins a fix that takes hardware counters.
-pub const BY_HARDWARE: &str = "linerate stat --tier hw";
-
-impl Refusal {
-    /// The same, with a fix that takes hardware counters meant for another machine if this one has
-    /// none.
-    pub fn elsewhere(mut self, facts: &Facts) -> Self {
-        let is_missing = facts.core_units.is_empty();
-        if let Some(fix) = self.fix.as_mut().filter(|fix| fix.starts_with(BY_HARDWARE)) {
-            if is_missing {
-                *fix = format!("# on a machine with counters: {fix}");
-            }
-        }
-        self
-    }
-
-    fn new(cause: Cause, sentence: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { cause, sentence: sentence.into(), fix: Some(fix.into()) }
-    }
+/// Why a register that `pmu_user` should have opened is not read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RegisterRefusal {
+    /// /proc/pmu_user does not say what the module writes.
+    NotUnderstood {
+        /// The first wrong line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The thread may run on several CPUs, and no system saves registers for a thread.
+    NotOnOneCpu {
+        /// Those it may run on, ascending.
+        allowed: Vec<u32>,
+    },
+    /// The registers of the thread's CPU are closed.
+    Closed {
+        /// The CPU.
+        cpu: u32,
+        /// Whether the module had opened it, so that another program closed it since.
+        was_opened: bool,
+    },
+    /// Reading failed.
+    Unreadable(String),
+    /// The event has no number that a counter's register takes.
+    NoNumber,
+    /// The module has no counter select the event.
+    NotSelected {
+        /// Whether kernel mode was to be left out.
+        user_only: bool,
+    },
+    /// The module counts kernel mode too, which was to be left out.
+    CountsKernelMode,
+    /// The counter was stopped or slowed since the module started it.
+    Stopped {
+        /// On which CPU.
+        cpu: u32,
+    },
+    /// The register of an event that happens with every instruction stands still.
+    StandsStill,
 }
-
-/// What counts on any machine that has Valgrind.
-const SIMULATE: &str = "linerate stat --tier sim -- COMMAND";
-
-/// The same, after what installs Valgrind where it is missing.
-fn simulate(facts: &Facts) -> String {
-    match facts.installer.filter(|_| facts.valgrind.is_none()) {
-        Some(installer) => format!("{} valgrind && {SIMULATE}", installer.command),
-        None => SIMULATE.to_owned(),
-    }
-}
-
-/// The command that sets the level of `kernel.perf_event_paranoid`; in a user namespace, whose root
-/// may not, what does instead.
-pub fn lower_paranoid(facts: &Facts, level: i32) -> String {
-    let command = format!("sudo sysctl kernel.perf_event_paranoid={level}");
-    match facts.is_in_user_namespace {
-        true => format!("{}  # or on the host: {command}", simulate(facts)),
-        false => command,
-    }
-}
-
-/// Why an event was opened and never got a counter, although its target ran.
-pub fn never_scheduled(event: &Event, around: &Surroundings) -> Refusal {
-    if event.class == Class::Hardware && registers::are_held(around) {
-        return registers::held();
-    }
-    let facts = around.facts();
-    let name = &event.name;
-    if let Some(unit) = facts.hybrid_unit(event.selector.kind) {
-        let (on, list) = (explain::cpus_of(unit), explain::list_of(unit));
-        return Refusal::new(
-            Cause::HybridCores,
-            format!("`{name}` is counted on {on} only ({}), and nothing ran there", unit.name),
-            format!("taskset -c {list} linerate stat -e {name} -- COMMAND"),
-        );
-    }
-    if facts.is_watchdog_on {
-        return Refusal::new(
-            Cause::WatchdogHoldsCounter,
-            format!(
-                "`{name}` never got a counter: the watchdog of the kernel (kernel.nmi_watchdog = \
-                 1) holds one on every CPU"
-            ),
-            "sudo sysctl kernel.nmi_watchdog=0",
-        );
-    }
-    Refusal::new(
-        Cause::NeverScheduled,
-        format!("`{name}` never got a counter: others had them, or its turn never came"),
-        format!("linerate stat -e {name} -- COMMAND  # alone, or for longer"),
-    )
-}
-
-/// Why programs cannot read counters themselves; `None` if nothing forbids it.
-pub fn user_access_off(facts: &Facts) -> Option<Refusal> {
-    let access = facts.user_access.as_ref().filter(|access| !access.is_on)?;
-    let setting = &access.setting;
-    let fix = match setting.starts_with('/') {
-        true => format!("echo 1 | sudo tee {setting}"),
-        false => format!("sudo sysctl {setting}=1"),
-    };
-    let sentence = format!("{setting} is 0: programs may not read counters without a system call");
-    Some(Refusal::new(Cause::UserAccessOff, sentence, fix))
-}
-
-/// Why there is no simulator; `None` if there is.
-pub fn no_valgrind(facts: &Facts) -> Option<Refusal> {
-    if facts.valgrind.is_some() {
-        return None;
-    }
-    let fix = match facts.installer {
-        Some(installer) => format!("{} valgrind", installer.command),
-        None => "echo \"$PATH\"  # install Valgrind in one of these".to_owned(),
-    };
-    let sentence = "there is no Valgrind in PATH, which simulates instructions and caches";
-    Some(Refusal::new(Cause::NoValgrind, sentence, fix))
-}
-
-/// Why the table of this processor has no `event`, in `reason`'s words.
-pub fn not_in_table(event: &str, table: &str, reason: &str) -> Refusal {
-    Refusal::new(
-        Cause::NotInTable,
-        format!("this processor (table {table}) does not count `{event}`: {reason}"),
-        "linerate stat --list",
-    )
-}
-
-#[cfg(test)]
-mod tests;

@@ -17,25 +17,19 @@
 //! program reads, but for which Rust 1.85 has no inline assembly.
 
 mod module;
+mod open;
 mod processor;
+mod trial;
 
-use crate::event::{Class, Event};
-use crate::refusal::{Cause, Refusal};
-use crate::surroundings::Surroundings;
-use crate::thread_group::{Counts, Outcome};
-use linerate_linux::{allowed_cpus, kernel_release, pin_current_thread};
-use linerate_machine::{Root, name_cpus};
-use linerate_record::Tier;
-use module::{CYCLE_COUNTER, Module};
+use crate::reading::{Counts, EVENTS_MAX, Mark};
+pub use module::{CYCLE_COUNTER, Cpu, FILE, Malformed, Module, PmuUser, Selected, event_number};
+pub(crate) use open::open;
 use processor::Processor;
 use std::cell::Cell;
-use std::hint::black_box;
-
-/// Where the module says what it did.
-const FILE: &str = "proc/pmu_user";
+pub use trial::count_cycles;
 
 /// Whether programs for this architecture can read registers that a module opened.
-const CAN_BE_OPENED: bool = cfg!(any(target_arch = "aarch64", target_arch = "arm"));
+pub const CAN_BE_OPENED: bool = cfg!(any(target_arch = "aarch64", target_arch = "arm"));
 
 /// More cycles, and more events, than there are in a nanosecond. ARMv7: no core has 4 GHz, and none
 /// retires more than 3 instructions in a cycle. AArch64, whose cycles have 64 bits: 14 events in
@@ -51,15 +45,6 @@ pub(crate) trait Bank {
     fn now_ns(&self) -> u64;
     /// How often the thread has left its CPU.
     fn switches(&self) -> u64;
-}
-
-/// Taken with a read. Two reads with the same marks have the thread's own counts between them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Mark {
-    /// How often the thread had left its CPU: before the first read of two, after the second.
-    pub switches: u64,
-    /// How often reads had been too far apart to be sure of the registers' wraps.
-    pub gaps: u64,
 }
 
 /// The registers of one thread, which it alone reads.
@@ -116,7 +101,7 @@ impl<B: Bank> Registers<B> {
         let apart_ns = counters.iter().map(Counter::apart_ns).min().unwrap_or(u64::MAX);
         let registers =
             Self { bank, counters, apart_ns, read_ns: Cell::new(0), gaps: Cell::new(0) };
-        registers.first(&mut [0; crate::thread_group::EVENTS_MAX])?;
+        registers.first(&mut [0; EVENTS_MAX])?;
         Some(registers)
     }
 
@@ -167,257 +152,5 @@ impl<B: Bank> Registers<B> {
     }
 }
 
-/// What the module says, where it is loaded.
-fn module(around: &Surroundings) -> Option<Result<Module, Refusal>> {
-    let path = around.root().join(FILE);
-    let text = std::fs::read_to_string(&path).ok()?;
-    Some(Module::read(&text).map_err(|malformed| Refusal {
-        cause: Cause::RegistersClosed,
-        sentence: format!("{}: {malformed}, and nothing is read on such a word", path.display()),
-        fix: Some("sudo rmmod pmu_user  # and load the one of this version".to_owned()),
-    }))
-}
-
-/// Whether the module holds the counters, so that perf counts nothing.
-pub fn are_held(around: &Surroundings) -> bool {
-    around.root().join(FILE).exists()
-}
-
-/// Whether this is worth a word here: on processors that have such registers, and wherever the
-/// module says that it holds them.
-pub fn can_be_opened(around: &Surroundings) -> bool {
-    CAN_BE_OPENED || are_held(around)
-}
-
-/// Why perf is not asked for an event while the module holds the counters: it would open it, never
-/// count it, and on AArch64 close the registers to those who read them.
-pub fn held() -> Refusal {
-    Refusal {
-        cause: Cause::CountersBusy,
-        sentence: "the module pmu_user holds the counters, and perf counts nothing meanwhile"
-            .to_owned(),
-        fix: Some("sudo rmmod pmu_user".to_owned()),
-    }
-}
-
-/// Perf's refusal of a hardware event, with the module as a way out where that does not need what
-/// perf lacks.
-pub(crate) fn or_by_module(refusal: Refusal) -> Refusal {
-    match CAN_BE_OPENED {
-        true => with_module(refusal),
-        false => refusal,
-    }
-}
-
-fn with_module(mut refusal: Refusal) -> Refusal {
-    let is_perfs_own = matches!(
-        refusal.cause,
-        Cause::NoPmuDriver
-            | Cause::DeviceTreeWithoutPmu
-            | Cause::NoPerfEvents
-            | Cause::Paranoid
-            | Cause::Seccomp
-            | Cause::MissingCapability
-    );
-    if let Some(fix) = refusal.fix.as_mut().filter(|_| is_perfs_own) {
-        let behind = if fix.contains("  # ") { ";" } else { "  #" };
-        *fix += &format!("{behind} or, by the registers: sudo insmod pmu_user.ko {EVENTS}");
-    }
-    refusal
-}
-
-/// The registers of the hardware events among these, for the calling thread: of those whose outcome
-/// is no refusal yet, each gets its tier or why there is none.
-pub(crate) fn open(
-    around: &Surroundings,
-    events: &[Event],
-    user_only: bool,
-    outcomes: &mut [Outcome],
-) -> Option<Registers> {
-    let places: Vec<usize> = (0..events.len())
-        .filter(|&place| events[place].class == Class::Hardware && outcomes[place].is_ok())
-        .collect();
-    if places.is_empty() {
-        return None;
-    }
-    let opened = opened(around).and_then(|(module, cpu)| Ok((module.open_on(cpu)?, module)));
-    let mut counters = Vec::new();
-    for &place in &places {
-        let event = &events[place];
-        let user_only = user_only || event.is_user_only;
-        let counter = opened.as_ref().map_err(Clone::clone);
-        let counter = counter.and_then(|(cpu, module)| module.counter_of(cpu, event, user_only));
-        outcomes[place] = counter.map(|(number, tier)| {
-            counters.push((place, number));
-            tier
-        });
-    }
-    let refuse = |outcomes: &mut [Outcome], counters: &[(usize, u32)], why: &Refusal| {
-        counters.iter().for_each(|(place, _)| outcomes[*place] = Err(why.clone()));
-    };
-    let processor = match Processor::new() {
-        Ok(processor) => processor,
-        Err(why) => {
-            refuse(outcomes, &counters, &closed(&why));
-            return None;
-        }
-    };
-    let is_still = |(place, number): &(usize, u32)| {
-        module::never_stops(&events[*place]) && stands_still(&processor, *number)
-    };
-    let (still, moving): (Vec<_>, Vec<_>) = counters.into_iter().partition(is_still);
-    refuse(outcomes, &still, &not_counted());
-    if moving.is_empty() {
-        return None;
-    }
-    let registers = Registers::new(processor, &moving);
-    if registers.is_none() {
-        refuse(outcomes, &moving, &closed("somebody closed them just now"));
-    }
-    registers
-}
-
-/// Whether a counter is the same in two reads.
-fn stands_still(bank: &impl Bank, number: u32) -> bool {
-    let first = bank.counter(number);
-    first.is_some() && first == bank.counter(number)
-}
-
-fn not_counted() -> Refusal {
-    Refusal {
-        cause: Cause::UnsupportedEvent,
-        sentence: "the register of this event stands still where instructions are carried out: \
-                   nobody counts it here (QEMU counts instructions with -icount only)"
-            .to_owned(),
-        fix: Some("cat /proc/pmu_user  # shows what else is selected".to_owned()),
-    }
-}
-
-/// What the module says, and the one CPU that the calling thread stays on.
-fn opened(around: &Surroundings) -> Result<(Module, u32), Refusal> {
-    let module = module(around).unwrap_or_else(|| Err(not_loaded(around)))?;
-    let allowed = allowed_cpus().map_err(|error| closed(&error.to_string()))?;
-    match allowed[..] {
-        [cpu] => Ok((module, cpu)),
-        _ => Err(stay(&allowed, &module)),
-    }
-}
-
-/// That a thread must stay where it is, and how.
-fn stay(allowed: &[u32], module: &Module) -> Refusal {
-    let open = module.open_cpus();
-    let cpu = allowed.iter().find(|cpu| open.contains(cpu)).unwrap_or(&allowed[0]);
-    Refusal {
-        cause: Cause::NotOnOneCpu,
-        sentence: format!(
-            "no system saves the registers for a thread, so it must stay on one CPU, and this one \
-             may run on {}",
-            name_cpus(allowed)
-        ),
-        fix: Some(format!("taskset -c {cpu} COMMAND")),
-    }
-}
-
-fn closed(why: &str) -> Refusal {
-    Refusal {
-        cause: Cause::RegistersClosed,
-        sentence: format!("the registers of the counters cannot be read: {why}"),
-        fix: Some("cat /proc/pmu_user  # shows which CPUs are open".to_owned()),
-    }
-}
-
-/// Why there are no open registers where the module is not loaded.
-fn not_loaded(around: &Surroundings) -> Refusal {
-    if !CAN_BE_OPENED {
-        return other_architecture();
-    }
-    let release = kernel_release().unwrap_or_default();
-    let files = Root::new(around.root());
-    let modules = files.text(&format!("lib/modules/{release}/modules.dep")).unwrap_or_default();
-    let is_installed = modules.lines().any(|line| line.contains("/pmu_user.ko"));
-    if is_installed { only_installed() } else { not_built(&release) }
-}
-
-fn other_architecture() -> Refusal {
-    let sentence = format!(
-        "programs for {} read no registers that a module opens: that is for ARMv7 and AArch64",
-        std::env::consts::ARCH
-    );
-    Refusal { cause: Cause::RegistersClosed, sentence, fix: None }
-}
-
-fn only_installed() -> Refusal {
-    Refusal {
-        cause: Cause::RegistersClosed,
-        sentence: "the module pmu_user, which opens the registers, is not loaded".to_owned(),
-        fix: Some(format!("sudo modprobe pmu_user {EVENTS}")),
-    }
-}
-
-fn not_built(release: &str) -> Refusal {
-    Refusal {
-        cause: Cause::RegistersClosed,
-        sentence: format!(
-            "the module pmu_user, which opens the registers, is neither loaded nor installed for \
-             this kernel ({release})"
-        ),
-        fix: Some(format!(
-            "make -C /lib/modules/{release}/build M=$PWD/kmod/pmu_user modules && sudo insmod \
-             kmod/pmu_user/pmu_user.ko {EVENTS}  # where linerate's sources are"
-        )),
-    }
-}
-
-/// What the module is told to count for the events that are counted by default.
-const EVENTS: &str = "events=INST_RETIRED";
-
-/// Turns of the loop that is counted, a cycle each at least; and the least that is counted of them.
-const TURNS: u64 = 20_000;
-const LEAST: u64 = TURNS / 4;
-
-/// What the registers give, tried on an open CPU with work of known size; or why they give nothing.
-pub fn examine(around: &Surroundings) -> Result<(Tier, String), Refusal> {
-    let module = match module(around) {
-        None => return Err(not_loaded(around)),
-        Some(read) => read?,
-    };
-    let allowed = allowed_cpus().map_err(|error| closed(&error.to_string()))?;
-    let open = module.open_cpus();
-    let Some(&cpu) = allowed.iter().find(|cpu| open.contains(cpu)) else {
-        return Err(match module.open_on(allowed[0]) {
-            Err(refusal) => refusal,
-            Ok(_) => closed("no CPU that this program may run on is open"),
-        });
-    };
-    // On a thread of its own, for this one stays free to run anywhere.
-    let counted = std::thread::scope(|scope| scope.spawn(move || count_cycles(cpu)).join());
-    let counted = counted.unwrap_or_else(|_| Err("the thread that tried panicked".to_owned()));
-    let cycles = counted.map_err(|why| closed(&why))?;
-    if cycles < LEAST {
-        let why = format!("{cycles} cycles were counted where at least {LEAST} went by");
-        return Err(closed(&why));
-    }
-    let sentence = format!(
-        "regions count without perf, by the registers that the module pmu_user opened on {}: {}; \
-         a thread that counts stays on one of them",
-        name_cpus(&open),
-        module.counted()
-    );
-    Ok((module.tier(), sentence))
-}
-
-fn count_cycles(cpu: u32) -> Result<u64, String> {
-    pin_current_thread(cpu).map_err(|error| error.to_string())?;
-    let registers = Registers::new(Processor::new()?, &[(0, CYCLE_COUNTER)]);
-    let registers = registers.ok_or("they are closed")?;
-    let (mut first, mut second) = (Counts::default(), Counts::default());
-    let before = registers.first(&mut first);
-    (0..TURNS).for_each(|turn| {
-        black_box(turn);
-    });
-    before.and(registers.second(&mut second)).ok_or("somebody closed them just now")?;
-    Ok(second[0].wrapping_sub(first[0]))
-}
-
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

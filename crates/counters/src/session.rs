@@ -6,7 +6,7 @@
 //! [`Session::turn`] when it says. What is refused keeps nothing else from being counted.
 //!
 //! Left out: the clock and waiting (whoever holds the session), which event is which
-//! ([`catalog`](crate::catalog)), and why one is refused ([`refusal`](crate::refusal)).
+//! ([`catalog`](crate::catalog)), and what a refusal means on this machine (`linerate-doctor`).
 
 mod groups;
 mod open;
@@ -14,14 +14,12 @@ mod pack;
 
 use crate::event::{Class, Event};
 use crate::opener::Opener;
-use crate::refusal::{Refusal, never_scheduled};
+use crate::refusal::Refusal;
 use crate::rotation::{AlwaysCount, Counts, DEFAULT_SLICE, Plan, Slice, Slices, Turns, Whole};
-use crate::surroundings::Surroundings;
 use groups::{Groups, Sums};
 use linerate_record::Tier;
-use open::Unexplained;
 use std::io;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 /// Whose events are counted.
@@ -54,20 +52,11 @@ pub struct Options {
     /// The event, by its place, whose counts a scaled count goes by; `None`: time. It is then
     /// always counted; if that cannot be had, time is used: see [`Session::scaled_by`].
     pub scale_by: Option<usize>,
-    /// Whether the processor is one of the event tables'; refusals are explained by it.
-    pub is_known_processor: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self {
-            user_only: None,
-            inherit: true,
-            slice: DEFAULT_SLICE,
-            seed: 1,
-            scale_by: None,
-            is_known_processor: true,
-        }
+        Self { user_only: None, inherit: true, slice: DEFAULT_SLICE, seed: 1, scale_by: None }
     }
 }
 
@@ -76,8 +65,6 @@ impl Default for Options {
 pub struct Session {
     events: Vec<Event>,
     outcomes: Vec<Result<(), Refusal>>,
-    /// Refusals of the kernel whose reasons nobody has looked for yet.
-    unexplained: Vec<Unexplained>,
     user_only: Vec<bool>,
     starts_with_exec: bool,
     plan: Plan,
@@ -102,7 +89,6 @@ pub struct Session {
     /// Where the current lap began.
     lap: Option<Mark>,
     is_counting: bool,
-    root: PathBuf,
 }
 
 /// Everything that was counted up to a moment.
@@ -123,39 +109,20 @@ const NEVER: Duration = Duration::from_secs(3600);
 
 impl Session {
     /// Opens events, stopped. One that is refused keeps none of the others from being counted:
-    /// see [`Session::outcomes`].
+    /// see [`Session::outcomes`]. Below `root` is the /proc that lists the threads of a process.
     pub fn open(
         opener: &dyn Opener,
-        surroundings: &Surroundings,
+        root: &Path,
         events: &[Event],
         scope: &Scope,
         options: &Options,
     ) -> Self {
-        let mut session = Self::open_first(opener, surroundings, events, scope, options);
-        session.explain(surroundings);
-        session
+        open::open(opener, root, events, scope, options)
     }
 
-    /// As [`Session::open`], but the reasons of refusals must be asked for with
-    /// [`Session::explain`]: what was granted can be started first.
-    pub fn open_first(
-        opener: &dyn Opener,
-        surroundings: &Surroundings,
-        events: &[Event],
-        scope: &Scope,
-        options: &Options,
-    ) -> Self {
-        open::open(opener, surroundings, events, scope, options)
-    }
-
-    /// Says why events were refused, after [`Session::open_first`]. Reads what the kernel tells of
-    /// itself, if anything was refused.
-    pub fn explain(&mut self, surroundings: &Surroundings) {
-        for refused in self.unexplained.drain(..) {
-            let event = refused.event;
-            let refusal = refused.explain(&self.events[event], surroundings);
-            self.outcomes[event] = Err(refusal);
-        }
+    /// The events, in the order of [`Session::open`].
+    pub fn events(&self) -> &[Event] {
+        &self.events
     }
 
     /// For each event, whether it is counted. [`Session::finish`] adds those that were opened but
@@ -303,10 +270,9 @@ impl Session {
             self.stop();
         }
         let counts = self.snapshot();
-        let never = counts.events.iter().zip(&mut self.outcomes).zip(&self.events);
-        for ((tally, outcome), event) in never {
+        for (tally, outcome) in counts.events.iter().zip(&mut self.outcomes) {
             if tally.is_none() && outcome.is_ok() {
-                *outcome = Err(never_scheduled(event, &Surroundings::from(&self.root)));
+                *outcome = Err(Refusal::NeverScheduled);
             }
         }
         counts

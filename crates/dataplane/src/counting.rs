@@ -15,8 +15,10 @@ use crate::meter::MAX_PARTS;
 use linerate_counters::catalog::Catalog;
 use linerate_counters::event::Event;
 use linerate_counters::opener::{Kernel, Opener};
-use linerate_counters::surroundings::Surroundings;
-use linerate_counters::thread_group::{Counts, EVENTS_MAX, Machine, ThreadGroup};
+use linerate_counters::reading::{Counts, EVENTS_MAX};
+use linerate_counters::thread_group::{Machine, ThreadGroup};
+use linerate_doctor::refusal::Explainer;
+use linerate_doctor::surroundings::Surroundings;
 use linerate_machine::ticks::ticks;
 use linerate_record::Tier;
 use linerate_record::run::CountedEvent;
@@ -119,14 +121,18 @@ impl TurnCounter {
     /// are told in any case.
     pub(crate) fn new(counting: &Counting, parts: usize) -> (Option<Self>, Vec<CountedEvent>) {
         let Counting { opener, surroundings, is_known_processor, events, absent } = counting;
-        let is_known_processor = *is_known_processor;
-        let machine =
-            Machine { opener: &**opener, surroundings, is_known_processor, compares_marks: false };
+        let pmu_user = surroundings.pmu_user();
+        let pmu_user = pmu_user.as_ref();
+        let machine = Machine { opener: &**opener, pmu_user, compares_marks: false };
         let group = ThreadGroup::open(machine, events, false);
-        let told = events.iter().zip(group.outcomes()).map(|(event, outcome)| CountedEvent {
-            name: event.name.clone(),
-            reason: outcome.as_ref().err().map(|refusal| refusal.sentence.clone()),
-            fix: outcome.as_ref().err().and_then(|refusal| refusal.fix.clone()),
+        let explainer = Explainer::new(surroundings, *is_known_processor);
+        let told = events.iter().zip(group.outcomes()).map(|(event, outcome)| {
+            let refusal = outcome.as_ref().err().map(|refusal| explainer.explain(refusal, event));
+            CountedEvent {
+                name: event.name.clone(),
+                fix: refusal.as_ref().and_then(|refusal| refusal.fix.clone()),
+                reason: refusal.map(|refusal| refusal.sentence),
+            }
         });
         let told = told.chain(absent.iter().cloned()).collect();
         if group.outcomes().iter().all(Result::is_err) {

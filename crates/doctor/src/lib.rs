@@ -5,21 +5,29 @@
 //! refused like those that do not open. Takes some 30 ms, most of it asleep to learn the rate of
 //! the timestamp counter, while Valgrind says its version. Left out: how good the numbers of a tier
 //! are (`docs/method.md`).
+//!
+//! | question | module |
+//! |---|---|
+//! | what decides here whether events can be counted? | [`surroundings`] |
+//! | why is an event not counted, and which command changes that? | [`refusal`] |
+//! | what disturbs or slows a data plane, and which command changes that? | [`host`] |
 
 #![forbid(unsafe_code)]
 
 pub mod host;
+pub mod refusal;
 mod settings;
+pub mod surroundings;
 mod tiers;
 
 use linerate_counters::catalog::Catalog;
 use linerate_counters::opener::Opener;
-use linerate_counters::surroundings::Surroundings;
 use linerate_machine::Root;
 use linerate_machine::identity::identity;
 use linerate_record::doctor::{DoctorReport, Verdict};
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeMap;
+use surroundings::Surroundings;
 use tiers::{Asked, Trial};
 
 /// Examines the machine of `around`, opening events with `opener`.

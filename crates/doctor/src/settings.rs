@@ -2,9 +2,9 @@
 //! What was found about counters, one thing at a time.
 
 use super::tiers::Trial;
+use crate::refusal;
+use crate::surroundings::{Facts, Surroundings};
 use linerate_counters::catalog::Catalog;
-use linerate_counters::refusal;
-use linerate_counters::surroundings::{Facts, Surroundings};
 use linerate_machine::{Root, name_cpus};
 use linerate_record::doctor::{Observation, Section};
 use std::fs;

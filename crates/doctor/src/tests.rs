@@ -3,8 +3,8 @@
 //! ones.
 
 use super::*;
+use crate::surroundings::{CoreUnit, Facts, UserAccess};
 use linerate_counters::opener::Kernel;
-use linerate_counters::surroundings::{CoreUnit, Facts, UserAccess};
 use linerate_linux::errno::{EACCES, EINVAL, ENOENT, EPERM};
 use linerate_linux::perf::{self, HARDWARE, OpenError, RAW, Request, SOFTWARE, Selector, Target};
 use linerate_machine::Platform;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Trying the tiers.
 
+use crate::refusal::{self, Cause, Explainer, Explanation};
+use crate::surroundings::{Facts, Surroundings};
 use linerate_counters::catalog::Catalog;
 use linerate_counters::event::{Class, Event};
 use linerate_counters::opener::Opener;
-use linerate_counters::refusal::{self, Attempt, Cause, Refusal};
-use linerate_counters::registers;
-use linerate_counters::surroundings::{Facts, Surroundings};
+use linerate_counters::refusal::{Attempt, Refusal};
 use linerate_linux::perf::{self, HARDWARE, Reading, Request, SOFTWARE, Selector, Target};
 use linerate_record::Tier;
 use linerate_record::doctor::TierState;
@@ -17,18 +17,18 @@ use std::process::{Child, Command, Stdio};
 /// What came of trying each tier.
 pub(super) struct Trial {
     /// Instructions of both modes.
-    pub(super) both: Result<(), Refusal>,
+    pub(super) both: Result<(), Explanation>,
     /// Instructions of user mode.
-    pub(super) user: Result<(), Refusal>,
+    pub(super) user: Result<(), Explanation>,
     /// Cycles by the registers that a module opened, without perf: the tier, and a sentence.
     /// `None` on processors without such registers.
-    pub(super) registers: Option<Result<(Tier, String), Refusal>>,
+    pub(super) registers: Option<Result<(Tier, String), Explanation>>,
     /// CPU time by the kernel's own count.
-    pub(super) software: Result<(), Refusal>,
+    pub(super) software: Result<(), Explanation>,
     /// The same with kernel mode, which events that happen in the kernel alone take.
-    pub(super) software_both: Result<(), Refusal>,
+    pub(super) software_both: Result<(), Explanation>,
     /// The version of Valgrind.
-    pub(super) valgrind: Result<String, Refusal>,
+    pub(super) valgrind: Result<String, Explanation>,
     /// How many hardware events count at once; `None` if none does.
     pub(super) at_once: Option<usize>,
     /// Whether this program can read a counter itself; `None` if none counts.
@@ -42,7 +42,8 @@ impl Trial {
         catalog: &Catalog,
         valgrind: Asked,
     ) -> Self {
-        let probe = Probe { opener, around, is_known: catalog.is_known_processor() };
+        let explainer = Explainer::new(around, catalog.is_known_processor());
+        let probe = Probe { opener, explainer };
         let instructions = catalog.resolve("instructions").ok();
         let instructions = instructions.filter(|event| event.class == Class::Hardware);
         let instructions =
@@ -50,9 +51,10 @@ impl Trial {
         let request = Request::new(instructions.selector);
         let user_only = Request { exclude_kernel: true, ..request };
         // First: asking perf may close them.
-        let registers = registers::can_be_opened(around).then(|| registers::examine(around));
-        let (both, user) = match registers::are_held(around) {
-            true => (Err(registers::held()), Err(registers::held())),
+        let registers = refusal::examine(around);
+        let held = || Err(explainer.explain(&Refusal::HeldByModule, &instructions));
+        let (both, user) = match around.pmu_user().is_some() {
+            true => (held(), held()),
             false => (probe.count(&instructions, &request), probe.count(&instructions, &user_only)),
         };
         let granted = match (&both, &user) {
@@ -147,7 +149,7 @@ fn works(tier: Tier, sentence: &str) -> TierState {
     TierState { tier, way: None, works: true, sentence, cause: None, fix: None }
 }
 
-fn state(tier: Tier, tried: &Result<(), Refusal>, sentence: &str) -> TierState {
+fn state(tier: Tier, tried: &Result<(), Explanation>, sentence: &str) -> TierState {
     match tried {
         Ok(()) => works(tier, sentence),
         Err(refusal) => TierState {
@@ -191,34 +193,28 @@ const AT_ONCE_MAX: usize = 24;
 
 struct Probe<'a> {
     opener: &'a dyn Opener,
-    around: &'a Surroundings,
-    is_known: bool,
+    explainer: Explainer<'a>,
 }
 
 impl Probe<'_> {
     /// Whether the event opens, gets a counter, and counts at least what there is to count.
-    fn count(&self, event: &Event, request: &Request) -> Result<(), Refusal> {
-        let attempt = Attempt {
-            event,
-            request,
-            target: Target::CurrentThread,
-            group_len: 0,
-            is_known_processor: self.is_known,
-        };
-        let opened = self.opener.open(request, attempt.target, None);
-        let opened = opened.map_err(|error| refusal::explain(error, &attempt, self.around))?;
-        let Ok(reading) = counted(&opened) else {
-            return Err(refusal::never_scheduled(event, self.around));
-        };
+    fn count(&self, event: &Event, request: &Request) -> Result<(), Explanation> {
+        let why = |refusal: Refusal| self.explainer.explain(&refusal, event);
+        let target = Target::CurrentThread;
+        let opened = self.opener.open(request, target, None).map_err(|error| {
+            let attempt = Attempt { error, request: *request, target, group_len: 0 };
+            why(Refusal::NotOpened(attempt))
+        })?;
+        let reading = counted(&opened).map_err(|_| why(Refusal::NeverScheduled))?;
         if reading.running_ns == 0 {
-            return Err(refusal::never_scheduled(event, self.around));
+            return Err(why(Refusal::NeverScheduled));
         }
         let count = reading.values().first().copied().unwrap_or(0);
         if count < LEAST { Err(self.counts_too_little(event, count)) } else { Ok(()) }
     }
 
     /// CPU time, of both modes or of one, and of both: the limits to kernel mode hold for it too.
-    fn count_software(&self) -> (Result<(), Refusal>, Result<(), Refusal>) {
+    fn count_software(&self) -> (Result<(), Explanation>, Result<(), Explanation>) {
         let task_clock = event("task_clock_ns", Class::Software, SOFTWARE, 1);
         let both = Request::new(task_clock.selector);
         let user_only = Request { exclude_kernel: true, ..both };
@@ -227,15 +223,15 @@ impl Probe<'_> {
     }
 
     /// An event that opens and does not count: emulators do that, and drivers for other cores.
-    fn counts_too_little(&self, event: &Event, count: u64) -> Refusal {
-        Refusal {
+    fn counts_too_little(&self, event: &Event, count: u64) -> Explanation {
+        Explanation {
             cause: Cause::UnsupportedEvent,
             sentence: format!(
                 "`{}` opens and counts {count} where at least {LEAST} happen: nobody counts it \
                  here",
                 event.name
             ),
-            fix: Some(refusal::instead_of_nothing(self.around.facts())),
+            fix: Some(refusal::instead_of_nothing(self.explainer.surroundings.facts())),
         }
     }
 
@@ -288,7 +284,7 @@ fn counted(event: &perf::Event) -> std::io::Result<Reading> {
 }
 
 /// Valgrind, asked for its version; it answers while other things are looked at.
-pub(super) struct Asked(Result<(PathBuf, std::io::Result<Child>), Refusal>);
+pub(super) struct Asked(Result<(PathBuf, std::io::Result<Child>), Explanation>);
 
 impl Asked {
     pub(super) fn of(facts: &Facts) -> Self {
@@ -306,7 +302,7 @@ impl Asked {
     }
 
     /// What it says.
-    fn answer(self) -> Result<String, Refusal> {
+    fn answer(self) -> Result<String, Explanation> {
         let (program, asked) = self.0?;
         let said = match asked.and_then(Child::wait_with_output) {
             Ok(output) => String::from_utf8_lossy(&output.stdout).trim().to_owned(),
@@ -315,7 +311,7 @@ impl Asked {
         if said.starts_with("valgrind-") {
             return Ok(said);
         }
-        Err(Refusal {
+        Err(Explanation {
             cause: Cause::NoValgrind,
             sentence: format!("{} does not say its version: {said}", program.display()),
             fix: Some(format!("{} --version", program.display())),

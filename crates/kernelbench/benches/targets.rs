@@ -12,7 +12,6 @@ use linerate_kernelbench::targets::{cases, table, targets};
 use linerate_kernelbench::{Request, Watch, sweep};
 use linerate_linux::allowed_cpus;
 use linerate_machine::topology::pick_cpus;
-use std::sync::atomic::AtomicBool;
 
 fn main() {
     let test = std::env::args().any(|argument| argument == "--test");
@@ -21,8 +20,8 @@ fn main() {
     let scope = Scope { quick: test, ..Scope::full() };
     let request =
         Request { cases: cases(&targets), ..Request::new(&scope, pick_cpus(1, &allowed)[0]) };
-    let watch = Watch { stop: &AtomicBool::new(false), progress: &|_, _| {} };
-    let outcome = sweep(&request, &watch).expect("there are cases, and the processor may be used");
+    let outcome = sweep(&request, &Watch::unattended())
+        .expect("there are cases, and the processor may be used");
     print!("{}", table(&targets, &outcome.measured));
     let windows = outcome.report.windows;
     println!(

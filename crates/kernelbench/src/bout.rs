@@ -7,9 +7,11 @@
 use crate::cases::{Case, Length, MEAN_OFFSETS, Source};
 use crate::memory::{Footprint, LINE_OCTETS, Memory, PAGE_OCTETS, SKEW_OCTETS};
 use crate::mixes::{self, Lengths};
-use crate::rounds::{Calls, Race};
 use linerate_kernels::bench::Routine;
+use linerate_machine::ticks::ticks;
 use linerate_record::kernels::{Kernel, State, Timing};
+use linerate_trial::{Fill, Machine, Rules, Samples, Watch, filling, time};
+use std::convert::Infallible;
 use std::hint::black_box;
 use std::ops::Range;
 
@@ -22,6 +24,9 @@ const MIX_CALLS: u32 = 2048;
 /// Where packets of a mix lie: few places, which stay in the nearest cache.
 const MIX_SLOTS: usize = 4;
 const SLOT_OCTETS: usize = 2048;
+
+/// How often a number of calls is tried before it is taken to fill a part of a window.
+const FILLING_TRIES: u32 = 3;
 
 /// Calls per window at most when cold: the whole of the slots is read afterwards, 2 MiB.
 const COLD_CALLS_MAX: u32 = 1024;
@@ -43,6 +48,15 @@ pub(crate) fn octets_needed(case: &Case, footprint: Footprint) -> usize {
         }
         (Length::Octets(octets), _) => octets as usize + LINE_OCTETS,
     }
+}
+
+/// How many calls make a window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Calls {
+    /// As many as fill it.
+    Filling(Fill),
+    /// The same number for all.
+    Exactly(u32),
 }
 
 /// A case with its routines, ready to run.
@@ -95,20 +109,70 @@ impl<'a> Bout<'a> {
     }
 
     /// How many calls make a window of so many ticks.
-    pub(crate) fn calls(&self, ticks: f64) -> Calls {
+    fn calls(&self, ticks: f64) -> Calls {
+        let at_most = u32::MAX.into();
+        let fill = Fill { window: ticks, multiple: 1, at_most, tries: FILLING_TRIES };
         match (self.case.length, self.case.source, self.case.state) {
             (Length::Mix(_), ..) => Calls::Exactly(MIX_CALLS),
             (_, _, State::Cold) => {
                 // Half of the walk at most, so that a slot comes back after a walk.
                 let at_most = COLD_CALLS_MAX.min((self.slots / 2).max(1) as u32);
-                Calls::Filling { ticks, multiple: 1, at_most }
+                Calls::Filling(Fill { at_most: at_most.into(), ..fill })
             }
             (_, Source::MeanOffsets, _) => {
-                let multiple = MEAN_OFFSETS.len() as u32;
-                Calls::Filling { ticks, multiple, at_most: u32::MAX }
+                Calls::Filling(Fill { multiple: MEAN_OFFSETS.len() as u64, ..fill })
             }
-            _ => Calls::Filling { ticks, multiple: 1, at_most: u32::MAX },
+            _ => Calls::Filling(fill),
         }
+    }
+
+    /// Finds the calls of a window of a routine, which is warm afterwards.
+    fn calls_per_window(&mut self, which: usize, calls: Calls) -> u32 {
+        let mut ticks = |calls| {
+            let start = ticks();
+            self.run(which, calls);
+            let ticks = ticks() - start;
+            self.settle();
+            ticks as f64
+        };
+        match calls {
+            Calls::Exactly(calls) => {
+                ticks(calls);
+                calls
+            }
+            Calls::Filling(fill) => {
+                let Ok(calls) = filling(&fill, |calls| Ok::<_, Infallible>(ticks(calls as u32)));
+                calls as u32
+            }
+        }
+    }
+
+    /// Times all routines against each other, in windows of so many ticks: ticks per call by
+    /// routine and round.
+    pub(crate) fn race(
+        &mut self,
+        rounds: u32,
+        window_ticks: f64,
+        clock: &Machine,
+        watch: &Watch<'_>,
+        seed: u64,
+    ) -> Samples<f64> {
+        let kind = self.calls(window_ticks);
+        let routines = self.routines;
+        let calls: Vec<u32> =
+            (0..routines.len()).map(|which| self.calls_per_window(which, kind)).collect();
+        let names: Vec<&str> = routines.iter().map(Routine::name).collect();
+        let what = self.case.to_string();
+        let length = linerate_trial::Length::Rounds(rounds);
+        let rules = Rules { what: &what, contestants: &names, placements: 1, length, seed };
+        let Ok(mut samples) = linerate_trial::rounds(&rules, clock, watch, |turn| {
+            let which = turn.contestant;
+            let window = time(clock, || self.run(which, calls[which]));
+            self.settle();
+            Ok::<_, Infallible>(window.keep(window.ticks as f64 / f64::from(calls[which])))
+        });
+        samples.drop_far_slower();
+        samples
     }
 
     /// The calls of a window through `call`, which takes destination, source and sum.
@@ -161,8 +225,9 @@ impl<'a> Bout<'a> {
     }
 }
 
-impl Race for Bout<'_> {
-    fn run(&mut self, which: usize, calls: u32, _round: u32) {
+impl Bout<'_> {
+    /// Does so many calls of a routine.
+    fn run(&mut self, which: usize, calls: u32) {
         // A copy of its own: nothing that is called can change where the next call goes.
         let routine = self.routines[which];
         match self.case.kernel {
@@ -183,8 +248,9 @@ impl Race for Bout<'_> {
         }
     }
 
-    /// A mix gets new lengths. What lies between cold buffers is read too, so that the whole
-    /// footprint passes through the caches however small the buffers are.
+    /// Between two windows, not timed. A mix gets new lengths. What lies between cold buffers is
+    /// read too, so that the whole footprint passes through the caches however small the buffers
+    /// are.
     fn settle(&mut self) {
         if let Some(mix) = &mut self.mix {
             mix.draw(&mut self.lengths);
@@ -357,7 +423,7 @@ mod tests {
         ] {
             let mut memory = Memory::new(octets_needed(&case, footprint), 1);
             let routines = [crate::peers::copy_of(distance)];
-            Bout::new(case, &routines, &mut memory, footprint, 1).run(0, 3, 0);
+            Bout::new(case, &routines, &mut memory, footprint, 1).run(0, 3);
             assert_eq!(Some(SEEN.load(Relaxed) as u32), case.page_distance(), "{case}");
         }
     }
@@ -375,7 +441,7 @@ mod tests {
             assert_eq!(bout.slots, slots);
             let half = slots as u32 / 2;
             for first in [0, half as usize, 0] {
-                bout.run(0, half, 0);
+                bout.run(0, half);
                 assert_eq!(bout.walked, first * stride..(first + half as usize) * stride);
                 bout.settle();
             }

@@ -5,7 +5,7 @@
 //! | question | module |
 //! |---|---|
 //! | what is called, on what, and what of it is timed? | [`cases`] |
-//! | how are routines timed against each other? | [`rounds`] |
+//! | how are routines timed against each other? | [`linerate_trial`] |
 //! | how fast is everything on this machine? | [`sweep`](mod@sweep) |
 //! | does it reach what is asked of it? | [`targets`] |
 //!
@@ -27,11 +27,11 @@ mod memory;
 mod mixes;
 #[expect(unsafe_code, reason = "calls functions of others, in C and through pointers")]
 mod peers;
-pub mod rounds;
 pub mod summary;
 pub mod sweep;
 pub mod targets;
 
 pub use error::Error;
+pub use linerate_trial::Watch;
 pub use lineup::{Filter, peer_reports, variant_reports};
-pub use sweep::{Outcome, Request, Watch, sweep};
+pub use sweep::{Outcome, Request, sweep};

@@ -3,7 +3,7 @@
 
 use crate::cases::{Case, Length, Source};
 use crate::lineup::{MEMCPY, SELECTED};
-use crate::rounds::CONFIDENCE;
+use crate::sweep::CONFIDENCE;
 use linerate_record::kernels::{Kernel, KernelsReport, Row};
 use linerate_record::stats::Estimate;
 use linerate_record::{Figure, Tier};

@@ -9,7 +9,6 @@ use crate::lineup::{
     Filter, absent_bounds, is_bound, lineup, peer_reports, recorded, takes_part, variant_reports,
 };
 use crate::memory::{Footprint, Memory};
-use crate::rounds::{CONFIDENCE, Rules, Times, race};
 use linerate_kernels::bench::Routine;
 use linerate_linux::pin_current_thread;
 use linerate_machine::core_clock::{additions_per_cycle, core_cycles_per_tick};
@@ -19,7 +18,10 @@ use linerate_record::kernels::{
 };
 use linerate_record::stats::{Estimate, median_interval};
 use linerate_record::{Figure, Tier};
-use std::sync::atomic::{AtomicBool, Ordering};
+use linerate_trial::{Machine, Samples, Watch};
+
+/// Confidence of every interval.
+pub const CONFIDENCE: f64 = 0.9;
 
 /// Length of a window. Reading the counter, some tens of cycles uncertain at both ends, is then
 /// below 0.2 % of it; most windows see no interrupt.
@@ -60,14 +62,6 @@ impl Request {
     }
 }
 
-/// How to follow a sweep and to end it.
-pub struct Watch<'a> {
-    /// Ends the sweep when set; what is done until then is kept.
-    pub stop: &'a AtomicBool,
-    /// Told the case at hand, and the share of all that is done, 0 to 1.
-    pub progress: &'a dyn Fn(&str, f64),
-}
-
 /// A routine that was timed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timed {
@@ -88,8 +82,8 @@ pub struct Measured {
     pub mean_octets: f64,
     /// The routines, in the order of their times.
     pub routines: Vec<Timed>,
-    /// Their times.
-    pub times: Times,
+    /// Their times, in ticks per call.
+    pub times: Samples<f64>,
     /// Core cycles per tick over the case, or why they are not known.
     pub cycles_per_tick: Result<f64, String>,
     /// Independent additions per cycle before and after the case, or why they are not known.
@@ -114,31 +108,40 @@ pub fn sweep(request: &Request, watch: &Watch<'_>) -> Result<Outcome, Error> {
         return Err(Error::NothingToDo);
     }
     pin_current_thread(request.cpu).map_err(Error::Pin)?;
-    (watch.progress)("checking", 0.0);
+    watch.progress("checking", 0.0);
     let Checked { lineups, wrong } = Checked::of(request);
     let footprint = Footprint::of(request.cpu);
     let octets = request.cases.iter().map(|case| octets_needed(case, footprint)).max();
-    let mut memory = Memory::new(octets.unwrap_or(0), request.seed);
-    let mut clock = Clock::start();
+    let mut bench = Bench {
+        memory: Memory::new(octets.unwrap_or(0), request.seed),
+        footprint,
+        core_clock: Clock::start(),
+        clock: Machine::counter(),
+        rounds: if request.quick { ROUNDS_QUICK } else { ROUNDS },
+    };
     let mut measured = Vec::new();
+    let of_case = watch.with_progress(&|_, _| {});
     for (index, case) in request.cases.iter().enumerate() {
-        if watch.stop.load(Ordering::Relaxed) {
-            break;
-        }
-        (watch.progress)(&case.to_string(), index as f64 / request.cases.len() as f64);
+        watch.progress(&case.to_string(), index as f64 / request.cases.len() as f64);
         let of_kernel = lineups[case.kernel as usize].iter().copied();
         let routines: Vec<Routine> = of_kernel.filter(|r| takes_part(case, r)).collect();
         // A seed of its own for each case: the same order in all of them would not be random.
         let seed = request.seed.wrapping_add(index as u64);
-        measured.push(measure(case, &routines, &mut memory, footprint, &mut clock, request, seed));
+        let done = bench.measure(case, &routines, &of_case, seed);
+        if watch.is_stopped() {
+            // The case may lack rounds.
+            break;
+        }
+        measured.push(done);
     }
+    let Bench { memory, core_clock, .. } = bench;
     let report = KernelsReport {
         processor: request.processor.clone(),
         cpu: request.cpu,
         ticks_per_second: ticks_per_second(),
-        cycles_per_tick: clock.figure(),
-        additions_per_cycle: clock.width(),
-        additions_per_cycle_range: clock.width_range(),
+        cycles_per_tick: core_clock.figure(),
+        additions_per_cycle: core_clock.width(),
+        additions_per_cycle_range: core_clock.width_range(),
         huge_pages: memory.huge_pages(),
         cold: cold(&measured, footprint),
         variants: variant_reports(),
@@ -181,45 +184,50 @@ impl Checked {
     }
 }
 
-fn measure(
-    case: &Case,
-    routines: &[Routine],
-    memory: &mut Memory,
+/// What all cases are measured on.
+struct Bench {
+    memory: Memory,
     footprint: Footprint,
-    clock: &mut Clock,
-    request: &Request,
-    seed: u64,
-) -> Measured {
-    let mut bout = Bout::new(*case, routines, memory, footprint, seed);
-    let rules = Rules {
-        rounds: if request.quick { ROUNDS_QUICK } else { ROUNDS },
-        calls: bout.calls(WINDOW_SECONDS * ticks_per_second()),
-        seed,
-    };
-    let mut tries = 1;
-    let (times, cycles_per_tick, additions_per_cycle) = loop {
-        let before = clock.last_width();
-        let times = race(&mut bout, routines.len(), rules);
-        let cycles_per_tick = clock.since_last();
-        if cycles_per_tick.is_ok() || tries == TRIES {
-            let after = clock.last_width();
-            let width = before.and_then(|before| Ok([before, after?]));
-            break (times, cycles_per_tick, width);
+    core_clock: Clock,
+    clock: Machine,
+    rounds: u32,
+}
+
+impl Bench {
+    fn measure(
+        &mut self,
+        case: &Case,
+        routines: &[Routine],
+        watch: &Watch<'_>,
+        seed: u64,
+    ) -> Measured {
+        let mut bout = Bout::new(*case, routines, &mut self.memory, self.footprint, seed);
+        let ticks = WINDOW_SECONDS * ticks_per_second();
+        let mut tries = 1;
+        let (times, cycles_per_tick, additions_per_cycle) = loop {
+            let before = self.core_clock.last_width();
+            let times = bout.race(self.rounds, ticks, &self.clock, watch, seed);
+            let cycles_per_tick = self.core_clock.since_last();
+            if cycles_per_tick.is_ok() || tries == TRIES {
+                let after = self.core_clock.last_width();
+                let width = before.and_then(|before| Ok([before, after?]));
+                break (times, cycles_per_tick, width);
+            }
+            tries += 1;
+        };
+        let timed = |routine: &Routine| Timed {
+            name: routine.name().to_owned(),
+            role: recorded(routine.role()),
+            is_bound: is_bound(case.kernel, routine),
+        };
+        Measured {
+            case: *case,
+            mean_octets: bout.mean_octets(),
+            routines: routines.iter().map(timed).collect(),
+            times,
+            cycles_per_tick,
+            additions_per_cycle,
         }
-        tries += 1;
-    };
-    let timed = |routine: &Routine| Timed {
-        name: routine.name().to_owned(),
-        role: recorded(routine.role()),
-        is_bound: is_bound(case.kernel, routine),
-    };
-    Measured {
-        case: *case,
-        mean_octets: bout.mean_octets(),
-        routines: routines.iter().map(timed).collect(),
-        times,
-        cycles_per_tick,
-        additions_per_cycle,
     }
 }
 
@@ -310,12 +318,12 @@ fn rows(measured: &Measured) -> Vec<Row> {
 
 fn row(measured: &Measured, which: usize, bound: Option<usize>) -> Row {
     let (case, times) = (measured.case, &measured.times);
-    let ticks = times.ticks(which);
+    let ticks = times.estimate(which, CONFIDENCE);
     let clock = measured.cycles_per_tick.as_ref();
     let cycles = |ticks: Option<f64>| ticks.zip(clock.ok()).map(|(ticks, clock)| ticks * clock);
     let [value, low, high] = ends(ticks);
     // The bound's time over this one's: the speed as a share of the bound's.
-    let share = bound.and_then(|bound| times.ratio(bound, which));
+    let share = bound.and_then(|bound| times.ratio(bound, which, CONFIDENCE));
     let [of_bound, of_bound_low, of_bound_high] = ends(share);
     let is_mean = case.source == Source::MeanOffsets;
     let lost = || "no window counts".to_owned();
@@ -366,11 +374,11 @@ fn ends(estimate: Option<Estimate>) -> [Option<f64>; 3] {
 
 fn windows(measured: &[Measured]) -> RaceWindows {
     measured.iter().fold(RaceWindows::default(), |sum, measured| {
-        let windows = measured.times.windows();
+        let windows = measured.times.counts();
         RaceWindows {
             total: sum.total + windows.total,
-            lost_to_preemption: sum.lost_to_preemption + windows.lost_to_preemption,
-            dropped_as_slow: sum.dropped_as_slow + windows.dropped_as_slow,
+            lost_to_preemption: sum.lost_to_preemption + windows.preempted(),
+            dropped_as_slow: sum.dropped_as_slow + windows.far_slower,
         }
     })
 }

@@ -9,7 +9,7 @@
 use crate::cases::{Case, SIZES};
 use crate::lineup::{MEMCPY, SELECTED};
 use crate::peers::MASKED_LOOP;
-use crate::sweep::Measured;
+use crate::sweep::{CONFIDENCE, Measured};
 use linerate_record::kernels::{Kernel, Mix, Role, State};
 use linerate_record::stats::Estimate;
 use std::fmt::Write;
@@ -160,8 +160,8 @@ impl Target {
             Rival::BestVariant => fastest(&|which| measured.routines[which].role == Role::Variant)?,
         };
         let ratio = match self.reach {
-            Reach::Speed(_) => measured.times.ratio(rival, routine),
-            Reach::Time(_) => measured.times.ratio(routine, rival),
+            Reach::Speed(_) => measured.times.ratio(rival, routine, CONFIDENCE),
+            Reach::Time(_) => measured.times.ratio(routine, rival, CONFIDENCE),
         };
         let ratio = ratio.ok_or_else(|| "no round in which both count".to_owned())?;
         let is_met = match self.reach {
@@ -320,8 +320,13 @@ const SHARED_BELOW: f64 = 0.85;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rounds::Times;
     use crate::sweep::Timed;
+    use linerate_trial::Samples;
+
+    /// Nine rounds in which each routine takes its ticks.
+    fn times(ticks: [f64; 4]) -> Samples<f64> {
+        Samples::new(ticks.map(|ticks| vec![Ok(ticks); 9]).to_vec(), 1)
+    }
 
     /// A case of four routines: `selected` takes 20, `avx2` 25, `load256` 10 and `memcpy` 16.
     fn measured(case: Case) -> Measured {
@@ -335,7 +340,7 @@ mod tests {
                 routine("load256", Role::Bound, true),
                 routine("memcpy", Role::Bound, true),
             ],
-            times: Times::made_up(&[&[20.0; 9], &[25.0; 9], &[10.0; 9], &[16.0; 9]]),
+            times: times([20.0, 25.0, 10.0, 16.0]),
             cycles_per_tick: Ok(1.0),
             additions_per_cycle: Ok([6.0, 5.5]),
         }
@@ -368,7 +373,7 @@ mod tests {
     #[test]
     fn of_several_cases_the_worst_counts() {
         let [small, large] = [64, 1460].map(|size| Case::aligned(Kernel::Checksum, size));
-        let slow = Times::made_up(&[&[40.0; 9], &[25.0; 9], &[10.0; 9], &[16.0; 9]]);
+        let slow = times([40.0, 25.0, 10.0, 16.0]);
         let all = [Measured { times: slow, ..measured(small) }, measured(large)];
         for (reach, ratio) in [(Reach::Speed(0.5), 0.25), (Reach::Time(1.0), 4.0)] {
             let cases = vec![large, small];

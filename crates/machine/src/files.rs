@@ -2,6 +2,7 @@
 //! Files of /proc and /sys, and the notations they share.
 
 use crate::Error;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -96,21 +97,47 @@ const CPU_LIMIT: u32 = 1 << 16;
 /// # Errors
 /// What is wrong, in words.
 pub fn parse_cpu_list(text: &str) -> Result<Vec<u32>, String> {
-    let mut cpus = Vec::new();
-    for range in text.split(',').filter(|_| !text.is_empty()) {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let (first, last) = (parse_number(first)?, parse_number(last)?);
-        if first > last || last >= CPU_LIMIT {
-            return Err(format!("`{range}` is not a range of CPUs"));
-        }
-        cpus.extend(first..=last);
-        if cpus.len() > CPU_LIMIT as usize {
-            return Err(format!("more than {CPU_LIMIT} CPUs"));
-        }
+    if text.is_empty() {
+        return Ok(Vec::new());
     }
+    let mut cpus = parse_cpus(text)?;
     cpus.sort_unstable();
-    cpus.dedup();
     Ok(cpus)
+}
+
+/// CPUs as users list them, in the notation of [`parse_cpu_list`]: at least one, in the order
+/// given, each once.
+///
+/// # Errors
+/// What is wrong, with the value.
+pub fn parse_cpus(text: &str) -> Result<Vec<u32>, String> {
+    let mut cpus = Vec::new();
+    let mut seen = BTreeSet::new();
+    for range in text.split(',').map(str::trim) {
+        let number = |text: &str| text.parse::<u32>().ok().filter(|cpu| *cpu < CPU_LIMIT);
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (Some(first), Some(last)) = (number(first), number(last)) else {
+            return Err(invalid_cpu(range));
+        };
+        if first > last {
+            return Err(format!("invalid CPU range '{range}': it ends before it begins"));
+        }
+        cpus.extend((first..=last).filter(|&cpu| seen.insert(cpu)));
+    }
+    Ok(cpus)
+}
+
+/// The number of a CPU, as users write it.
+///
+/// # Errors
+/// What is wrong, with the value.
+pub fn parse_cpu(text: &str) -> Result<u32, String> {
+    let cpu = text.trim().parse().ok().filter(|cpu| *cpu < CPU_LIMIT);
+    cpu.ok_or_else(|| invalid_cpu(text))
+}
+
+fn invalid_cpu(text: &str) -> String {
+    format!("invalid CPU number '{text}'; write e.g. 2, or 0,2-3 where a list is taken")
 }
 
 /// The list as the kernel writes it; `cpus` ascend, each once.
@@ -156,6 +183,18 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
+    fn users_lists_keep_their_order() {
+        assert_eq!(parse_cpus("0,2-4, 3"), Ok(vec![0, 2, 3, 4]));
+        assert_eq!(parse_cpus("5,0-1"), Ok(vec![5, 0, 1]));
+        for bad in ["", "x", "3-1", "1,,2", "-1", "0-99999"] {
+            let why = parse_cpus(bad).expect_err(bad);
+            assert!(why.starts_with("invalid CPU "), "{why}");
+        }
+        assert_eq!(parse_cpu(" 7 "), Ok(7));
+        assert!(parse_cpu("0-1").is_err() && parse_cpu("65536").is_err());
+    }
+
+    #[test]
     fn lists_and_sizes_as_recorded() {
         assert_eq!(parse_cpu_list(""), Ok(vec![]));
         assert_eq!(parse_cpu_list("0"), Ok(vec![0]));
@@ -164,7 +203,7 @@ mod tests {
         assert_eq!([&[][..], &[4], &[4, 5]].map(name_cpus), ["no CPU", "CPU 4", "CPUs 4-5"]);
         assert_eq!(parse_cpu_list("0-2,64-66"), Ok(vec![0, 1, 2, 64, 65, 66]));
         assert_eq!(parse_cpu_list("8,0,8"), Ok(vec![0, 8]));
-        for bad in [",", "0-", "-1", "3-1", "0-4294967295", "65536", "a", "0;1", "0 ", " "] {
+        for bad in [",", "0-", "-1", "3-1", "0-4294967295", "65536", "a", "0;1", " "] {
             assert!(parse_cpu_list(bad).is_err(), "{bad:?}");
         }
         assert_eq!(parse_size("512"), Ok(512));

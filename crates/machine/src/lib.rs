@@ -33,6 +33,6 @@ pub mod ticks;
 pub mod topology;
 
 pub use error::Error;
-pub use files::{Root, format_cpu_list, name_cpus, parse_cpu_list};
+pub use files::{Root, format_cpu_list, name_cpus, parse_cpu, parse_cpu_list, parse_cpus};
 pub use platform::{Platform, platform};
 pub use provenance::provenance;

@@ -115,7 +115,7 @@ fn compare(windows: &Windows<'_>, arena: &mut Arena) -> bool {
 fn run() -> Result<bool, MemoryError> {
     pin_current_thread(allowed_cpus()?[0])?;
     let stop = AtomicBool::new(false);
-    let watch = Watch { stop: &stop, progress: &|_, _| {} };
+    let watch = Watch::new(&stop, &|_, _| {});
     let windows = Windows::new(&watch, Duration::from_secs(1));
     let mut arena = Arena::new(SIZES[SIZES.len() - 1].0, PageKind::Huge, &stop)?;
     Ok(compare(&windows, &mut arena))

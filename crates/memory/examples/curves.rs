@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 fn curves(mib: usize, seconds: f64, kind: PageKind, seed: u64) -> Result<(), MemoryError> {
     let stop = AtomicBool::new(false);
-    let watch = Watch { stop: &stop, progress: &|_, _| {} };
+    let watch = Watch::new(&stop, &|_, _| {});
     let total = Duration::from_secs_f64(seconds);
     let windows = Windows::new(&watch, total);
     let begin = Instant::now();

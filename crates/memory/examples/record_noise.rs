@@ -69,7 +69,7 @@ fn octets(size: &str) -> Option<usize> {
 /// No memory for the chains, or no window that was left alone for 10 s.
 fn record(rows: usize, sizes: &[usize; CLASSES]) -> Result<Vec<Row>, Box<dyn Error>> {
     let stop = AtomicBool::new(false);
-    let watch = Watch { stop: &stop, progress: &|_, _| {} };
+    let watch = Watch::new(&stop, &|_, _| {});
     let windows = Windows::new(&watch, Duration::from_secs(1));
     let arenas = sizes.iter().map(|size| Arena::new(*size, PageKind::Base, &stop));
     let mut arenas: Vec<Arena> = arenas.collect::<Result<_, _>>()?;

@@ -28,6 +28,7 @@ use linerate_machine::topology::{CacheKind, Topology};
 use linerate_record::memory::{Bandwidth, MemoryTier, Operation};
 use linerate_record::stats::Estimate;
 use linerate_record::{Figure, Tier};
+use linerate_trial::Clock;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 use sweep::{LOT, Piece, Sweeper};
@@ -118,7 +119,7 @@ pub fn measure(
         let sharers = sharers(request.cpus, tiers.len());
         let bytes = bytes_of_each(tiers, &sets, &sharers, arena.bytes() / threads);
         let jobs = self::jobs(bytes);
-        let stop = windows.watch.stop;
+        let stop = windows.watch.stop();
         let mut parts = Piece::new(arena.words()).split(threads, GRAIN);
         let own = parts.pop().expect("a piece for each thread");
         let deadline = request.deadline;
@@ -127,7 +128,7 @@ pub fn measure(
             parts,
             |mut member| rounds(windows, own, &jobs, deadline, &mut |go_on| member.ready(go_on)),
             |mut member, piece| {
-                let watch = Watch { stop, progress: &|_, _| {} };
+                let watch = Watch::new(stop, &|_, _| {});
                 let windows = Windows::new(&watch, Duration::ZERO);
                 let samples =
                     rounds(&windows, piece, &jobs, deadline, &mut |go_on| member.ready(go_on));
@@ -271,10 +272,11 @@ fn warm(sweeper: &mut Sweeper<'_>) -> f64 {
 fn window(windows: &Windows<'_>, sweeper: &mut Sweeper<'_>, pass: u32, ns_per_lot: f64) -> Sample {
     let mut lots = (WINDOW_NS / ns_per_lot.max(LEAST_NS_PER_LOT)).ceil() as u64;
     let (mut begin, mut end) = (0, 0);
+    let clock = windows.clock();
     let window = windows.time(|| {
-        begin = (windows.clock().now)();
+        begin = clock.ticks();
         lots = sweeper.advance(lots);
-        end = (windows.clock().now)();
+        end = clock.ticks();
     });
     Sample { pass, begin, end, lots, ns: window.ns, kept: window.kept }
 }
@@ -434,7 +436,7 @@ mod tests {
 
     fn with_windows<T>(is_stopped: bool, look: impl FnOnce(&Windows<'_>) -> T) -> T {
         let stop = AtomicBool::new(is_stopped);
-        let watch = Watch { stop: &stop, progress: &|_, _| {} };
+        let watch = Watch::new(&stop, &|_, _| {});
         look(&Windows::new(&watch, Duration::from_secs(1)))
     }
 

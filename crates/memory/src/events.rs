@@ -12,10 +12,10 @@ use crate::measure::Bench;
 use linerate_counters::catalog::Catalog;
 use linerate_counters::event::{Class, Event};
 use linerate_counters::opener::{Kernel, Opener};
-use linerate_counters::refusal::Refusal;
 use linerate_counters::rotation::Counts;
 use linerate_counters::session::{Options, Scope, Session};
-use linerate_counters::surroundings::Surroundings;
+use linerate_doctor::refusal::{Explainer, Explanation};
+use linerate_doctor::surroundings::Surroundings;
 use linerate_hierarchy::events::{Judgement, Known, Row, judge};
 use linerate_record::memory::{EventOfChase, EventsOfSize, MemoryTier, Order, TlbLevel};
 use linerate_record::stats::Estimate;
@@ -110,22 +110,21 @@ fn open(counters: &Counters<'_>) -> Result<(Vec<Event>, Session), String> {
     let mut unknown = resolved.iter().filter_map(|event| event.as_ref().err());
     let reason = unknown.next().map(ToString::to_string);
     let events: Vec<Event> = resolved.into_iter().flatten().collect();
-    let options = Options {
-        user_only: Some(true),
-        inherit: false,
-        is_known_processor: catalog.is_known_processor(),
-        ..Options::default()
-    };
-    let session = Session::open(opener, around, &events, &Scope::CurrentThread, &options);
+    let options = Options { user_only: Some(true), inherit: false, ..Options::default() };
+    let session = Session::open(opener, around.root(), &events, &Scope::CurrentThread, &options);
     if session.outcomes().iter().any(Result::is_ok) {
         return Ok((events, session));
     }
-    let refused = session.outcomes().iter().find_map(|outcome| outcome.as_ref().err());
-    let reason = refused.map(in_words).or(reason);
+    let explainer = Explainer::new(around, catalog.is_known_processor());
+    let outcomes = session.outcomes().iter().zip(&events);
+    let mut refused =
+        outcomes.filter_map(|(outcome, event)| Some((outcome.as_ref().err()?, event)));
+    let refused = refused.next().map(|(refusal, event)| explainer.explain(refusal, event));
+    let reason = refused.as_ref().map(in_words).or(reason);
     Err(reason.unwrap_or_else(|| "no event is known for this processor".to_owned()))
 }
 
-fn in_words(refusal: &Refusal) -> String {
+fn in_words(refusal: &Explanation) -> String {
     match &refusal.fix {
         Some(fix) => format!("{}; try: {fix}", refusal.sentence),
         None => refusal.sentence.clone(),

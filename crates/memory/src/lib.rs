@@ -36,4 +36,5 @@ pub mod translation;
 pub mod window;
 
 pub use error::MemoryError;
-pub use measure::{Request, Watch, measure};
+pub use linerate_trial::Watch;
+pub use measure::{Request, measure};

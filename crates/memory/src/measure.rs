@@ -17,13 +17,13 @@ mod costs;
 mod levels;
 mod surroundings;
 
-use crate::MemoryError;
 use crate::arena::Arena;
 use crate::limits::Limit;
 use crate::noise::{self, Account};
 use crate::single::Stopwatch;
 use crate::translation::{self, Translation};
 use crate::window::Windows;
+use crate::{MemoryError, Watch};
 use crate::{bandwidth, curve, events, os_view, parallel};
 use budget::{Budget, Part};
 use levels::Levels;
@@ -33,7 +33,6 @@ use linerate_record::memory::{
     Order, PageKind,
 };
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 use surroundings::Surroundings;
 
@@ -95,14 +94,6 @@ pub struct Request {
     pub seed: u64,
 }
 
-/// Who watches.
-pub struct Watch<'a> {
-    /// Set to stop: what was measured until then stands.
-    pub stop: &'a AtomicBool,
-    /// Told what is measured now, and the share of the whole that is done, 0 to 1.
-    pub progress: &'a dyn Fn(&str, f64),
-}
-
 /// Measures the memory hierarchy as the calling thread meets it, which is left pinned to the
 /// processor measured on. Takes about as long as `request.effort` says, up to two fifths as long
 /// again on a busy machine.
@@ -134,7 +125,7 @@ pub fn measure(request: &Request, watch: &Watch<'_>) -> Result<MemoryReport, Mem
     let mut translation = translation::measure(&bench, used, budget.until(Part::Translation));
     let arena = match arena {
         Some(arena) => Ok(arena),
-        None => Arena::new(surroundings.arena_bytes, used, watch.stop),
+        None => Arena::new(surroundings.arena_bytes, used, watch.stop()),
     };
     let parts = match arena {
         Ok(arena) => Parts::measure(&bench, arena, &levels, &mut translation, &stopwatch, &budget),

@@ -15,6 +15,7 @@ use linerate_machine::{Root, groups, platform};
 use linerate_record::memory::Noise;
 use linerate_record::stats::Estimate;
 use linerate_record::{Figure, Tier};
+use linerate_trial::Clock;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -106,7 +107,7 @@ pub fn measure(bench: &Bench<'_>, since: &Account, deadline: Instant) -> Noise {
     let (delay, cpu, wall) = (run_delay_ns(), thread_cpu_time_ns(), monotonic_ns());
     let span = deadline.saturating_duration_since(Instant::now());
     let clock = bench.windows.clock();
-    let seen = look(span, bench.windows.watch.stop, clock.ns_per_unit, clock.now);
+    let seen = look(span, bench.windows.watch.stop(), clock.ns_per_tick(), || clock.ticks());
     let wall = monotonic_ns().saturating_sub(wall) as f64;
     let cpu = thread_cpu_time_ns().saturating_sub(cpu) as f64;
     let waited = delay.and_then(|before| Ok(run_delay_ns()?.saturating_sub(before) as f64));
@@ -246,7 +247,7 @@ fn record(seen: &Seen, loss: Option<Loss>, account: Accounted, more: &str) -> No
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::window::Clock;
+    use linerate_trial::Machine;
     use std::fs;
 
     const STAT: &str = "cpu  30 0 30 300 4 0 2 9 0 0\n\
@@ -374,8 +375,8 @@ mod tests {
     #[test]
     fn gaps_are_within_the_watch() {
         let span = Duration::from_millis(30);
-        let clock = Clock::of_this_machine();
-        let seen = look(span, &AtomicBool::new(false), clock.ns_per_unit, clock.now);
+        let clock = Machine::steady();
+        let seen = look(span, &AtomicBool::new(false), clock.ns_per_tick(), || clock.ticks());
         assert!(seen.seconds >= 0.0299, "{}", seen.seconds);
         let lost: f64 = seen.gaps.iter().map(|gap| gap.ns).sum();
         assert!(lost <= seen.seconds * 1e9);

@@ -389,7 +389,7 @@ pub(crate) mod tests {
 
     fn with_windows<T>(is_stopped: bool, look: impl FnOnce(&Windows<'_>) -> T) -> T {
         let stop = AtomicBool::new(is_stopped);
-        let watch = Watch { stop: &stop, progress: &|_, _| {} };
+        let watch = Watch::new(&stop, &|_, _| {});
         look(&Windows::new(&watch, Duration::from_secs(1)))
     }
 

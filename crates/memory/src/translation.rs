@@ -338,7 +338,7 @@ fn note(level: &tlb::Level) -> Option<String> {
 
 /// An arena of `bytes` octets, if it is to be had.
 fn arena(bench: &Bench<'_>, bytes: usize, kind: PageKind) -> Option<Arena> {
-    Arena::new(bytes, kind, bench.windows.watch.stop).ok()
+    Arena::new(bytes, kind, bench.windows.watch.stop()).ok()
 }
 
 #[cfg(test)]

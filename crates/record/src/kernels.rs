@@ -226,7 +226,7 @@ pub struct VariantReport {
 pub struct PeerReport {
     /// As in `rows[].variant`.
     pub name: String,
-    /// The package and its version: `smoltcp 0.12.0`.
+    /// The package and its version: `smoltcp 0.14.0`.
     pub source: String,
     /// What it can do.
     pub kernels: Vec<Kernel>,
@@ -266,11 +266,11 @@ pub struct WrongResult {
 pub struct RaceWindows {
     /// Windows that were timed.
     pub total: u64,
-    /// Windows dropped because they took more than 1.5 times the routine's fastest in a round in
-    /// which the kernel counted an involuntary switch of the thread.
+    /// Windows dropped because the kernel counted an involuntary switch of the thread in them, or
+    /// gave it a CPU for less than 96 % of their time.
     pub lost_to_preemption: u64,
     /// Windows dropped because they took more than 4 times the routine's fastest, though the kernel
-    /// counted no switch: whatever slowed them down, a hypervisor or an interrupt, was not seen.
+    /// saw no reason: whatever slowed them down, a hypervisor or an interrupt, was not seen.
     pub dropped_as_slow: u64,
 }
 

@@ -20,26 +20,11 @@
 //! them the first visits cost more, which no calibration can know; hence no verdict about regions
 //! under ten times the cost.
 
-use crate::tree::{Node, Totals};
-use linerate_counters::thread_group::{Counts, EVENTS_MAX, ThreadGroup};
+use crate::tree::{Amount, Cost, Node, Totals};
+use linerate_counters::reading::{Counts, EVENTS_MAX};
+use linerate_counters::thread_group::ThreadGroup;
 use linerate_machine::ticks::ticks;
-use linerate_record::stats::{Estimate, median_interval};
-
-/// What an empty region shows, and what it costs in all.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Cost {
-    /// What an empty region shows.
-    pub(crate) inside: Amount,
-    /// What entering and leaving adds to the region around.
-    pub(crate) pair: Amount,
-}
-
-/// Ticks, and counts of every event.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Amount {
-    pub(crate) ticks: Estimate,
-    pub(crate) counts: [Estimate; EVENTS_MAX],
-}
+use linerate_record::stats::median_interval;
 
 /// Medians of this many series: enough for a 95 % interval, and a preempted series does not matter.
 const SERIES: usize = 25;

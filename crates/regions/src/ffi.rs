@@ -4,9 +4,10 @@
 //! One set of regions for the process, as the environment describes it, and one [`Thread`] for each
 //! thread that enters a region. Nothing here panics: C has no use for that.
 
-use crate::regions::{Options, Region, Regions};
+use crate::regions::{Options, Regions};
 use crate::sampler::{Sampler, Schedule};
 use crate::thread::Thread;
+use crate::tree::Region;
 use std::cell::OnceCell;
 use std::ffi::{CStr, OsStr, c_char, c_int};
 use std::num::{NonZeroU32, NonZeroU64};

@@ -45,7 +45,8 @@ mod thread;
 mod tree;
 mod verdict;
 
-pub use linerate_counters::thread_group::EVENTS_MAX;
-pub use regions::{DEFAULT_EVENTS, Options, Region, Regions, WriteError};
+pub use linerate_counters::reading::EVENTS_MAX;
+pub use regions::{DEFAULT_EVENTS, Options, Regions, WriteError};
 pub use sampler::{Sample, Sampler, Schedule};
 pub use thread::{Inside, Thread};
+pub use tree::Region;

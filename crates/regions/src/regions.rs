@@ -4,12 +4,13 @@
 use crate::figures;
 use crate::stay::Stay;
 use crate::thread::Thread;
-use crate::tree::Log;
+use crate::tree::{Log, Outcome, Region};
 use linerate_counters::catalog::Catalog;
 use linerate_counters::event::Event;
 use linerate_counters::opener::Kernel;
-use linerate_counters::surroundings::Surroundings;
 use linerate_counters::thread_group::{Machine, ThreadGroup};
+use linerate_doctor::refusal::Explainer;
+use linerate_doctor::surroundings::Surroundings;
 use linerate_machine::provenance::{command_line, provenance};
 use linerate_machine::ticks::ticks_per_second;
 use linerate_record::regions::{RegionReport, RegionsReport};
@@ -65,17 +66,6 @@ fn with_process_number(file: &Path) -> PathBuf {
         Some(name) => name.replace("%p", &std::process::id().to_string()).into(),
         None => file.to_owned(),
     }
-}
-
-/// A region of a program, by [`Regions::region`]; means nothing to other [`Regions`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Region(pub(crate) u32);
-
-impl Region {
-    /// What is around all regions.
-    pub(crate) const OUTSIDE: Self = Self(u32::MAX);
-    /// What the cost of measuring is measured with.
-    pub(crate) const CALIBRATION: Self = Self(u32::MAX - 1);
 }
 
 /// The regions of a program. Cloning gives another handle to the same ones.
@@ -162,20 +152,33 @@ impl Regions {
     /// As [`Regions::thread`], the cost not measured yet.
     pub(crate) fn uncalibrated_thread(&self) -> Thread {
         let known: Vec<Event> = self.events().iter().flatten().cloned().collect();
-        let thread = Thread::new(self.counters(&known));
+        let counters = self.counters(&known);
+        let outcomes = self.explained(&counters, &known);
+        let thread = Thread::new(counters, &outcomes);
         lock(&self.shared.logs).push(Arc::clone(thread.log()));
         thread
     }
 
     /// Counters of the calling thread.
     pub(crate) fn counters(&self, events: &[Event]) -> ThreadGroup {
-        let machine = Machine {
-            opener: &Kernel,
+        let pmu_user = self.shared.surroundings.pmu_user();
+        let machine =
+            Machine { opener: &Kernel, pmu_user: pmu_user.as_ref(), compares_marks: true };
+        ThreadGroup::open(machine, events, self.shared.options.user_only)
+    }
+
+    /// What each of `events` rests on, or why it is not counted.
+    pub(crate) fn explained(&self, counters: &ThreadGroup, events: &[Event]) -> Vec<Outcome> {
+        let explainer = Explainer {
             surroundings: &self.shared.surroundings,
             is_known_processor: self.catalog().is_known_processor(),
-            compares_marks: true,
+            takes_registers: true,
         };
-        ThreadGroup::open(machine, events, self.shared.options.user_only)
+        let outcomes = counters.outcomes().iter().zip(events);
+        let explained = outcomes.map(|(outcome, event)| {
+            outcome.as_ref().copied().map_err(|refusal| explainer.explain(refusal, event))
+        });
+        explained.collect()
     }
 
     /// What the names mean here, or why they mean nothing.

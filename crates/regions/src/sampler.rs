@@ -21,8 +21,10 @@
 //! Left out: the interval of an event's total when fewer than two turns counted it; there is none.
 
 use crate::regions::Regions;
+use crate::tree::Outcome;
 use linerate_counters::event::Event;
-use linerate_counters::thread_group::{EVENTS_MAX, Mark, ThreadGroup};
+use linerate_counters::reading::{EVENTS_MAX, Mark};
+use linerate_counters::thread_group::ThreadGroup;
 use linerate_linux::thread_id;
 use linerate_machine::ticks::ticks;
 use linerate_record::regions::{RegionEvent, RegionReport};
@@ -77,6 +79,8 @@ pub struct Sampler {
 struct Set {
     events: Vec<Result<Event, String>>,
     counters: ThreadGroup,
+    /// What each event that there is rests on, or why it is not counted.
+    outcomes: Vec<Outcome>,
 }
 
 /// What there was when a turn began.
@@ -276,7 +280,8 @@ impl Set {
         let known: Vec<Event> = events.iter().flatten().cloned().collect();
         let counters = regions.counters(&known);
         counters.stop();
-        Self { events, counters }
+        let outcomes = regions.explained(&counters, &known);
+        Self { events, counters, outcomes }
     }
 
     /// What the event at a place rests on, or why it is not counted.
@@ -284,7 +289,7 @@ impl Set {
         if let Err(reason) = &self.events[place] {
             return Err(reason.clone());
         }
-        match &self.counters.outcomes()[self.known_place(place)] {
+        match &self.outcomes[self.known_place(place)] {
             Ok(tier) => Ok(*tier),
             Err(refusal) => Err(refusal.sentence.clone()),
         }

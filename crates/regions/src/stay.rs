@@ -6,18 +6,9 @@
 //! asks: no edge pays for it. Left out: in which region the thread was away; for that
 //! `task_clock_ns` is counted.
 
-use crate::tree::Log;
+use crate::tree::{Account, Log};
 use linerate_machine::ticks::ticks;
 use std::fs::read_to_string;
-
-/// The kernel's account of a thread at a moment.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Account {
-    ticks: u64,
-    on_processor_ns: u64,
-    waited_ns: Option<u64>,
-    switches: Option<u64>,
-}
 
 /// Where a thread was between two accounts.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,25 +23,23 @@ pub(crate) struct Stay {
     pub(crate) switches: Option<u64>,
 }
 
-impl Account {
-    /// Of a thread of this process; `None` if it has ended, or the kernel refuses. Opens two files
-    /// of /proc: some tens of microseconds.
-    pub(crate) fn of(tid: u32) -> Option<Self> {
-        let file = |name| read_to_string(format!("/proc/self/task/{tid}/{name}")).ok();
-        Some(Self {
-            on_processor_ns: on_processor_ns(tid)?,
-            ticks: ticks(),
-            waited_ns: file("schedstat").as_deref().and_then(waited_ns),
-            switches: file("status").as_deref().and_then(switches),
-        })
-    }
+/// The account of a thread of this process; `None` if it has ended, or the kernel refuses. Opens
+/// two files of /proc: some tens of microseconds.
+pub(crate) fn account(tid: u32) -> Option<Account> {
+    let file = |name| read_to_string(format!("/proc/self/task/{tid}/{name}")).ok();
+    Some(Account {
+        on_processor_ns: on_processor_ns(tid)?,
+        ticks: ticks(),
+        waited_ns: file("schedstat").as_deref().and_then(waited_ns),
+        switches: file("status").as_deref().and_then(switches),
+    })
 }
 
 impl Stay {
     /// Of the thread of a log, until it ended or now.
     pub(crate) fn of(log: &Log, ticks_per_ns: f64) -> Option<Self> {
         let began = log.began.get()?;
-        let ended = log.ended.get().copied().or_else(|| Account::of(log.tid))?;
+        let ended = log.ended.get().copied().or_else(|| account(log.tid))?;
         let both = |of: fn(&Account) -> Option<u64>| Some(of(&ended)?.saturating_sub(of(began)?));
         let on_processor = ended.on_processor_ns.saturating_sub(began.on_processor_ns);
         Some(Self {
@@ -112,7 +101,7 @@ mod tests {
     fn a_sleeping_thread_is_away_and_not_waiting() {
         let log = Log::new(thread_id(), &[], "");
         assert_eq!(Stay::of(&log, 1.0), None);
-        log.began.get_or_init(|| Account::of(thread_id()).unwrap());
+        log.began.get_or_init(|| account(thread_id()).unwrap());
         std::thread::sleep(Duration::from_millis(20));
         let rate = linerate_machine::ticks::ticks_per_second() / 1e9;
         let stay = Stay::of(&log, rate).unwrap();

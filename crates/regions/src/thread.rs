@@ -2,10 +2,10 @@
 //! Entering and leaving regions: the part that runs in the measured program.
 
 use crate::cost;
-use crate::regions::Region;
-use crate::stay::Account;
-use crate::tree::{Log, Node};
-use linerate_counters::thread_group::{Counts, EVENTS_MAX, Mark, ThreadGroup};
+use crate::stay::account;
+use crate::tree::{Log, Node, Outcome, Region};
+use linerate_counters::reading::{Counts, EVENTS_MAX, Mark};
+use linerate_counters::thread_group::ThreadGroup;
 use linerate_linux::thread_id;
 use linerate_machine::ticks::ticks;
 use std::cell::RefCell;
@@ -79,9 +79,10 @@ impl Drop for Inside<'_> {
 }
 
 impl Thread {
-    /// `counters` was opened by the calling thread. What measuring costs is measured by the caller.
-    pub(crate) fn new(counters: ThreadGroup) -> Self {
-        let log = Arc::new(Log::of(thread_id(), &counters));
+    /// `counters` was opened by the calling thread, with these outcomes. What measuring costs is
+    /// measured by the caller.
+    pub(crate) fn new(counters: ThreadGroup, outcomes: &[Outcome]) -> Self {
+        let log = Arc::new(Log::of(thread_id(), &counters, outcomes));
         let (_, outside) = log.add(Region::OUTSIDE, None).expect("the first of many");
         let places = vec![Place { node: outside, inner: Vec::new() }];
         let frames = Vec::with_capacity(DEPTH_MAX);
@@ -94,7 +95,7 @@ impl Thread {
         let Some(node) = self.calibration_node() else { return };
         let cost = cost::measure(&self.counters, &node, pair);
         self.log.cost.get_or_init(|| cost);
-        if let Some(now) = Account::of(self.log.tid) {
+        if let Some(now) = account(self.log.tid) {
             self.log.began.get_or_init(|| now);
         }
     }
@@ -194,7 +195,7 @@ impl Thread {
 
 impl Drop for Thread {
     fn drop(&mut self) {
-        if let Some(now) = Account::of(self.log.tid) {
+        if let Some(now) = account(self.log.tid) {
             self.log.ended.get_or_init(|| now);
         }
     }

@@ -5,12 +5,53 @@
 //! visit counted whose ticks are still to come, or the other way round: a running thread is at most
 //! one visit out.
 
-use crate::cost::Cost;
-use crate::regions::Region;
-use crate::stay::Account;
-use linerate_counters::thread_group::{Counts, EVENTS_MAX, Outcome, ThreadGroup};
+use linerate_counters::reading::{Counts, EVENTS_MAX};
+use linerate_counters::thread_group::ThreadGroup;
+use linerate_doctor::refusal::Explanation;
+use linerate_record::Tier;
+use linerate_record::stats::Estimate;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// A region of a program, by [`Regions::region`](crate::Regions::region); means nothing to other
+/// [`Regions`](crate::Regions).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Region(pub(crate) u32);
+
+impl Region {
+    /// What is around all regions.
+    pub(crate) const OUTSIDE: Self = Self(u32::MAX);
+    /// What the cost of measuring is measured with.
+    pub(crate) const CALIBRATION: Self = Self(u32::MAX - 1);
+}
+
+/// The kernel's account of a thread at a moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Account {
+    pub(crate) ticks: u64,
+    pub(crate) on_processor_ns: u64,
+    pub(crate) waited_ns: Option<u64>,
+    pub(crate) switches: Option<u64>,
+}
+
+/// What an empty region shows, and what it costs in all.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Cost {
+    /// What an empty region shows.
+    pub(crate) inside: Amount,
+    /// What entering and leaving adds to the region around.
+    pub(crate) pair: Amount,
+}
+
+/// Ticks, and counts of every event.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Amount {
+    pub(crate) ticks: Estimate,
+    pub(crate) counts: [Estimate; EVENTS_MAX],
+}
+
+/// What an event rests on, or why it is not counted.
+pub(crate) type Outcome = Result<Tier, Explanation>;
 
 /// A region inside the regions that were open when it was entered.
 #[derive(Debug)]
@@ -143,8 +184,7 @@ const NODES_MAX: usize = 4096;
 
 impl Log {
     /// Of the thread of this number, which counts with `counters`.
-    pub(crate) fn of(tid: u32, counters: &ThreadGroup) -> Self {
-        let outcomes = counters.outcomes();
+    pub(crate) fn of(tid: u32, counters: &ThreadGroup, outcomes: &[Outcome]) -> Self {
         let registers = (0..outcomes.len()).map(|place| counters.is_by_registers(place)).collect();
         let apart_ms = counters.apart_ms().unwrap_or(0);
         Self { registers, apart_ms, ..Self::new(tid, outcomes, counters.reading()) }

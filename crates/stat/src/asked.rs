@@ -5,7 +5,7 @@ use crate::{Per, Request, StatError};
 use linerate_counters::catalog::{Catalog, NameError};
 use linerate_counters::event::{Class, Event};
 use linerate_counters::metrics::{self, Formula, Metric, MetricSet};
-use linerate_counters::refusal::{self, Cause, Refusal};
+use linerate_doctor::refusal::{self, Cause, Explanation};
 use linerate_record::Tier;
 
 /// An event that was asked for.
@@ -18,7 +18,7 @@ pub(crate) struct AskedEvent {
     /// What one count is.
     pub(crate) unit: &'static str,
     /// The event, or why there is none to open.
-    pub(crate) event: Result<Event, Refusal>,
+    pub(crate) event: Result<Event, Explanation>,
 }
 
 /// A metric that was asked for.
@@ -114,7 +114,7 @@ fn sets(request: &Request) -> Result<Vec<&'static MetricSet>, StatError> {
 }
 
 fn asked_event(name: &str, tier: Option<Tier>, catalog: &Catalog) -> Result<AskedEvent, StatError> {
-    let refused = |refusal: Refusal| {
+    let refused = |refusal: Explanation| {
         let (name, unit) = (name.to_owned(), "events");
         Ok(AskedEvent { name, native: None, unit, event: Err(refusal) })
     };
@@ -129,14 +129,14 @@ fn asked_event(name: &str, tier: Option<Tier>, catalog: &Catalog) -> Result<Aske
             refused(refusal::not_in_table(name, table, &reason))
         }
         Err(NameError::NoTracefs { reason: sentence, fix, .. }) => {
-            refused(Refusal { cause: Cause::Other, sentence, fix: Some(fix.to_owned()) })
+            refused(Explanation { cause: Cause::Other, sentence, fix: Some(fix.to_owned()) })
         }
         Err(NameError::NoUnit { reason: sentence, nearest, .. }) => {
             let fix = nearest.first().map_or_else(
                 || "linerate doctor".to_owned(),
                 |name| format!("linerate stat -e {name} -- COMMAND"),
             );
-            refused(Refusal { cause: Cause::NoPmuDriver, sentence, fix: Some(fix) })
+            refused(Explanation { cause: Cause::NoPmuDriver, sentence, fix: Some(fix) })
         }
         Err(error @ (NameError::Unknown { .. } | NameError::Malformed { .. })) => {
             Err(StatError::UnknownName { reason: error.to_string() })
@@ -145,11 +145,11 @@ fn asked_event(name: &str, tier: Option<Tier>, catalog: &Catalog) -> Result<Aske
 }
 
 /// The event, unless the tier that was asked for leaves it out.
-fn of_tier(event: Event, tier: Option<Tier>) -> Result<Event, Refusal> {
+fn of_tier(event: Event, tier: Option<Tier>) -> Result<Event, Explanation> {
     if tier == Some(Tier::Sw) && event.class == Class::Hardware {
         let sentence = "the tier `sw`, which was asked for, has no hardware events".to_owned();
         let fix = Some("leave out --tier sw".to_owned());
-        return Err(Refusal { cause: Cause::Other, sentence, fix });
+        return Err(Explanation { cause: Cause::Other, sentence, fix });
     }
     Ok(event)
 }

@@ -9,8 +9,8 @@ use crate::run::Run;
 use crate::tallies::Tallies;
 use crate::{Per, Request, What, usage};
 use linerate_counters::event::Class;
-use linerate_counters::refusal::Refusal;
 use linerate_counters::rotation::EventTally;
+use linerate_doctor::refusal::Explanation;
 use linerate_linux::child::Ended;
 use linerate_record::stat::{EventCount, MetricValue, RotationReport, UnitOfWork};
 use linerate_record::stats::{Estimate, median_interval};
@@ -34,7 +34,7 @@ pub(crate) fn row(
     asked: &Asked,
     tallies: &Tallies,
     tiers: &[Tier],
-    refusals: &[Option<Refusal>],
+    refusals: &[Option<Explanation>],
 ) -> Vec<Figure> {
     let figure = |(place, event): (usize, &AskedEvent)| match tallies.tally(place) {
         Some(tally) => counted(event.unit, &tally, tiers[place]),

@@ -2,7 +2,7 @@
 //! Requests that make no sense are refused before anything begins.
 
 use crate::{Per, Request, StatError, What};
-use linerate_counters::surroundings::Surroundings;
+use linerate_doctor::surroundings::Surroundings;
 use linerate_machine::parse_cpu_list;
 use linerate_record::{Body, Tier};
 

@@ -24,9 +24,9 @@ use crate::sim::Geometry;
 use asked::{Asked, AskedEvent};
 use linerate_counters::catalog::Catalog;
 use linerate_counters::opener::{Kernel, Opener};
-use linerate_counters::refusal::Refusal;
 pub use linerate_counters::rotation::DEFAULT_SLICE;
-use linerate_counters::surroundings::Surroundings;
+use linerate_doctor::refusal::Explanation;
+use linerate_doctor::surroundings::Surroundings;
 use linerate_linux::signal::Pending;
 use linerate_record::stat::StatReport;
 use linerate_record::{Figure, Record, Tier, Warning};
@@ -284,7 +284,7 @@ impl fmt::Display for StatError {
 impl std::error::Error for StatError {}
 
 /// An event with why it is not counted and what would change that.
-fn line(name: &str, refusal: &Refusal) -> String {
+fn line(name: &str, refusal: &Explanation) -> String {
     match &refusal.fix {
         Some(fix) => format!("{name}: {}; try: {fix}", refusal.sentence),
         None => format!("{name}: {}", refusal.sentence),
@@ -292,7 +292,7 @@ fn line(name: &str, refusal: &Refusal) -> String {
 }
 
 /// The events that were refused; `None` if none was.
-fn refused(asked: &[AskedEvent], refusals: &[Option<Refusal>]) -> Option<String> {
+fn refused(asked: &[AskedEvent], refusals: &[Option<Explanation>]) -> Option<String> {
     let pairs = asked.iter().zip(refusals);
     let lines: Vec<String> =
         pairs.filter_map(|(asked, refusal)| Some(line(&asked.name, refusal.as_ref()?))).collect();

@@ -10,9 +10,9 @@ use crate::threads::{self, Threads};
 use crate::{Progress, Request, StatError, Watch, What, assemble};
 use linerate_counters::event::{Class, Event};
 use linerate_counters::opener::Opener;
-use linerate_counters::refusal::{Cause, Refusal};
 use linerate_counters::session::{Options, Scope, Session};
-use linerate_counters::surroundings::Surroundings;
+use linerate_doctor::refusal::{Cause, Explainer, Explanation};
+use linerate_doctor::surroundings::Surroundings;
 use linerate_linux::child::{self, Child, Ended, ExecError, Stranger};
 use linerate_linux::monotonic_ns;
 use linerate_linux::signal::{Caught, TERMINATE};
@@ -26,7 +26,7 @@ pub(crate) struct Run {
     /// The counts.
     pub(crate) tallies: Tallies,
     /// For each event asked for, why it was not counted.
-    pub(crate) refusals: Vec<Option<Refusal>>,
+    pub(crate) refusals: Vec<Option<Explanation>>,
     /// For each event asked for, whether user mode alone was counted.
     pub(crate) is_user_only: Vec<bool>,
     /// For each event asked for, what its count rests on.
@@ -55,7 +55,11 @@ pub(crate) struct Run {
 
 impl Run {
     /// Counts without circumstances.
-    pub(crate) fn of(tallies: Tallies, refusals: Vec<Option<Refusal>>, tiers: Vec<Tier>) -> Self {
+    pub(crate) fn of(
+        tallies: Tallies,
+        refusals: Vec<Option<Explanation>>,
+        tiers: Vec<Tier>,
+    ) -> Self {
         Self {
             tallies,
             is_user_only: vec![false; refusals.len()],
@@ -77,7 +81,7 @@ impl Run {
     /// What there is to say of a command that could not be started.
     pub(crate) fn not_begun(error: ExecError, tiers: Vec<Tier>) -> Self {
         let sentence = "the command could not be started".to_owned();
-        let refusal = Refusal { cause: Cause::TargetGone, sentence, fix: None };
+        let refusal = Explanation { cause: Cause::TargetGone, sentence, fix: None };
         let nothing = Tallies::exact(vec![None; tiers.len()]);
         Self {
             command: Some(Err(error)),
@@ -173,7 +177,6 @@ impl Runner<'_> {
             inherit: true,
             slice: self.request.slice,
             seed: self.request.seed.wrapping_add(number.into()),
-            is_known_processor: self.is_known_processor,
             scale_by: unit.filter(|unit| events[*unit].class != Class::Hardware),
         }
     }
@@ -186,12 +189,13 @@ impl Runner<'_> {
         let place = |asked: &AskedEvent| asked.event.is_ok().then(|| opened.next()).flatten();
         let places: Vec<Option<usize>> = self.asked.events.iter().map(place).collect();
         let options = self.options(&places, &events, number);
-        let session = Session::open_first(self.opener, self.around, &events, scope, &options);
+        let session = Session::open(self.opener, self.around.root(), &events, scope, &options);
         let threads =
             (self.request.threads).then(|| Threads::of(*self, events, options, scope)).flatten();
         let mut counting = Counting {
             runner: *self,
             places,
+            explained: vec![None; session.events().len()],
             session,
             threads,
             began_ns: 0,
@@ -211,6 +215,8 @@ struct Counting<'a> {
     /// For each event asked for, its place in the session.
     places: Vec<Option<usize>>,
     session: Session,
+    /// For each event of the session that was refused, why.
+    explained: Vec<Option<Explanation>>,
     threads: Option<Threads<'a>>,
     began_ns: u64,
     interval_began_ns: u64,
@@ -241,7 +247,7 @@ impl Counting<'_> {
     fn check_and_tell(&mut self, number: u32) -> Result<(), StatError> {
         let asked = &self.runner.asked.events;
         if self.runner.request.strict {
-            self.session.explain(self.runner.around);
+            self.explain();
             if let Some(reason) = super::refused(asked, &self.refusals()) {
                 return Err(StatError::Refused { reason });
             }
@@ -259,14 +265,24 @@ impl Counting<'_> {
     }
 
     /// For each event asked for, why it is not counted.
-    fn refusals(&self) -> Vec<Option<Refusal>> {
-        let outcomes = self.session.outcomes();
+    fn refusals(&self) -> Vec<Option<Explanation>> {
         let asked = self.runner.asked.events.iter().zip(&self.places);
         let refusal = asked.map(|(asked, place)| match place {
-            Some(place) => outcomes[*place].as_ref().err(),
+            Some(place) => self.explained[*place].as_ref(),
             None => asked.event.as_ref().err(),
         });
-        refusal.map(Option::<&Refusal>::cloned).collect()
+        refusal.map(Option::<&Explanation>::cloned).collect()
+    }
+
+    /// Explains the refusals that are new.
+    fn explain(&mut self) {
+        let explainer = Explainer::new(self.runner.around, self.runner.is_known_processor);
+        let events = self.session.outcomes().iter().zip(self.session.events());
+        for ((outcome, event), explained) in events.zip(&mut self.explained) {
+            if let (Err(refusal), None) = (outcome, &explained) {
+                *explained = Some(explainer.explain(refusal, event));
+            }
+        }
     }
 
     /// The sets that take turns, by the places of the events asked for.
@@ -310,7 +326,7 @@ impl Counting<'_> {
                 self.is_interrupted = early.is_some();
                 let shall_end = self.runner.heed_early(early, &waited);
                 // Not before: to look for reasons takes longer than to open what is granted.
-                self.session.explain(self.runner.around);
+                self.explain();
                 if shall_end { None } else { self.follow(&mut waited, turn) }
             }
             Err(error) => return Ok(Run::not_begun(error, self.tiers())),
@@ -340,6 +356,7 @@ impl Counting<'_> {
             self.end_interval(end_ns);
         }
         let tallies = Tallies::counted(self.session.finish(), &self.places);
+        self.explain();
         let threads = self.threads.take().map_or_else(Vec::new, |threads| {
             threads.finish(&self.places, &tallies, &self.tiers(), &self.refusals())
         });

@@ -31,8 +31,8 @@ pub use collect::{Remark, SimCounts};
 pub use geometry::{Geometry, GeometryError};
 pub use names::native;
 
-use linerate_counters::refusal::{self, Refusal};
-use linerate_counters::surroundings::Surroundings;
+use linerate_doctor::refusal::{self, Explanation};
+use linerate_doctor::surroundings::Surroundings;
 use linerate_linux::child::{Ended, ExecError, fork_held};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -82,9 +82,9 @@ impl Sim {
     /// Finds Valgrind along PATH.
     ///
     /// # Errors
-    /// There is no Valgrind: [`Cause::NoValgrind`](linerate_counters::refusal::Cause::NoValgrind),
+    /// There is no Valgrind: [`Cause::NoValgrind`](linerate_doctor::refusal::Cause::NoValgrind),
     /// with the command of `around` that installs it.
-    pub fn find(around: &Surroundings) -> Result<Self, Refusal> {
+    pub fn find(around: &Surroundings) -> Result<Self, Explanation> {
         let facts = around.facts();
         let valgrind = facts.valgrind.clone().map(|valgrind| Self { valgrind });
         valgrind.ok_or_else(|| refusal::no_valgrind(facts).expect("none was found"))

@@ -6,8 +6,8 @@ use crate::run::{End, Run, Runner, Waited, ns};
 use crate::sim::{Geometry, Remark, Sim, SimError, native};
 use crate::tallies::Tallies;
 use crate::{StatError, What};
-use linerate_counters::refusal::{Cause, Refusal};
-use linerate_counters::surroundings::Surroundings;
+use linerate_doctor::refusal::{Cause, Explanation};
+use linerate_doctor::surroundings::Surroundings;
 use linerate_linux::child::fork_held;
 use linerate_linux::monotonic_ns;
 use linerate_record::{Tier, Warning};
@@ -46,13 +46,13 @@ impl<'a> Simulator<'a> {
     }
 
     /// For each event, why the simulator has none.
-    pub(crate) fn refusals(&self, asked: &Asked) -> Vec<Option<Refusal>> {
+    pub(crate) fn refusals(&self, asked: &Asked) -> Vec<Option<Explanation>> {
         let refusal = |name: &str| native(name, &self.geometry).err();
         asked.events.iter().map(|event| Some(self.located(refusal(&event.name)?))).collect()
     }
 
     /// With a fix for where there are counters.
-    fn located(&self, refusal: Refusal) -> Refusal {
+    fn located(&self, refusal: Explanation) -> Explanation {
         refusal.elsewhere(self.around.facts())
     }
 
@@ -121,9 +121,9 @@ impl<'a> Simulator<'a> {
 }
 
 /// Why there is no count though the command ran.
-fn killed() -> Refusal {
+fn killed() -> Explanation {
     let sentence = "the simulator was killed before it wrote what it had counted".to_owned();
-    Refusal { cause: Cause::TargetGone, sentence, fix: None }
+    Explanation { cause: Cause::TargetGone, sentence, fix: None }
 }
 
 /// What the simulator has to say about its counts.

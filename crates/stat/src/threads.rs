@@ -9,8 +9,8 @@ use crate::assemble;
 use crate::run::{Runner, ns};
 use crate::tallies::Tallies;
 use linerate_counters::event::Event;
-use linerate_counters::refusal::Refusal;
 use linerate_counters::session::{Options, Scope, Session};
+use linerate_doctor::refusal::Explanation;
 use linerate_linux::monotonic_ns;
 use linerate_record::Tier;
 use linerate_record::stat::ThreadCounts;
@@ -78,7 +78,8 @@ impl<'a> Threads<'a> {
 
     fn add(&mut self, tid: u32, scope: &Scope) {
         let Runner { opener, around, .. } = self.runner;
-        let mut session = Session::open(opener, around, &self.events, scope, &self.options);
+        let root = around.root();
+        let mut session = Session::open(opener, root, &self.events, scope, &self.options);
         // A thread may be gone by now: its counts are among the others'.
         if let Ok(turn) = session.start() {
             let turn_ns = monotonic_ns().saturating_add(ns(turn));
@@ -100,7 +101,7 @@ impl<'a> Threads<'a> {
         places: &[Option<usize>],
         whole: &Tallies,
         tiers: &[Tier],
-        refusals: &[Option<Refusal>],
+        refusals: &[Option<Explanation>],
     ) -> Vec<ThreadCounts> {
         let counted =
             |mut row: Row| (row.tid, row.name, Tallies::counted(row.session.finish(), places));

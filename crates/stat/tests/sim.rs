@@ -3,7 +3,7 @@
 //!
 //! Needs Valgrind and a C compiler with a static C library; without, prints `SKIP` with the reason.
 
-use linerate_counters::surroundings::Surroundings;
+use linerate_doctor::surroundings::Surroundings;
 use linerate_linux::child::{Ended, ExecError};
 use linerate_stat::sim::{Geometry, Remark, Sim, SimCounts, SimError};
 use std::ffi::OsString;

@@ -6,34 +6,40 @@
 //! test that needs two crates without an arrow between them belongs to a crate that sees both,
 //! which in the end is `cli`.
 
-use crate::tree::root;
+use crate::tree::{File, files, root};
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use toml::{Table, Value};
 
-/// Each folder with a manifest, and the crates it may depend on. A row only names rows above it,
-/// which rules out cycles. ARCHITECTURE.md prints this table.
+/// Each folder with a manifest, and the crates it depends on; `(tests)` behind those that only its
+/// tests, benches and examples see. A row only names rows above it, which rules out cycles.
+/// ARCHITECTURE.md prints this table.
 const ARROWS: &[(&str, &[&str])] = &[
     ("record", &[]),
     ("path", &["record"]),
-    ("linux", &["record"]),
+    ("linux", &[]),
     ("machine", &["record", "linux"]),
+    ("trial", &["record", "linux", "machine"]),
     ("counters", &["record", "linux", "machine"]),
     ("doctor", &["record", "linux", "machine", "counters"]),
-    ("stat", &["record", "linux", "machine", "counters"]),
-    ("regions", &["record", "linux", "machine", "counters"]),
+    ("stat", &["record", "linux", "machine", "counters", "doctor"]),
+    ("regions", &["record", "linux", "machine", "counters", "doctor"]),
     ("lab/caches", &[]),
-    ("hierarchy", &["record", "lab/caches"]),
-    ("memory", &["record", "linux", "machine", "counters", "hierarchy"]),
+    ("hierarchy", &["record", "lab/caches (tests)"]),
+    ("memory", &["record", "linux", "machine", "trial", "counters", "doctor", "hierarchy"]),
     ("kernels", &[]),
-    ("kernelbench", &["record", "linux", "machine", "kernels"]),
-    ("dataplane", &["record", "path", "linux", "machine", "counters", "kernels"]),
-    ("stages", &["record", "path", "kernels", "dataplane"]),
-    ("rlp", &["record", "path", "linux", "machine", "kernels", "dataplane"]),
-    ("tcpbench", &["record", "linux", "machine", "counters", "kernels"]),
+    ("kernelbench", &["record", "linux", "machine", "trial", "kernels"]),
+    ("dataplane", &["record", "path", "linux", "machine", "counters", "doctor", "kernels"]),
+    ("stages", &["record (tests)", "path", "kernels", "dataplane"]),
+    (
+        "rlp",
+        &["record (tests)", "path", "linux (tests)", "machine (tests)", "kernels", "dataplane"],
+    ),
+    ("tcpbench", &["record", "linux", "machine", "kernels"]),
     ("plan", &["record", "path"]),
     ("cmt", &["record", "path", "plan"]),
-    ("explain", &["record", "path", "plan", "cmt"]),
+    ("explain", &["record", "path (tests)", "plan", "cmt"]),
     ("exchange", &["record"]),
     ("report", &["record"]),
     (
@@ -46,8 +52,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "counters",
             "doctor",
             "stat",
-            "regions",
-            "hierarchy",
+            "regions (tests)",
             "memory",
             "kernels",
             "kernelbench",
@@ -88,41 +93,98 @@ fn resolve<'a>(key: &'a str, entry: &'a Value, shared: &'a Table) -> &'a str {
     entry.get("package").and_then(Value::as_str).unwrap_or(key)
 }
 
-/// The dependency tables of a manifest or of one of its `target.*` sections.
-fn dependencies(section: &Table) -> impl Iterator<Item = (&str, &Value)> {
-    ["dependencies", "dev-dependencies", "build-dependencies"]
+/// Behind the name of a crate that only tests, benches and examples see.
+const TESTS: &str = " (tests)";
+
+/// The dependency tables of a manifest or of one of its `target.*` sections, each with whether only
+/// tests, benches and examples see it.
+fn dependencies(section: &Table) -> impl Iterator<Item = (&str, &Value, bool)> {
+    [("dependencies", false), ("dev-dependencies", true), ("build-dependencies", false)]
         .into_iter()
-        .filter_map(|kind| section.get(kind)?.as_table())
-        .flatten()
-        .map(|(key, entry)| (key.as_str(), entry))
+        .filter_map(|(kind, is_dev)| Some((section.get(kind)?.as_table()?, is_dev)))
+        .flat_map(|(table, is_dev)| {
+            table.iter().map(move |(key, entry)| (key.as_str(), entry, is_dev))
+        })
 }
 
-/// The folders of this workspace that a manifest depends on, in whatever way.
-fn edges(manifest: &Table, shared: &Table) -> Vec<&'static str> {
+/// The edges of a manifest to folders of this workspace, named as in [`ARROWS`], each with the key
+/// it has there. A package that its own tests build with other features is no edge.
+fn edges(folder: &str, manifest: &Table, shared: &Table) -> BTreeMap<String, String> {
     let targets = manifest.get("target").and_then(Value::as_table).into_iter().flatten();
     let sections = targets.filter_map(|(_, section)| section.as_table());
-    std::iter::once(manifest)
-        .chain(sections)
-        .flat_map(dependencies)
-        .filter_map(|(key, entry)| {
-            let wanted = resolve(key, entry, shared);
-            ARROWS.iter().map(|(folder, _)| *folder).find(|folder| package(folder) == wanted)
-        })
-        .collect()
+    let mut edges = BTreeMap::new();
+    for (key, entry, is_dev) in std::iter::once(manifest).chain(sections).flat_map(dependencies) {
+        let wanted = resolve(key, entry, shared);
+        let target = ARROWS.iter().map(|(folder, _)| *folder).find(|row| package(row) == wanted);
+        let Some(target) = target.filter(|target| *target != folder) else { continue };
+        match is_dev {
+            true => edges.entry(format!("{target}{TESTS}")).or_insert(key.to_owned()),
+            false => edges.entry(target.to_owned()).or_insert(key.to_owned()),
+        };
+    }
+    // What the crate itself sees, its tests see as well.
+    let marked = |edge: &str| edge.strip_suffix(TESTS).is_some_and(|edge| edges.contains_key(edge));
+    let doubled: Vec<String> = edges.keys().filter(|edge| marked(edge)).cloned().collect();
+    edges.retain(|edge, _| !doubled.contains(edge));
+    edges
+}
+
+fn row(folder: &str) -> &'static [&'static str] {
+    ARROWS.iter().find(|(name, _)| *name == folder).map_or(&[], |row| row.1)
 }
 
 /// The edges from `folder` that no arrow allows, in words.
 fn forbidden(folder: &str, manifest: &Table, shared: &Table) -> Vec<String> {
-    let allowed = ARROWS.iter().find(|(name, _)| *name == folder).map_or(&[][..], |row| row.1);
-    edges(manifest, shared)
-        .into_iter()
-        .filter(|target| !allowed.contains(target))
+    edges(folder, manifest, shared)
+        .keys()
+        .filter(|target| !row(folder).contains(&target.as_str()))
         .map(|target| {
             format!(
                 "`{folder}` depends on `{target}`, which no arrow allows: move the code to a crate \
                  that may see both, or change the table here and in ARCHITECTURE.md and say why in \
                  docs/decisions"
             )
+        })
+        .collect()
+}
+
+/// The arrows from `folder` that its manifest does not follow, or its code does not, in words.
+/// `code`: the folder's Rust files, each with whether only tests, benches and examples see it.
+fn unused(folder: &str, manifest: &Table, shared: &Table, code: &[(bool, String)]) -> Vec<String> {
+    let edges = edges(folder, manifest, shared);
+    let is_written = |target: &str, key: &str| {
+        let name = key.replace('-', "_");
+        let is_dev = target.ends_with(TESTS);
+        code.iter().any(|(of_tests, text)| (is_dev || !of_tests) && text.contains(&name))
+    };
+    let fault = |target: &&&str| match edges.get(**target) {
+        None => Some(format!("`{folder}` may depend on `{target}`, and its manifest does not")),
+        Some(key) if !is_written(target, key) => {
+            Some(format!("`{folder}` depends on `{target}`, and no line of its code does"))
+        }
+        Some(_) => None,
+    };
+    row(folder).iter().filter_map(|target| fault(&target)).collect()
+}
+
+/// The Rust files of a folder, each with whether only tests, benches and examples see it. Modules
+/// that are elsewhere (`#[path]`) belong to the file that names them.
+fn code_of(folder: &str, files: &[File]) -> Vec<(bool, String)> {
+    let at = match root().join("crates").join(folder).exists() {
+        true => format!("crates/{folder}/"),
+        false => format!("{folder}/"),
+    };
+    let inside = files.iter().filter_map(|file| Some((file.path.strip_prefix(&at)?, file)));
+    inside
+        .filter(|(_, file)| file.extension() == "rs")
+        .flat_map(|(path, file)| {
+            let of_tests =
+                ["tests/", "benches/", "examples/"].iter().any(|part| path.starts_with(part));
+            let folder = root().join(&file.path).parent().map(Path::to_owned).unwrap_or_default();
+            let elsewhere = file.text.split("#[path = \"").skip(1).filter_map(move |rest| {
+                fs::read_to_string(folder.join(rest.split('"').next()?)).ok()
+            });
+            std::iter::once(file.text.clone()).chain(elsewhere).map(move |text| (of_tests, text))
         })
         .collect()
 }
@@ -155,6 +217,17 @@ fn every_dependency_follows_an_arrow() {
     let shared = shared_dependencies();
     let faults: Vec<String> =
         manifests().iter().flat_map(|(folder, m)| forbidden(folder, m, &shared)).collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// A permission that nobody uses is an invitation.
+#[test]
+fn every_arrow_is_followed() {
+    let (shared, files) = (shared_dependencies(), files());
+    let faults: Vec<String> = manifests()
+        .iter()
+        .flat_map(|(folder, manifest)| unused(folder, manifest, &shared, &code_of(folder, &files)))
+        .collect();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
@@ -198,16 +271,19 @@ fn benches_are_no_tests_once_more() {
 fn rows_name_only_rows_above_them() {
     for (i, (folder, targets)) in ARROWS.iter().enumerate() {
         for target in *targets {
-            let above = ARROWS[..i].iter().any(|(name, _)| name == target);
+            let target = target.strip_suffix(TESTS).unwrap_or(target);
+            let above = ARROWS[..i].iter().any(|(name, _)| *name == target);
             assert!(above, "`{folder}` names `{target}`, which does not stand above it");
         }
     }
 }
 
-/// The rows of the first table below the heading `Arrows`: the words in backquotes, cell by cell.
+/// The rows of the first table below the heading `Arrows`: the words between commas, without their
+/// backquotes, cell by cell.
 fn printed_rows(markdown: &str) -> Vec<(String, Vec<String>)> {
     let words = |cell: &str| -> Vec<String> {
-        cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+        let words = cell.split(',').map(|word| word.trim().replace('`', ""));
+        words.filter(|word| !word.is_empty()).collect()
     };
     markdown
         .lines()
@@ -216,8 +292,8 @@ fn printed_rows(markdown: &str) -> Vec<(String, Vec<String>)> {
         .take_while(|line| line.starts_with('|'))
         .filter_map(|line| {
             let mut cells = line.trim_matches('|').split('|');
-            let folder = words(cells.next()?).pop()?;
-            Some((folder, words(cells.next()?)))
+            let folder = cells.next().filter(|folder| folder.contains('`'))?;
+            Some((words(folder).pop()?, words(cells.next()?)))
         })
         .collect()
 }
@@ -242,9 +318,8 @@ fn a_forbidden_edge_is_found_wherever_it_stands() {
         .expect("valid TOML");
     for text in [
         "[dependencies]\nlinerate-plan.workspace = true",
-        "[dev-dependencies]\nlinerate-plan = { path = \"../plan\" }",
         "[build-dependencies]\nlinerate-plan = \"1\"",
-        "[target.'cfg(unix)'.dev-dependencies]\nlinerate-plan.workspace = true",
+        "[target.'cfg(unix)'.dependencies]\nlinerate-plan.workspace = true",
         "[dependencies]\nother = { path = \"../plan\", package = \"linerate-plan\" }",
         "[dependencies]\nrenamed.workspace = true",
     ] {
@@ -252,5 +327,29 @@ fn a_forbidden_edge_is_found_wherever_it_stands() {
         assert_eq!(forbidden("record", &manifest, &shared).len(), 1, "{text}");
         assert_eq!(forbidden("a folder without a row", &manifest, &shared).len(), 1, "{text}");
         assert_eq!(forbidden("cli", &manifest, &shared), Vec::<String>::new(), "{text}");
+        let of_tests: Table = text.replace("dependencies", "dev-dependencies").parse().unwrap();
+        let is_built = text.starts_with("[build");
+        for folder in ["record", "cli"] {
+            assert!(is_built || forbidden(folder, &of_tests, &shared).len() == 1, "{text}");
+        }
     }
+}
+
+#[test]
+fn an_arrow_that_nobody_follows_is_found() {
+    let manifest = |text: &str| text.parse::<Table>().expect("valid TOML");
+    let faults = |text: &str, code: &[(bool, &str)]| {
+        let code: Vec<_> = code.iter().map(|(tests, text)| (*tests, (*text).to_owned())).collect();
+        unused("hierarchy", &manifest(text), &Table::new(), &code)
+    };
+    let both =
+        "[dependencies]\nlinerate-record = \"1\"\n[dev-dependencies]\nlinerate-caches = \"1\"";
+    let record = (false, "use linerate_record::Figure;");
+    assert_eq!(faults(both, &[record, (true, "linerate_caches::curve()")]), [""; 0]);
+    assert_eq!(faults(both, &[record]).len(), 1, "no test uses the caches");
+    assert_eq!(faults(both, &[(true, record.1), (true, "linerate_caches")]).len(), 1);
+    assert_eq!(faults("[dependencies]\nlinerate-record = \"1\"", &[record]).len(), 1);
+    // The same edge of the crate itself is another one.
+    let caches = both.replace("[dev-dependencies]\n", "");
+    assert_eq!(faults(&caches, &[record, (false, "linerate_caches")]).len(), 1);
 }

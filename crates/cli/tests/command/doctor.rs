@@ -19,7 +19,7 @@ fn examined() -> (Record, DoctorReport) {
 #[test]
 fn the_record_obeys_the_schema_and_holds_the_figures_by_name() {
     let json: Value = serde_json::from_str(&answered(0, &["doctor", "--json"])).expect("JSON");
-    assert_eq!(Validator::new().verdict(&json), Ok(()));
+    assert_eq!(Validator::new(&linerate_record::schema_json()).verdict(&json), Ok(()));
     assert_eq!(json["kind"], "doctor");
     let names: Vec<&String> = json["summary"].as_object().expect("an object").keys().collect();
     assert_eq!(names[..3], ["advice", "best_tier", "counters_at_once"]);

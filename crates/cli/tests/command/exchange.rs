@@ -15,7 +15,7 @@ fn json(args: &[&str]) -> Value {
     let done = linerate(args);
     assert_eq!(done.status, Some(0), "{args:?}: {done:?}");
     let value: Value = serde_json::from_str(&done.stdout).expect("JSON");
-    assert_eq!(Validator::new().verdict(&value), Ok(()), "{args:?}");
+    assert_eq!(Validator::new(&linerate_record::schema_json()).verdict(&value), Ok(()), "{args:?}");
     Record::from_json(&done.stdout).expect("a record");
     value
 }

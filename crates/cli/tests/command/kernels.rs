@@ -147,7 +147,7 @@ fn what_cannot_be_done_is_refused_with_what_can() {
         (&["--size", "65537"], "65536"),
         (&["--size", "-5"], "65536"),
         (&["--cpu", "99999"], "may not be used here"),
-        (&["--cpu", "-1"], "'-1' is no processor number"),
+        (&["--cpu", "-1"], "invalid CPU number '-1'"),
         (&["--list", "--svg", "plots"], "'--list' cannot be used with '--svg"),
         (&["--list", "--record", "file.json"], "'--list' cannot be used with '--record"),
         (&["--state", "just_written", "--kernel", "copy"], "no case"),

@@ -37,7 +37,7 @@ fn small() -> &'static str {
 #[test]
 fn the_record_obeys_the_schema_and_tells_scripts_everything() {
     let json: Value = serde_json::from_str(small()).expect("JSON");
-    assert_eq!(Validator::new().verdict(&json), Ok(()));
+    assert_eq!(Validator::new(&linerate_record::schema_json()).verdict(&json), Ok(()));
     assert_eq!(json["kind"], "memory");
     let summary = &json["summary"];
     let tiers = summary["tiers"].as_array().expect("tiers");
@@ -106,7 +106,7 @@ fn what_cannot_be_done_is_refused_with_what_can() {
         (&["--max", "262143"], "256 KiB (262144 octets) is the least"),
         (&["--max", "4K"], "too little"),
         (&["--cpu", "99999"], "may not be used here"),
-        (&["--cpu", "-1"], "'-1' is no processor number"),
+        (&["--cpu", "-1"], "invalid CPU number '-1'"),
         (&["--pages", "giant"], "base, huge"),
         (&["--quick", "--full"], "cannot be used with"),
         (&["--record", "/nowhere/at/all.json"], "cannot write"),

@@ -36,7 +36,7 @@ fn a_record_obeys_the_schema() {
     let folder = Folder::new();
     let json = std::fs::read_to_string(recorded(&folder)).unwrap();
     let value = serde_json::from_str(&json).unwrap();
-    assert_eq!(Validator::new().verdict(&value), Ok(()));
+    assert_eq!(Validator::new(&linerate_record::schema_json()).verdict(&value), Ok(()));
 }
 
 #[test]

@@ -68,7 +68,7 @@ fn counted(status: i32, arguments: &[&str]) -> Record {
 #[track_caller]
 fn assert_whole(record: &Record, json: &str) {
     let value: Value = serde_json::from_str(json).expect("JSON");
-    assert_eq!(Validator::new().verdict(&value), Ok(()), "{json}");
+    assert_eq!(Validator::new(&linerate_record::schema_json()).verdict(&value), Ok(()), "{json}");
     let report = report_of(record);
     for event in &report.events {
         assert_eq!(record.figures.get(&event.name), Some(&event.count), "{event:?}");

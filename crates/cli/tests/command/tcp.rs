@@ -24,7 +24,7 @@ const SMOLTCP: [&str; 5] = ["tcp", "--stack", "smoltcp", "--time", "200ms"];
 fn measured(arguments: &[&str]) -> (TcpReport, Value) {
     let text = answered(0, &[&SMOLTCP[..], &["--json"], arguments].concat());
     let json: Value = serde_json::from_str(&text).expect("JSON");
-    assert_eq!(Validator::new().verdict(&json), Ok(()));
+    assert_eq!(Validator::new(&linerate_record::schema_json()).verdict(&json), Ok(()));
     match record(&text).body {
         Body::Tcp(report) => (*report, json),
         _ => panic!("a record of TCP stacks"),

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Registers made up, the truth known.
 
+use super::module::tests::{TEXT, event};
+use super::open::stands_still;
 use super::*;
-use crate::registers::module::tests::{TEXT, event};
+use crate::refusal::{Refusal, RegisterRefusal};
 use linerate_linux::perf::{RAW, Selector};
+use linerate_linux::{allowed_cpus, pin_current_thread};
+use linerate_record::Tier;
 use proptest::prelude::*;
-use std::path::Path;
 
 /// A CPU that counts, and a thread that is sent away from it now and then.
 #[derive(Debug, Default)]
@@ -157,18 +160,8 @@ fn reads_are_never_too_far_apart() {
     }
 }
 
-fn around(text: Option<&str>) -> (tempfile::TempDir, Surroundings) {
-    let root = tempfile::tempdir().unwrap();
-    if let Some(text) = text {
-        std::fs::create_dir(root.path().join("proc")).unwrap();
-        std::fs::write(root.path().join(FILE), text).unwrap();
-    }
-    let around = Surroundings::from(root.path());
-    (root, around)
-}
-
-/// What is told of instructions on a thread that may run on `cpus`.
-fn refused(around: &Surroundings, pinned: bool) -> Refusal {
+/// What is refused of instructions on a thread that may run on one CPU, or on all of them.
+fn refused(pmu_user: &PmuUser, pinned: bool) -> Refusal {
     let events = [event("instructions", Selector::new(RAW, 8))];
     std::thread::scope(|scope| {
         let ask = || {
@@ -176,7 +169,7 @@ fn refused(around: &Surroundings, pinned: bool) -> Refusal {
                 pin_current_thread(allowed_cpus().unwrap()[0]).unwrap();
             }
             let mut outcomes = [Ok(Tier::Sw)];
-            assert!(open(around, &events, false, &mut outcomes).is_none());
+            assert!(open(pmu_user, &events, false, &mut outcomes).is_none());
             outcomes[0].clone().unwrap_err()
         };
         scope.spawn(ask).join().unwrap()
@@ -184,67 +177,31 @@ fn refused(around: &Surroundings, pinned: bool) -> Refusal {
 }
 
 #[test]
-fn a_thread_that_may_run_anywhere_is_told_to_stay() {
-    if allowed_cpus().unwrap().len() < 2 {
+fn a_thread_that_may_run_anywhere_is_refused() {
+    let allowed = allowed_cpus().unwrap();
+    if allowed.len() < 2 {
         println!("SKIP: this process has one CPU");
         return;
     }
-    let (_root, around) = around(Some(TEXT));
-    let refusal = refused(&around, false);
-    assert_eq!(refusal.cause, Cause::NotOnOneCpu);
-    assert!(refusal.fix.unwrap().starts_with("taskset -c "));
+    let refusal = refused(&Module::read(TEXT), false);
+    assert_eq!(refusal, Refusal::Register(RegisterRefusal::NotOnOneCpu { allowed }));
 }
 
 #[test]
 fn text_that_is_not_understood_opens_nothing() {
-    let (_root, around) = around(Some(&TEXT[..TEXT.len() - 1]));
-    let refusal = refused(&around, true);
-    assert_eq!(refusal.cause, Cause::RegistersClosed);
-    assert!(refusal.sentence.contains("proc/pmu_user: line 6 does not end"), "{refusal:?}");
-    assert_eq!(examine(&around).unwrap_err(), refusal);
-}
-
-/// This very processor, where it has no registers of the kind or they are closed: nothing is read.
-#[test]
-fn without_the_module_the_reason_is_told() {
-    if Path::new("/").join(FILE).exists() {
-        println!("SKIP: the module is loaded here");
-        return;
-    }
-    let (_root, around) = around(None);
-    assert!(!are_held(&around));
-    let refusal = examine(&around).unwrap_err();
-    assert_eq!(refusal.cause, Cause::RegistersClosed);
-    let said = if CAN_BE_OPENED { "is neither loaded nor" } else { "that is for ARMv7" };
-    assert!(refusal.sentence.contains(said), "{refusal:?}");
-    assert_eq!(refusal.fix.is_some(), CAN_BE_OPENED);
-    assert_eq!(refused(&around, true), refusal);
+    let refusal = refused(&Module::read(&TEXT[..TEXT.len() - 1]), true);
+    let why = RegisterRefusal::NotUnderstood { line: 6, reason: "does not end" };
+    assert_eq!(refusal, Refusal::Register(why));
 }
 
 #[test]
-fn the_module_is_a_way_out_of_what_perf_alone_lacks() {
-    let refusal =
-        |cause, fix: &str| Refusal { cause, sentence: "why".to_owned(), fix: Some(fix.to_owned()) };
-    let fix = |cause, fix| with_module(refusal(cause, fix)).fix.unwrap();
-    let module = "or, by the registers: sudo insmod pmu_user.ko events=INST_RETIRED";
-    assert_eq!(fix(Cause::Paranoid, "sudo a"), format!("sudo a  # {module}"));
-    assert_eq!(fix(Cause::NoPmuDriver, "sudo a  # b"), format!("sudo a  # b; {module}"));
-    assert_eq!(fix(Cause::TooManyEvents, "sudo a"), "sudo a");
-}
-
-/// Reasons of each kind that a command does something about.
-pub(crate) fn refusals() -> Vec<(Cause, Refusal)> {
-    let module = Module::read(TEXT).unwrap();
-    let cpu = module.open_on(0).unwrap();
-    let missing = event("l1d_cache_refill", Selector::new(RAW, 3));
-    vec![
-        (Cause::RegistersClosed, module.open_on(1).unwrap_err()),
-        (Cause::RegistersClosed, only_installed()),
-        (Cause::RegistersClosed, not_built("6.1.0")),
-        (Cause::RegistersClosed, closed("somebody closed them just now")),
-        (Cause::NotSelected, module.counter_of(&cpu, &missing, true).unwrap_err()),
-        (Cause::NotOnOneCpu, stay(&[0, 1], &module)),
-        (Cause::CountersBusy, held()),
-        (Cause::UnsupportedEvent, not_counted()),
-    ]
+fn the_module_is_found_below_a_root() {
+    let root = tempfile::tempdir().unwrap();
+    assert_eq!(Module::loaded(root.path()), None);
+    std::fs::create_dir(root.path().join("proc")).unwrap();
+    std::fs::write(root.path().join(FILE), TEXT).unwrap();
+    assert_eq!(Module::loaded(root.path()), Some(Module::read(TEXT)));
+    // Something is there that cannot be read, and holds the counters.
+    std::fs::write(root.path().join(FILE), [0xff]).unwrap();
+    assert!(Module::loaded(root.path()).is_some_and(|text| text.is_err()));
 }

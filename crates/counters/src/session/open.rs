@@ -7,13 +7,11 @@ use super::{NEVER, Options, SLICE_ALONE, Scope, Session};
 use crate::catalog::is_kernel_only;
 use crate::event::{Class, Event};
 use crate::opener::{Opener, open_best};
-use crate::refusal::{Attempt, Cause, Refusal, explain};
+use crate::refusal::{Attempt, Refusal};
 use crate::rotation::{Plan, Slices, Turn, Turns};
-use crate::surroundings::Surroundings;
 use linerate_linux::perf::{OpenError, Request, SOFTWARE, Selector, Target};
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 
 /// Events of the kernel by their number (`enum perf_sw_ids`).
 const CPU_CLOCK: u64 = 0;
@@ -26,38 +24,12 @@ struct Manner {
     exclude_hypervisor: bool,
 }
 
-/// A refusal of the kernel whose reason nobody has looked for yet.
-#[derive(Debug)]
-pub(super) struct Unexplained {
-    /// The event, by its place.
-    pub(super) event: usize,
-    error: OpenError,
-    request: Request,
-    target: Target,
-    group_len: usize,
-    is_known_processor: bool,
-}
-
-impl Unexplained {
-    /// The reason; `event` is the one that was refused.
-    pub(super) fn explain(&self, event: &Event, surroundings: &Surroundings) -> Refusal {
-        let attempt = Attempt {
-            event,
-            request: &self.request,
-            target: self.target,
-            group_len: self.group_len,
-            is_known_processor: self.is_known_processor,
-        };
-        explain(self.error, &attempt, surroundings)
-    }
-}
-
 /// Opens events on a target that goes on meanwhile. A thread that it creates in the middle has
 /// inherited some of the events, or none, and what it inherited incompletely the kernel does not
 /// read; so all of them are opened again, some times.
 pub(super) fn open(
     opener: &dyn Opener,
-    surroundings: &Surroundings,
+    root: &Path,
     events: &[Event],
     scope: &Scope,
     options: &Options,
@@ -66,12 +38,12 @@ pub(super) fn open(
     let mut attempts = 0;
     loop {
         attempts += 1;
-        let before = targets(scope, surroundings);
-        let session = Opening::new(opener, surroundings, events, scope, options, &before).open();
+        let before = targets(scope, root);
+        let session = Opening::new(opener, root, events, scope, options, &before).open();
         let is_still = || match scope {
             Scope::Held(_) | Scope::CurrentThread | Scope::Cpus(_) => true,
             Scope::Thread(_) | Scope::Process(_) => {
-                let now = targets(scope, surroundings);
+                let now = targets(scope, root);
                 now.iter().all(|target| before.contains(target)) && session.groups.are_readable()
             }
         };
@@ -84,14 +56,12 @@ pub(super) fn open(
 /// A session that is being opened.
 struct Opening<'a> {
     opener: &'a dyn Opener,
-    surroundings: &'a Surroundings,
+    root: &'a Path,
     events: &'a [Event],
     scope: &'a Scope,
     options: &'a Options,
     groups: Groups,
     outcomes: Vec<Result<(), Refusal>>,
-    /// The last refusal of each event is its outcome.
-    unexplained: RefCell<BTreeMap<usize, Unexplained>>,
     manners: Vec<Manner>,
     /// Events without turns, each with its group and its place there.
     always: Vec<(usize, (usize, usize))>,
@@ -102,7 +72,7 @@ struct Opening<'a> {
 impl<'a> Opening<'a> {
     fn new(
         opener: &'a dyn Opener,
-        surroundings: &'a Surroundings,
+        root: &'a Path,
         events: &'a [Event],
         scope: &'a Scope,
         options: &'a Options,
@@ -115,13 +85,12 @@ impl<'a> Opening<'a> {
         };
         Self {
             opener,
-            surroundings,
+            root,
             events,
             scope,
             options,
             groups: Groups::new(targets),
             outcomes: vec![Ok(()); events.len()],
-            unexplained: RefCell::default(),
             manners: events.iter().map(manner).collect(),
             always: Vec::new(),
             sets: Vec::new(),
@@ -167,10 +136,6 @@ impl<'a> Opening<'a> {
         Session {
             user_only: (0..self.events.len()).map(|event| self.is_user_only(event)).collect(),
             events: self.events.to_vec(),
-            unexplained: {
-                let unexplained = self.unexplained.into_inner().into_values();
-                unexplained.filter(|refused| self.outcomes[refused.event].is_err()).collect()
-            },
             outcomes: self.outcomes,
             starts_with_exec: matches!(self.scope, Scope::Held(_)),
             groups: self.groups,
@@ -186,7 +151,6 @@ impl<'a> Opening<'a> {
             is_behind: false,
             lap: None,
             is_counting: false,
-            root: self.surroundings.root().to_owned(),
             plan,
         }
     }
@@ -207,8 +171,9 @@ impl<'a> Opening<'a> {
             if self.events[event].class == Class::Hardware {
                 continue;
             }
-            if let Some(refusal) = self.happens_in_the_kernel_only(event) {
-                self.outcomes[event] = Err(refusal);
+            if self.events[event].is_user_only && !self.has_user_part(event) {
+                // What the kernel does itself would be counted as 0.
+                self.outcomes[event] = Err(Refusal::KernelOnly);
                 continue;
             }
             let opened = match clock {
@@ -217,19 +182,6 @@ impl<'a> Opening<'a> {
             };
             self.note_always(event, opened);
         }
-    }
-
-    /// What the kernel does itself would be counted as 0 where only user mode counts.
-    fn happens_in_the_kernel_only(&self, event: usize) -> Option<Refusal> {
-        let Event { name, is_user_only, .. } = &self.events[event];
-        (*is_user_only && !self.has_user_part(event)).then(|| Refusal {
-            cause: Cause::UnsupportedEvent,
-            sentence: format!("`{name}` happens in the kernel only, never in user mode"),
-            fix: Some(format!(
-                "linerate stat -e {} -- COMMAND  # without :u",
-                name.trim_end_matches(":u")
-            )),
-        })
     }
 
     /// Whether something of the event is left without kernel mode.
@@ -256,7 +208,7 @@ impl<'a> Opening<'a> {
         let leader = self.leader(self.events[event].selector, self.manners[event], true);
         match self.groups.lead(self.opener, &leader) {
             Ok(group) => Ok((group, 0)),
-            Err(error) => Err(self.explain(error, event, &leader, 0)),
+            Err(error) => Err(self.refused(error, leader, 0)),
         }
     }
 
@@ -293,22 +245,21 @@ impl<'a> Opening<'a> {
         packing
     }
 
-    /// As [`crate::surroundings::Facts::is_watchdog_on`], without reading all the other facts: they
-    /// would take longer than everything else here.
+    /// Whether the kernel's watchdog may hold a counter of every CPU.
     fn is_watchdog_on(&self) -> bool {
-        let setting = self.surroundings.root().join("proc/sys/kernel/nmi_watchdog");
+        let setting = self.root.join("proc/sys/kernel/nmi_watchdog");
         fs::read_to_string(setting).is_ok_and(|on| on.trim() != "0")
     }
 
     /// The best manner in which an event can be opened.
     fn granted(&self, event: usize) -> Result<Manner, Refusal> {
         let Some(target) = self.groups.first_target() else {
-            return Err(nothing_to_count());
+            return Err(Refusal::NoTarget);
         };
         let request = self.leader(self.events[event].selector, self.manners[event], false);
         let open = |request: &Request| self.opener.open(request, target, None);
         let (_, granted) = open_best(&request, self.may_leave_out_the_kernel(event), open)
-            .map_err(|error| self.explain(error, event, &request, 0))?;
+            .map_err(|error| self.refused(error, request, 0))?;
         let Request { exclude_kernel, exclude_hypervisor, .. } = granted;
         Ok(Manner { exclude_kernel, exclude_hypervisor })
     }
@@ -327,7 +278,7 @@ impl<'a> Opening<'a> {
         let group = self.always.iter().find_map(beside);
         let opened = match group {
             Some(group) => self.join(event, group).map_err(|error| {
-                self.explain(error, event, &self.member(event), self.groups.len_of(group))
+                self.refused(error, self.member(event), self.groups.len_of(group))
             }),
             None => self.lead_alone(event),
         };
@@ -346,10 +297,10 @@ impl<'a> Opening<'a> {
                 Some(group) => {
                     let len = self.groups.len_of(group);
                     let joined = self.join(event, group).map(|_| group);
-                    joined.map_err(|error| self.explain(error, event, &self.member(event), len))
+                    joined.map_err(|error| self.refused(error, self.member(event), len))
                 }
                 None => (self.groups.lead(self.opener, &leader))
-                    .map_err(|error| self.explain(error, event, &leader, 0)),
+                    .map_err(|error| self.refused(error, leader, 0)),
             };
             match opened {
                 Ok(opened) => {
@@ -380,22 +331,12 @@ impl<'a> Opening<'a> {
         Request { disabled: false, ..leader }
     }
 
-    /// Notes what will have to be explained. The refusal is there until then.
-    fn explain(
-        &self,
-        error: OpenError,
-        event: usize,
-        request: &Request,
-        group_len: usize,
-    ) -> Refusal {
-        let Some(target) = self.groups.first_target() else {
-            return nothing_to_count();
-        };
-        let is_known_processor = self.options.is_known_processor;
-        let request = *request;
-        let refused = Unexplained { event, error, request, target, group_len, is_known_processor };
-        self.unexplained.borrow_mut().insert(event, refused);
-        Refusal { cause: Cause::Other, sentence: error.to_string(), fix: None }
+    /// The refusal of an event that was to join a group of so many.
+    fn refused(&self, error: OpenError, request: Request, group_len: usize) -> Refusal {
+        match self.groups.first_target() {
+            Some(target) => Refusal::NotOpened(Attempt { error, request, target, group_len }),
+            None => Refusal::NoTarget,
+        }
     }
 
     /// Whether kernel mode is really missing: a clock shows the time in both modes in any case.
@@ -407,22 +348,14 @@ impl<'a> Opening<'a> {
     }
 }
 
-fn nothing_to_count() -> Refusal {
-    Refusal {
-        cause: Cause::TargetGone,
-        sentence: "no processor was named".to_owned(),
-        fix: Some("linerate stat --cpu 0".to_owned()),
-    }
-}
-
 /// What events are opened on.
-fn targets(scope: &Scope, surroundings: &Surroundings) -> Vec<Target> {
+fn targets(scope: &Scope, root: &Path) -> Vec<Target> {
     match scope {
         Scope::Held(id) | Scope::Thread(id) => vec![Target::Thread(*id)],
         Scope::CurrentThread => vec![Target::CurrentThread],
         Scope::Cpus(cpus) => cpus.iter().copied().map(Target::Cpu).collect(),
         Scope::Process(pid) => {
-            let tasks = fs::read_dir(surroundings.root().join(format!("proc/{pid}/task")));
+            let tasks = fs::read_dir(root.join(format!("proc/{pid}/task")));
             let names = tasks.into_iter().flatten().flatten().map(|task| task.file_name());
             let ids = names.filter_map(|name| name.to_str()?.parse().ok());
             let threads: Vec<Target> = ids.map(Target::Thread).collect();

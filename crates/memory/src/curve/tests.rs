@@ -9,7 +9,7 @@ use std::time::Duration;
 fn curve(stop: bool, bytes: usize, seconds: f64, order: Order) -> (Curve, (u64, u64)) {
     let mut arena = Arena::new(bytes, PageKind::Base, &AtomicBool::new(false)).unwrap();
     let stop = AtomicBool::new(stop);
-    let watch = Watch { stop: &stop, progress: &|_, _| {} };
+    let watch = Watch::new(&stop, &|_, _| {});
     let windows = Windows::new(&watch, Duration::from_secs(1));
     let deadline = Instant::now() + Duration::from_secs_f64(seconds);
     let (line, refine) = (64, if order == Order::PageLocal { 3 } else { 0 });

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::Watch;
-use linerate_counters::surroundings::Facts;
+use linerate_doctor::surroundings::Facts;
 use linerate_linux::errno;
 use linerate_linux::perf::{self, HARDWARE, OpenError, SOFTWARE, Selector, Target};
 use linerate_machine::identity::Identity;
@@ -50,7 +50,7 @@ fn count(
     let stop = AtomicBool::new(false);
     let mut arena = Arena::new(1 << 20, PageKind::Base, &stop).unwrap();
     let stop = AtomicBool::new(is_stopped);
-    let watch = Watch { stop: &stop, progress: &|_, _| {} };
+    let watch = Watch::new(&stop, &|_, _| {});
     let bench = Bench::small(&watch, 1 << 20);
     let catalog = Catalog::of(&Identity::Other { architecture: "none" }, Path::new("/sys"));
     let around = Surroundings::of(Facts { has_units: true, ..Facts::default() });

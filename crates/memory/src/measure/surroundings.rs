@@ -91,14 +91,14 @@ impl Surroundings {
             Some(octets) if octets <= self.arena_bytes => PageKind::Huge,
             _ => PageKind::Base,
         });
-        let arena = Arena::new(self.arena_bytes, wanted, watch.stop)?;
+        let arena = Arena::new(self.arena_bytes, wanted, watch.stop())?;
         let is_granted = arena.granted().is_some_and(|share| share >= ENOUGH);
         if wanted == PageKind::Base || pages.is_some() || is_granted {
             return Ok(arena);
         }
         // Both at once might be more than there is.
         drop(arena);
-        Arena::new(self.arena_bytes, PageKind::Base, watch.stop)
+        Arena::new(self.arena_bytes, PageKind::Base, watch.stop())
     }
 }
 

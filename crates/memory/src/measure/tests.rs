@@ -4,6 +4,7 @@
 use super::*;
 use linerate_record::Figure;
 use std::cell::RefCell;
+use std::sync::atomic::AtomicBool;
 use std::thread;
 
 fn request() -> Request {
@@ -15,7 +16,7 @@ fn measured(request: Request, is_stopped: bool) -> Result<(MemoryReport, Vec<f64
     let run = move || {
         let (stop, shares) = (AtomicBool::new(is_stopped), RefCell::new(Vec::new()));
         let progress = |_: &str, share| shares.borrow_mut().push(share);
-        let report = measure(&request, &Watch { stop: &stop, progress: &progress })?;
+        let report = measure(&request, &Watch::new(&stop, &progress))?;
         Ok((report, shares.into_inner()))
     };
     thread::spawn(run).join().unwrap()

@@ -109,7 +109,7 @@ fn the_fastest_windows_count_as_quiet() {
 #[test]
 fn a_histogram_of_this_machine() {
     let stop = AtomicBool::new(false);
-    let watch = Watch { stop: &stop, progress: &|_, _| {} };
+    let watch = Watch::new(&stop, &|_, _| {});
     let bench = Bench::small(&watch, 1 << 20);
     let stopwatch = Stopwatch::new(&bench);
     let step = stopwatch.timer.step_ns.as_number().expect("a clock that advances");

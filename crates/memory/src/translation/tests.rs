@@ -7,7 +7,7 @@ use std::time::Duration;
 
 fn translate(bytes: u64, is_stopped: bool, within: Duration) -> Translation {
     let stop = AtomicBool::new(is_stopped);
-    let watch = Watch { stop: &stop, progress: &|_, _| {} };
+    let watch = Watch::new(&stop, &|_, _| {});
     let bench = Bench::small(&watch, bytes);
     measure(&bench, PageKind::Base, Instant::now() + within)
 }

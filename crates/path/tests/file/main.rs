@@ -9,5 +9,6 @@ mod mapping;
 mod mistakes;
 mod published;
 mod read;
+#[path = "../../../record/tests/json/validator.rs"]
 mod validator;
 mod write;

@@ -3,7 +3,7 @@
 
 use crate::generate::{cases, file};
 use crate::kinds::{KINDS, STEM};
-use crate::validator::obeys;
+use crate::validator::Validator;
 use linerate_path::check::read;
 use linerate_path::help::help;
 use linerate_path::schema::schema;
@@ -80,15 +80,16 @@ proptest! {
 
     #[test]
     fn the_schema_accepts_what_is_read(file in file()) {
-        prop_assert!(obeys(&json_of(&file.text), &schema(KINDS)), "{}", file.text);
+        let schema = Validator::new(&schema(KINDS).to_string());
+        prop_assert_eq!(schema.verdict(&json_of(&file.text)), Ok(()), "{}", file.text);
     }
 }
 
 #[test]
 fn the_schema_refuses_what_is_refused() {
-    let schema = schema(KINDS);
+    let schema = Validator::new(&schema(KINDS).to_string());
     let good = "stage = [{ kind = 'parse' }]\nsource = { kind = 'generator' }\n";
-    assert!(obeys(&json_of(good), &schema));
+    assert_eq!(schema.verdict(&json_of(good)), Ok(()));
     for wrong in WRONG {
         let text = match wrong.strip_prefix("[[stage]]") {
             Some(stage) => format!(
@@ -97,12 +98,12 @@ fn the_schema_refuses_what_is_refused() {
             None => format!("{good}{wrong}\n"),
         };
         assert!(read(&text, STEM, KINDS).is_err(), "{wrong}");
-        assert!(!obeys(&json_of(&text), &schema), "{wrong}");
+        assert!(schema.verdict(&json_of(&text)).is_err(), "{wrong}");
     }
     for source in ["", "kind = 'capture'", "kind = 'generator'\nsizes = [59]", "kind = 3"] {
         let text = format!("stage = [{{ kind = 'parse' }}]\n[source]\n{source}\n");
         assert!(read(&text, STEM, KINDS).is_err(), "{source}");
-        assert!(!obeys(&json_of(&text), &schema), "{source}");
+        assert!(schema.verdict(&json_of(&text)).is_err(), "{source}");
     }
 }
 

@@ -293,7 +293,7 @@ pub(crate) fn kernels() -> Record {
         }],
         peers: vec![PeerReport {
             name: "smoltcp".to_owned(),
-            source: "smoltcp 0.12.0".to_owned(),
+            source: "smoltcp 0.14.0".to_owned(),
             kernels: vec![Kernel::Checksum],
             available: false,
             reason: Some("not built in".to_owned()),

@@ -20,7 +20,7 @@ fn the_schema_names_its_draft() {
 }
 
 fn verdict(value: &Value) -> Verdict {
-    Validator::new().verdict(value)
+    Validator::new(&schema_json()).verdict(value)
 }
 
 fn example_values() -> [Value; 10] {

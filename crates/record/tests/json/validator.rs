@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a record obeys its schema. Also for the tests of programs that write records.
+//! Whether a value obeys a JSON schema. Also for the tests of packet paths, and of programs that
+//! write records.
 
-use linerate_record::schema_json;
 use serde_json::{Map, Value, json};
 
-/// Checks values against the part of JSON Schema that the generator uses. It panics at a keyword it
+/// Checks values against the part of JSON Schema that our schemas use. It panics at a keyword it
 /// does not know, so that none goes unchecked. A crate for all of JSON Schema has 70 dependencies.
 pub(crate) struct Validator {
     root: Value,
@@ -13,11 +13,11 @@ pub(crate) struct Validator {
 pub(crate) type Verdict = Result<(), String>;
 
 impl Validator {
-    pub(crate) fn new() -> Self {
-        Self { root: serde_json::from_str(&schema_json()).unwrap() }
+    pub(crate) fn new(schema: &str) -> Self {
+        Self { root: serde_json::from_str(schema).unwrap() }
     }
 
-    /// Whether a record obeys the schema; where not, and which keyword it breaks.
+    /// Whether a value obeys the schema; where not, and which keyword it breaks.
     pub(crate) fn verdict(&self, value: &Value) -> Verdict {
         self.check(value, &self.root, "")
     }
@@ -54,16 +54,21 @@ impl Validator {
             "const" => value == argument,
             "enum" => argument.as_array().unwrap().contains(value),
             "pattern" => {
-                assert_eq!(argument, r"^1\.[0-9]+$");
-                let minor = value.as_str().and_then(|v| v.strip_prefix("1."));
-                minor.is_some_and(|m| m.parse::<u32>().is_ok())
+                value.as_str().is_none_or(|text| matches(text, argument.as_str().unwrap()))
             }
             "minimum" => value.as_f64().is_none_or(|v| v >= argument.as_f64().unwrap()),
             "maximum" => value.as_f64().is_none_or(|v| v <= argument.as_f64().unwrap()),
+            "minLength" => value
+                .as_str()
+                .is_none_or(|s| s.chars().count() as u64 >= argument.as_u64().unwrap()),
             "required" => argument.as_array().unwrap().iter().all(|name| {
                 value.as_object().is_none_or(|object| object.contains_key(name.as_str().unwrap()))
             }),
             "properties" => return self.properties(value, argument, at),
+            "additionalProperties" if argument == &json!(false) => {
+                let known = schema["properties"].as_object().unwrap();
+                value.as_object().is_none_or(|o| o.keys().all(|name| known.contains_key(name)))
+            }
             "additionalProperties" => {
                 assert!(!schema.contains_key("properties"), "{at}: only maps are handled");
                 let Some(object) = value.as_object() else {
@@ -85,6 +90,9 @@ impl Validator {
             "maxItems" => {
                 value.as_array().is_none_or(|v| v.len() as u64 <= argument.as_u64().unwrap())
             }
+            "uniqueItems" => {
+                value.as_array().is_none_or(|v| (1..v.len()).all(|i| !v[..i].contains(&v[i])))
+            }
             "anyOf" => argument.as_array().unwrap().iter().any(fits),
             "oneOf" => argument.as_array().unwrap().iter().filter(|s| fits(s)).count() == 1,
             other => panic!("{at}: keyword {other} is not handled"),
@@ -99,6 +107,18 @@ impl Validator {
             }
         }
         Ok(())
+    }
+}
+
+/// The patterns that our schemas use.
+fn matches(text: &str, pattern: &str) -> bool {
+    match pattern {
+        r"^1\.[0-9]+$" => text.strip_prefix("1.").is_some_and(|m| m.parse::<u32>().is_ok()),
+        "^[A-Za-z0-9_-]+$" => {
+            !text.is_empty()
+                && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+        }
+        other => panic!("the pattern {other} is not handled"),
     }
 }
 

@@ -222,7 +222,7 @@ pub(crate) fn report() -> KernelsReport {
             variant("altivec", "AltiVec", false, &[]),
         ],
         peers: vec![
-            peer("smoltcp", "smoltcp 0.12.0", None),
+            peer("smoltcp", "smoltcp 0.14.0", None),
             peer("internet-checksum", "internet-checksum 0.2.1", None),
             peer(
                 "dpdk",

@@ -22,7 +22,7 @@
 use super::dump::{self, Dump};
 use super::names::{self, COUNTERS};
 use super::{Geometry, SimError};
-use linerate_counters::refusal::Refusal;
+use linerate_doctor::refusal::Explanation;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
@@ -96,7 +96,7 @@ impl SimCounts {
     ///
     /// # Errors
     /// As [`native`](super::native).
-    pub fn get(&self, name: &str) -> Result<u64, Refusal> {
+    pub fn get(&self, name: &str) -> Result<u64, Explanation> {
         let counters = names::native(name, &self.geometry)?;
         let count = |wanted: &str| {
             COUNTERS.iter().zip(self.counts).find(|(name, _)| **name == wanted).map(|(_, n)| n)

@@ -2,7 +2,7 @@
 //! Portable names of events in terms of what the simulator counts.
 
 use super::geometry::{Geometry, LastLevel};
-use linerate_counters::refusal::{BY_HARDWARE, Cause, Refusal};
+use linerate_doctor::refusal::{BY_HARDWARE, Cause, Explanation};
 
 /// What callgrind counts with caches and branches simulated. Reads (`r`) and writes (`w`) of data
 /// (`D`) and instructions (`I`), misses (`m`) of the first (`1`) and last (`L`) level; branches
@@ -14,7 +14,7 @@ pub(super) const COUNTERS: [&str; 13] =
 ///
 /// # Errors
 /// The simulator has no such event, or not for these caches: [`Cause::NotSimulated`].
-pub fn native(name: &str, geometry: &Geometry) -> Result<&'static str, Refusal> {
+pub fn native(name: &str, geometry: &Geometry) -> Result<&'static str, Explanation> {
     let last = "I1mr + D1mr + D1mw";
     let missed = "ILmr + DLmr + DLmw";
     let counters = match (name, geometry.last_level()) {
@@ -36,7 +36,7 @@ pub fn native(name: &str, geometry: &Geometry) -> Result<&'static str, Refusal> 
     Ok(counters)
 }
 
-fn refusal(name: &str, last_level: LastLevel) -> Refusal {
+fn refusal(name: &str, last_level: LastLevel) -> Explanation {
     let of = |part: &str| name.contains(part);
     let by_hardware = Some(format!("{BY_HARDWARE} -e {name} -- COMMAND"));
     let (why, fix) = match name {
@@ -59,7 +59,7 @@ fn refusal(name: &str, last_level: LastLevel) -> Refusal {
         ),
         _ => ("the simulator has no such event", by_hardware),
     };
-    Refusal { cause: Cause::NotSimulated, sentence: why.to_owned(), fix }
+    Explanation { cause: Cause::NotSimulated, sentence: why.to_owned(), fix }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use linerate_counters::catalog::Catalog;
 use linerate_counters::opener::{Kernel, Opener};
-use linerate_counters::surroundings::{Facts, Surroundings};
+use linerate_doctor::surroundings::{Facts, Surroundings};
 use linerate_linux::perf::{self, HARDWARE, OpenError, SOFTWARE, Selector, Target};
 use linerate_linux::signal::Pending;
 use linerate_machine::identity::Identity;

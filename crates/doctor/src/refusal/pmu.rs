@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Why a machine has no hardware counters at all, and who could give it some.
 
-use super::{Cause, Refusal, simulate};
+use super::{Cause, Explanation, simulate};
 use crate::surroundings::{DeviceTree, Facts};
 
 /// Why no unit counts for the cores of this machine.
 ///
 /// A node without content comes first: whoever made the machine meant it to have counters. Where
 /// there is no node, a hypervisor explains it.
-pub(super) fn why_none(facts: &Facts) -> Refusal {
+pub(super) fn why_none(facts: &Facts) -> Explanation {
     let hypervisor = facts.platform.hypervisor.as_deref();
     match (&facts.device_tree, hypervisor) {
         (DeviceTree::EmptyNode { path, wanted }, _) => {
@@ -19,14 +19,14 @@ pub(super) fn why_none(facts: &Facts) -> Refusal {
         (DeviceTree::NoNode { wanted }, None) => {
             without_node("the device tree has no node for counters", wanted)
         }
-        (DeviceTree::Node(kind), None) => Refusal::new(
+        (DeviceTree::Node(kind), None) => Explanation::new(
             Cause::NoPmuDriver,
             format!(
                 "the device tree has counters ({kind}), and this kernel has no driver for them"
             ),
             "scripts/config -e HW_PERF_EVENTS -e ARM_PMU -e ARM_PMUV3  # and build the kernel anew",
         ),
-        (DeviceTree::NotUsed, None) => Refusal::new(
+        (DeviceTree::NotUsed, None) => Explanation::new(
             Cause::NoPmuDriver,
             "this kernel found no counters that it can drive (no unit for the cores in \
              /sys/bus/event_source/devices)",
@@ -35,8 +35,8 @@ pub(super) fn why_none(facts: &Facts) -> Refusal {
     }
 }
 
-fn without_node(what: &str, wanted: &str) -> Refusal {
-    Refusal::new(
+fn without_node(what: &str, wanted: &str) -> Explanation {
+    Explanation::new(
         Cause::DeviceTreeWithoutPmu,
         format!("{what}: the kernel does not look for counters"),
         format!(
@@ -47,7 +47,7 @@ fn without_node(what: &str, wanted: &str) -> Refusal {
     )
 }
 
-fn no_virtual_pmu(facts: &Facts, hypervisor: &str) -> Refusal {
+fn no_virtual_pmu(facts: &Facts, hypervisor: &str) -> Explanation {
     let maker = facts.maker.as_deref().unwrap_or("");
     let sentence = match facts.platform.emulated {
         Some(true) => format!("this machine is emulated ({hypervisor}), counters are not"),
@@ -59,11 +59,11 @@ fn no_virtual_pmu(facts: &Facts, hypervisor: &str) -> Refusal {
         Some(way) => format!("{}  # for counters, {way}", simulate(facts)),
         None => simulate(facts),
     };
-    Refusal::new(Cause::NoVirtualPmu, sentence, fix)
+    Explanation::new(Cause::NoVirtualPmu, sentence, fix)
 }
 
 /// What to do about an event that opens and counts nothing.
-pub fn instead_of_nothing(facts: &Facts) -> String {
+pub(crate) fn instead_of_nothing(facts: &Facts) -> String {
     let here = simulate(facts);
     match facts.platform.emulated {
         Some(true) => format!("{here}  # for counters, on the host: {EMULATED}"),

@@ -2,31 +2,16 @@
 //! Every cause, brought about by an opener that refuses and by surroundings that explain it.
 
 use super::*;
-use crate::event::Class;
-use crate::opener::Opener;
 use crate::surroundings::{CoreUnit, DeviceTree, Installer, UserAccess};
+use linerate_counters::refusal::Attempt;
 use linerate_linux::errno::*;
 use linerate_linux::perf::{
-    self, HARDWARE, HW_CACHE, OpenError, RAW, Request, SOFTWARE, Selector, Target,
+    HARDWARE, HW_CACHE, OpenError, RAW, Request, SOFTWARE, Selector, Target,
 };
 use linerate_machine::Platform;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use tempfile::TempDir;
-
-/// A kernel that refuses everything with one number.
-struct Refusing(i32);
-
-impl Opener for Refusing {
-    fn open(
-        &self,
-        _: &Request,
-        _: Target,
-        _: Option<&perf::Event>,
-    ) -> Result<perf::Event, OpenError> {
-        Err(OpenError { errno: self.0 })
-    }
-}
 
 fn event(name: &str, class: Class, selector: Selector) -> Event {
     Event {
@@ -112,20 +97,15 @@ impl Case {
     }
 
     /// What is said when the kernel answers `errno`.
-    fn refused(&self, errno: i32, facts: Facts) -> Refusal {
+    fn refused(&self, errno: i32, facts: Facts) -> Explanation {
         self.refused_in(errno, &Surroundings::of(facts))
     }
 
-    fn refused_in(&self, errno: i32, around: &Surroundings) -> Refusal {
-        let error = Refusing(errno).open(&self.request, self.target, None).unwrap_err();
-        let attempt = Attempt {
-            event: &self.event,
-            request: &self.request,
-            target: self.target,
-            group_len: self.group_len,
-            is_known_processor: self.is_known,
-        };
-        explain(error, &attempt, around)
+    fn refused_in(&self, errno: i32, around: &Surroundings) -> Explanation {
+        let &Self { request, target, group_len, .. } = self;
+        let attempt = Attempt { error: OpenError { errno }, request, target, group_len };
+        let explainer = Explainer::new(around, self.is_known);
+        explainer.explain(&Refusal::NotOpened(attempt), &self.event)
     }
 }
 
@@ -150,7 +130,7 @@ fn beside_process_7(own: &str, theirs: &str, capabilities: &str) -> TempDir {
 }
 
 /// What is said of the CPU time of process 7.
-fn process_7(own: &str, theirs: &str, capabilities: &str) -> Refusal {
+fn process_7(own: &str, theirs: &str, capabilities: &str) -> Explanation {
     let root = beside_process_7(own, theirs, capabilities);
     let case = Case::of(task_clock()).on(Target::Thread(7));
     case.refused_in(EACCES, &Surroundings::from(root.path()))
@@ -166,7 +146,7 @@ fn no_node() -> DeviceTree {
 }
 
 /// Refusals of the machine: why there is no unit.
-fn of_machines() -> Vec<(Cause, Refusal)> {
+fn of_machines() -> Vec<(Cause, Explanation)> {
     let refused = |facts: Facts| Case::of(cycles()).refused(ENOENT, facts);
     let tree = |device_tree, facts| Facts { device_tree, ..facts };
     let node = DeviceTree::Node("arm,cortex-a720-pmu".to_owned());
@@ -182,7 +162,7 @@ fn of_machines() -> Vec<(Cause, Refusal)> {
 }
 
 /// Refusals for want of rights.
-fn of_rights() -> Vec<(Cause, Refusal)> {
+fn of_rights() -> Vec<(Cause, Explanation)> {
     let cycles = || Case::of(cycles());
     let filtered = || Facts { has_seccomp_filter: Some(true), ..root() };
     let closed = || Facts { paranoid: Some(4), ..usual() };
@@ -205,16 +185,16 @@ fn of_rights() -> Vec<(Cause, Refusal)> {
 }
 
 /// A refusal as the simulator gives them, whose sentences are with the simulator.
-fn simulator_lacks(fix: &str) -> Refusal {
-    Refusal::new(Cause::NotSimulated, "the simulator has no such event", fix)
+fn simulator_lacks(fix: &str) -> Explanation {
+    Explanation::new(Cause::NotSimulated, "the simulator has no such event", fix)
 }
 
-fn not_simulated(facts: Facts) -> Refusal {
+fn not_simulated(facts: Facts) -> Explanation {
     simulator_lacks(&format!("{BY_HARDWARE} -e dtlb_misses -- COMMAND")).elsewhere(&facts)
 }
 
 /// Refusals of one event among others that may be counted.
-fn of_events() -> Vec<(Cause, Refusal)> {
+fn of_events() -> Vec<(Cause, Explanation)> {
     let atom = event("cpu_atom/0x3c/", Class::Hardware, Selector::new(10, 0x3c));
     let group = Case { group_len: 6, ..Case::of(cycles()) };
     let unknown = Case { is_known: false, ..Case::of(cycles()) };
@@ -243,7 +223,7 @@ fn of_events() -> Vec<(Cause, Refusal)> {
 }
 
 /// Everything else.
-fn of_systems() -> Vec<(Cause, Refusal)> {
+fn of_systems() -> Vec<(Cause, Explanation)> {
     let user_access = |setting: &str| {
         let access = UserAccess { is_on: false, setting: setting.to_owned() };
         user_access_off(&Facts { user_access: Some(access), ..root() }).unwrap()
@@ -266,8 +246,8 @@ fn of_systems() -> Vec<(Cause, Refusal)> {
     ]
 }
 
-fn all() -> Vec<(Cause, Refusal)> {
-    let of_registers = crate::registers::tests::refusals();
+fn all() -> Vec<(Cause, Explanation)> {
+    let of_registers = registers::tests::explanations();
     [of_machines(), of_rights(), of_events(), of_systems(), of_registers].concat()
 }
 

@@ -18,33 +18,33 @@
 //!                        this kind of core, this processor, this kernel
 //! ```
 
-use super::{Cause, Refusal, lower_paranoid, pmu};
-use crate::event::{Class, Event};
+use super::{Cause, Explainer, Explanation, lower_paranoid, pmu};
 use crate::surroundings::{CoreUnit, Facts, Stranger, Surroundings};
+use linerate_counters::event::{Class, Event};
+use linerate_counters::refusal;
 use linerate_linux::errno;
 use linerate_linux::perf::{OpenError, RAW, Request, Target};
 use linerate_machine::{format_cpu_list, name_cpus};
 
-/// An attempt to open an event that the kernel refused.
+/// An attempt to open an event that the kernel refused, with what explains it.
 #[derive(Clone, Copy, Debug)]
-pub struct Attempt<'a> {
-    /// What was to be counted.
-    pub event: &'a Event,
-    /// How it was asked for.
-    pub request: &'a Request,
-    /// On what.
-    pub target: Target,
-    /// How many events the group had that it was to join; 0 when it was opened alone.
-    pub group_len: usize,
-    /// Whether the processor is one of the event tables'.
-    pub is_known_processor: bool,
+struct Attempt<'a> {
+    event: &'a Event,
+    request: &'a Request,
+    target: Target,
+    group_len: usize,
+    is_known_processor: bool,
 }
 
 /// Why the kernel refused.
-///
-/// What concerns the machine and not this event has a sentence without its name, so that a report
-/// may say it once for many events.
-pub fn explain(error: OpenError, attempt: &Attempt<'_>, around: &Surroundings) -> Refusal {
+pub(super) fn explain(
+    refused: &refusal::Attempt,
+    event: &Event,
+    explainer: &Explainer<'_>,
+) -> Explanation {
+    let refusal::Attempt { error, ref request, target, group_len } = *refused;
+    let Explainer { surroundings: around, is_known_processor, .. } = *explainer;
+    let attempt = &Attempt { event, request, target, group_len, is_known_processor };
     let facts = around.facts();
     let is_denied = matches!(error.errno, errno::ENOSYS | errno::EPERM | errno::EACCES);
     if is_denied && asks_cores(attempt.event, facts) && facts.has_units && has_no_core(facts) {
@@ -55,7 +55,7 @@ pub fn explain(error: OpenError, attempt: &Attempt<'_>, around: &Surroundings) -
         errno::EPERM | errno::EACCES => forbidden(error, attempt, around),
         errno::ESRCH => target_gone(attempt.target),
         errno::EMFILE | errno::ENFILE => no_descriptors(error),
-        errno::EBUSY => Refusal::new(
+        errno::EBUSY => Explanation::new(
             Cause::CountersBusy,
             "somebody else holds the counters of the processor alone",
             "pgrep -a 'perf|likwid|pcm|vtune|emon|oprofile'  # shows who it may be",
@@ -69,21 +69,21 @@ pub fn explain(error: OpenError, attempt: &Attempt<'_>, around: &Surroundings) -
 }
 
 /// A kernel that has settings for perf events has the call; then a filter denies it.
-fn no_such_call(facts: &Facts) -> Refusal {
+fn no_such_call(facts: &Facts) -> Explanation {
     if facts.paranoid.is_some() || facts.has_units {
         return seccomp();
     }
     no_perf_events("the kernel was built without perf events")
 }
 
-fn no_perf_events(sentence: &str) -> Refusal {
+fn no_perf_events(sentence: &str) -> Explanation {
     let fix = "zgrep CONFIG_PERF_EVENTS /proc/config.gz /boot/config-$(uname -r)  # boot a kernel \
                that says y";
-    Refusal::new(Cause::NoPerfEvents, sentence, fix)
+    Explanation::new(Cause::NoPerfEvents, sentence, fix)
 }
 
-fn seccomp() -> Refusal {
-    Refusal::new(
+fn seccomp() -> Explanation {
+    Explanation::new(
         Cause::Seccomp,
         "a seccomp filter forbids perf_event_open(2), as the default one of containers does",
         "docker run --cap-add PERFMON IMAGE  # on the host; before Docker 23, and with podman, \
@@ -92,7 +92,7 @@ fn seccomp() -> Refusal {
     )
 }
 
-fn forbidden(error: OpenError, attempt: &Attempt<'_>, around: &Surroundings) -> Refusal {
+fn forbidden(error: OpenError, attempt: &Attempt<'_>, around: &Surroundings) -> Explanation {
     let facts = around.facts();
     let has_filter = facts.has_seccomp_filter == Some(true);
     // The kernel's own answer to a level that is too high is EACCES (perf_allow_kernel and its like
@@ -108,12 +108,12 @@ fn forbidden(error: OpenError, attempt: &Attempt<'_>, around: &Surroundings) -> 
         return paranoid(limit, attempt, facts);
     }
     match attempt.target {
-        Target::Thread(id) if !facts.may_trace_others() => Refusal::new(
+        Target::Thread(id) if !facts.may_trace_others() => Explanation::new(
             Cause::MissingCapability,
             format!("process {id} is not ours to look into, and CAP_SYS_PTRACE is missing"),
             TRACE,
         ),
-        _ if !facts.may_count_everything() && facts.capabilities.is_some() => Refusal::new(
+        _ if !facts.may_count_everything() && facts.capabilities.is_some() => Explanation::new(
             Cause::MissingCapability,
             format!("`{}` needs CAP_PERFMON, which this process lacks", attempt.event.name),
             "sudo setcap cap_perfmon=ep \"$(command -v linerate)\"",
@@ -127,7 +127,7 @@ fn forbidden(error: OpenError, attempt: &Attempt<'_>, around: &Surroundings) -> 
 const TRACE: &str = "sudo setcap cap_perfmon,cap_sys_ptrace=ep \"$(command -v linerate)\"";
 
 /// Why not, if the target runs as somebody else and no right goes beyond that.
-fn of_somebody_else(target: Target, around: &Surroundings) -> Option<Refusal> {
+fn of_somebody_else(target: Target, around: &Surroundings) -> Option<Explanation> {
     let Target::Thread(id) = target else { return None };
     if around.facts().may_trace_in_namespace() {
         return None;
@@ -143,7 +143,7 @@ fn of_somebody_else(target: Target, around: &Surroundings) -> Option<Refusal> {
         }
         _ => TRACE.to_owned(),
     };
-    Some(Refusal::new(Cause::MissingCapability, sentence, fix))
+    Some(Explanation::new(Cause::MissingCapability, sentence, fix))
 }
 
 /// The highest level of `kernel.perf_event_paranoid` that allows this attempt, if the level is
@@ -159,7 +159,7 @@ fn paranoid_limit(attempt: &Attempt<'_>, facts: &Facts) -> Option<i32> {
     is_forbidden.then_some(limit)
 }
 
-fn paranoid(limit: i32, attempt: &Attempt<'_>, facts: &Facts) -> Refusal {
+fn paranoid(limit: i32, attempt: &Attempt<'_>, facts: &Facts) -> Explanation {
     let level = facts.paranoid.unwrap_or(limit + 1);
     let what = match (attempt.target, limit) {
         (Target::Cpu(_), _) => "counting whole CPUs",
@@ -170,39 +170,43 @@ fn paranoid(limit: i32, attempt: &Attempt<'_>, facts: &Facts) -> Refusal {
         true => "to every process in a user namespace",
         false => "to processes without CAP_PERFMON",
     };
-    Refusal::new(
+    Explanation::new(
         Cause::Paranoid,
         format!("kernel.perf_event_paranoid is {level}, which forbids {what} {whom}"),
         lower_paranoid(facts, limit),
     )
 }
 
-fn target_gone(target: Target) -> Refusal {
+fn target_gone(target: Target) -> Explanation {
     let sentence = match target {
         Target::Thread(id) => format!("there is no process or thread {id}, or it has just ended"),
         Target::CurrentThread | Target::Cpu(_) => "what was to be counted is gone".to_owned(),
     };
-    Refusal::new(Cause::TargetGone, sentence, "linerate stat -- COMMAND  # counts from its start")
+    Explanation::new(
+        Cause::TargetGone,
+        sentence,
+        "linerate stat -- COMMAND  # counts from its start",
+    )
 }
 
-fn offline(cpu: u32) -> Refusal {
-    Refusal::new(
+fn offline(cpu: u32) -> Explanation {
+    Explanation::new(
         Cause::TargetGone,
         format!("CPU {cpu} is offline, or there is none of that number"),
         format!("echo 1 | sudo tee /sys/devices/system/cpu/cpu{cpu}/online"),
     )
 }
 
-fn no_descriptors(error: OpenError) -> Refusal {
+fn no_descriptors(error: OpenError) -> Explanation {
     let (who, fix) = match error.errno {
         errno::EMFILE => ("this process has", "ulimit -n \"$(ulimit -Hn)\""),
         _ => ("the system has", "sudo sysctl fs.file-max=\"$(($(sysctl -n fs.file-max) * 2))\""),
     };
     let sentence = format!("{who} no file descriptors left, and each event takes one");
-    Refusal::new(Cause::NoDescriptors, sentence, fix)
+    Explanation::new(Cause::NoDescriptors, sentence, fix)
 }
 
-fn too_many(attempt: &Attempt<'_>) -> Refusal {
+fn too_many(attempt: &Attempt<'_>) -> Explanation {
     let Attempt { event, group_len, .. } = attempt;
     let sentence = format!(
         "`{}` does not fit on the counters beside {group_len} other {}",
@@ -211,11 +215,11 @@ fn too_many(attempt: &Attempt<'_>) -> Refusal {
     );
     let fix =
         format!("linerate stat -e {} -- COMMAND  # with at most {group_len} at once", event.name);
-    Refusal::new(Cause::TooManyEvents, sentence, fix)
+    Explanation::new(Cause::TooManyEvents, sentence, fix)
 }
 
 /// The event, or the unit that would count it, is not there.
-fn not_there(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> Refusal {
+fn not_there(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> Explanation {
     let Attempt { event, target, .. } = attempt;
     match (event.class, target) {
         (Class::Software | Class::Tracepoint, Target::Cpu(cpu))
@@ -231,12 +235,12 @@ fn not_there(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> Refusal 
     }
 }
 
-fn not_of_kernel(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> Refusal {
+fn not_of_kernel(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> Explanation {
     // Sandboxes that play the kernel answer so to everything.
     if error.errno == errno::ENODEV && !facts.has_units {
         return no_perf_events("what plays the kernel here has no perf events, as gVisor");
     }
-    Refusal::new(
+    Explanation::new(
         Cause::UnsupportedEvent,
         format!(
             "this kernel does not count `{}`: too old, or built without it",
@@ -261,7 +265,7 @@ fn has_no_core(facts: &Facts) -> bool {
     facts.core_units.is_empty()
 }
 
-fn not_of_unit(attempt: &Attempt<'_>) -> Refusal {
+fn not_of_unit(attempt: &Attempt<'_>) -> Explanation {
     let name = &attempt.event.name;
     let is_cpu = matches!(attempt.target, Target::Cpu(_));
     let (sentence, fix) = match is_cpu {
@@ -274,17 +278,17 @@ fn not_of_unit(attempt: &Attempt<'_>) -> Refusal {
             "linerate stat --cpu 0 -e EVENT  # counts whole CPUs",
         ),
     };
-    Refusal::new(Cause::UnsupportedEvent, sentence, fix.replace("EVENT", name))
+    Explanation::new(Cause::UnsupportedEvent, sentence, fix.replace("EVENT", name))
 }
 
 /// There are counters, but not for this.
-fn not_of_processor(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> Refusal {
+fn not_of_processor(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> Explanation {
     let Attempt { event, request, target, .. } = attempt;
     let name = &event.name;
     if let (Some(unit), Target::Cpu(cpu)) = (facts.hybrid_unit(event.selector.kind), target) {
         if !counts_on(unit, *cpu) {
             let (unit, on, list) = (&unit.name, cpus_of(unit), list_of(unit));
-            return Refusal::new(
+            return Explanation::new(
                 Cause::HybridCores,
                 format!(
                     "`{name}` is an event of {unit}, which counts on {on} and not on CPU {cpu}"
@@ -295,20 +299,20 @@ fn not_of_processor(error: OpenError, attempt: &Attempt<'_>, facts: &Facts) -> R
     }
     let excludes = request.exclude_kernel || request.exclude_user || request.exclude_hypervisor;
     if excludes && counts_all_modes(error, facts) {
-        return Refusal::new(
+        return Explanation::new(
             Cause::UnsupportedEvent,
             format!("the counters here cannot leave out a mode, as was asked for `{name}`"),
             format!("linerate stat -e {} -- COMMAND  # without :u", name.trim_end_matches(":u")),
         );
     }
     if attempt.is_known_processor {
-        return Refusal::new(
+        return Explanation::new(
             Cause::UnsupportedEvent,
             format!("the kernel's driver does not count `{name}` on this processor"),
             "linerate stat --list",
         );
     }
-    Refusal::new(
+    Explanation::new(
         Cause::UnknownProcessor,
         format!(
             "this processor is in none of the event tables, and the kernel does not count `{name}` \
@@ -340,9 +344,9 @@ pub(super) fn list_of(unit: &CoreUnit) -> String {
     unit.cpus.as_ref().map_or("LIST".to_owned(), |cpus| format_cpu_list(cpus))
 }
 
-fn other(error: OpenError, attempt: &Attempt<'_>) -> Refusal {
+fn other(error: OpenError, attempt: &Attempt<'_>) -> Explanation {
     let (name, errno) = (&attempt.event.name, error.errno);
-    Refusal::new(
+    Explanation::new(
         Cause::Other,
         format!(
             "the kernel refuses `{name}` for no reason that is known here (error number {errno}: \

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which registers a thread reads: those that the module opened on its CPU, for the events that the
+//! module selected.
+
+use super::module::{self, Cpu, Module, PmuUser};
+use super::processor::Processor;
+use super::{Bank, Registers};
+use crate::event::{Class, Event};
+use crate::reading::Outcome;
+use crate::refusal::{Refusal, RegisterRefusal};
+use linerate_linux::allowed_cpus;
+
+/// The registers of the hardware events among these, for the calling thread: of those whose outcome
+/// is no refusal yet, each gets its tier or why there is none.
+pub(crate) fn open(
+    pmu_user: &PmuUser,
+    events: &[Event],
+    user_only: bool,
+    outcomes: &mut [Outcome],
+) -> Option<Registers> {
+    let places: Vec<usize> = (0..events.len())
+        .filter(|&place| events[place].class == Class::Hardware && outcomes[place].is_ok())
+        .collect();
+    if places.is_empty() {
+        return None;
+    }
+    let opened = opened(pmu_user);
+    let mut counters = Vec::new();
+    for &place in &places {
+        let event = &events[place];
+        let user_only = user_only || event.is_user_only;
+        let counter = opened.as_ref().map_err(Clone::clone);
+        let counter = counter.and_then(|(module, cpu)| module.counter_of(cpu, event, user_only));
+        outcomes[place] = counter.map_err(Refusal::Register).map(|(number, tier)| {
+            counters.push((place, number));
+            tier
+        });
+    }
+    let refuse = |outcomes: &mut [Outcome], counters: &[(usize, u32)], why: &RegisterRefusal| {
+        let refused = || Err(Refusal::Register(why.clone()));
+        counters.iter().for_each(|(place, _)| outcomes[*place] = refused());
+    };
+    let processor = match Processor::new() {
+        Ok(processor) => processor,
+        Err(why) => {
+            refuse(outcomes, &counters, &RegisterRefusal::Unreadable(why));
+            return None;
+        }
+    };
+    let is_still = |(place, number): &(usize, u32)| {
+        module::never_stops(&events[*place]) && stands_still(&processor, *number)
+    };
+    let (still, moving): (Vec<_>, Vec<_>) = counters.into_iter().partition(is_still);
+    refuse(outcomes, &still, &RegisterRefusal::StandsStill);
+    if moving.is_empty() {
+        return None;
+    }
+    let registers = Registers::new(processor, &moving);
+    if registers.is_none() {
+        let why = RegisterRefusal::Unreadable("somebody closed them just now".to_owned());
+        refuse(outcomes, &moving, &why);
+    }
+    registers
+}
+
+/// Whether a counter is the same in two reads.
+pub(super) fn stands_still(bank: &impl Bank, number: u32) -> bool {
+    let first = bank.counter(number);
+    first.is_some() && first == bank.counter(number)
+}
+
+/// The module, and the one CPU that the calling thread stays on.
+fn opened(pmu_user: &PmuUser) -> Result<(&Module, Cpu), RegisterRefusal> {
+    let module = pmu_user.as_ref().map_err(|malformed| RegisterRefusal::NotUnderstood {
+        line: malformed.line,
+        reason: malformed.reason,
+    })?;
+    let allowed = allowed_cpus().map_err(|error| RegisterRefusal::Unreadable(error.to_string()))?;
+    match allowed[..] {
+        [cpu] => Ok((module, module.open_on(cpu)?)),
+        _ => Err(RegisterRefusal::NotOnOneCpu { allowed }),
+    }
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Trying a CPU's registers with work of known size.
+
+use super::Registers;
+use super::module::CYCLE_COUNTER;
+use super::processor::Processor;
+use crate::reading::Counts;
+use linerate_linux::pin_current_thread;
+use std::hint::black_box;
+
+/// Iterations of the loop that is counted, a cycle each at least; and the least that is counted of
+/// them.
+const ITERATIONS: u64 = 20_000;
+const LEAST: u64 = ITERATIONS / 4;
+
+/// Counts the cycles of work of known size on `cpu`, which the module opened. On a thread of its
+/// own, for the caller's stays free to run anywhere.
+///
+/// # Errors
+/// Why nothing was counted, or too little, in words.
+pub fn count_cycles(cpu: u32) -> Result<u64, String> {
+    let counted = std::thread::scope(|scope| scope.spawn(move || counted(cpu)).join());
+    let cycles = counted.unwrap_or_else(|_| Err("the thread that tried panicked".to_owned()))?;
+    match cycles < LEAST {
+        true => Err(format!("{cycles} cycles were counted where at least {LEAST} went by")),
+        false => Ok(cycles),
+    }
+}
+
+fn counted(cpu: u32) -> Result<u64, String> {
+    pin_current_thread(cpu).map_err(|error| error.to_string())?;
+    let registers = Registers::new(Processor::new()?, &[(0, CYCLE_COUNTER)]);
+    let registers = registers.ok_or("they are closed")?;
+    let (mut first, mut second) = (Counts::default(), Counts::default());
+    let before = registers.first(&mut first);
+    (0..ITERATIONS).for_each(|iteration| {
+        black_box(iteration);
+    });
+    before.and(registers.second(&mut second)).ok_or("somebody closed them just now")?;
+    Ok(second[0].wrapping_sub(first[0]))
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Thread groups on kernels that refuse, with page faults in the place of hardware events.
+
+use super::*;
+use crate::refusal::RegisterRefusal;
+use linerate_linux::perf::Selector;
+use std::cell::RefCell;
+
+const PAGE_FAULTS: Selector = Selector::new(perf::SOFTWARE, 2);
+
+/// A kernel that refuses as told, and puts page faults in the place of what it grants.
+struct Scripted<F> {
+    /// The error for an event, by its `config` and whether it excludes the kernel, joining so
+    /// many.
+    refuse: F,
+    group: RefCell<usize>,
+}
+
+impl<F: Fn(u64, bool, usize) -> Option<i32>> Opener for Scripted<F> {
+    fn open(
+        &self,
+        request: &Request,
+        target: Target,
+        leader: Option<&perf::Event>,
+    ) -> Result<perf::Event, OpenError> {
+        let len = leader.map_or(0, |_| *self.group.borrow());
+        let refused = (self.refuse)(request.selector.config, request.exclude_kernel, len);
+        if let Some(errno) = refused {
+            return Err(OpenError { errno });
+        }
+        *self.group.borrow_mut() = len + 1;
+        perf::open(&Request { selector: PAGE_FAULTS, ..*request }, target, leader)
+    }
+}
+
+fn machine(opener: &dyn Opener) -> Machine<'_> {
+    Machine { opener, pmu_user: None, compares_marks: true }
+}
+
+fn events(len: u64) -> Vec<Event> {
+    let event = |config| Event {
+        name: format!("event{config}"),
+        native: None,
+        unit: "events",
+        class: Class::Hardware,
+        selector: Selector::new(perf::HARDWARE, config),
+        is_user_only: false,
+    };
+    (0..len).map(event).collect()
+}
+
+/// A group on a scripted kernel; `None` where the real one refuses software events.
+fn group(
+    len: u64,
+    user_only: bool,
+    refuse: impl Fn(u64, bool, usize) -> Option<i32>,
+) -> Option<ThreadGroup> {
+    group_of(&events(len), user_only, refuse)
+}
+
+fn group_of(
+    events: &[Event],
+    user_only: bool,
+    refuse: impl Fn(u64, bool, usize) -> Option<i32>,
+) -> Option<ThreadGroup> {
+    if perf::open(&Request::new(PAGE_FAULTS), Target::CurrentThread, None).is_err() {
+        println!("SKIP: software events are refused");
+        return None;
+    }
+    let opener = Scripted { refuse, group: RefCell::default() };
+    Some(ThreadGroup::open(machine(&opener), events, user_only))
+}
+
+/// Of each event its tier, or what the kernel answered and how many were in the group by then.
+fn words(group: &ThreadGroup) -> Vec<Result<Tier, (i32, usize)>> {
+    let word = |outcome: &Outcome| match outcome {
+        Ok(tier) => Ok(*tier),
+        Err(Refusal::NotOpened(attempt)) => Err((attempt.error.errno, attempt.group_len)),
+        Err(other) => panic!("{other:?}"),
+    };
+    group.outcomes().iter().map(word).collect()
+}
+
+/// A page that is new to the process, and with it a fault: so much memory at once comes from
+/// the kernel every time (glibc's mallopt(3) keeps at most 32 MiB for later).
+fn fault() -> Vec<u8> {
+    let mut memory = Vec::with_capacity(40 << 20);
+    memory.spare_capacity_mut()[20 << 20].write(1);
+    std::hint::black_box(&mut memory);
+    memory
+}
+
+#[test]
+fn what_is_granted_counts_in_its_place() {
+    let refuse = |config, _, _| (config == 1).then_some(errno::ENOENT);
+    let Some(group) = group(3, false, refuse) else { return };
+    assert!(matches!(words(&group)[..], [Ok(Tier::Hw), Err(_), Ok(Tier::Hw)]));
+    assert_eq!(group.reading(), "read(2)");
+    let (mut before, mut after) = ([0; EVENTS_MAX], [0; EVENTS_MAX]);
+    assert!(group.read(&mut before));
+    let _memory = fault();
+    assert!(group.read(&mut after));
+    assert!(after[0] > before[0] && after[2] > before[2], "{before:?} {after:?}");
+    assert_eq!((before[1], after[1]), (0, 0));
+}
+
+#[test]
+fn stopped_counters_stand_still_until_started() {
+    let Some(group) = group(1, false, |_, _, _| None) else { return };
+    let read = || {
+        let mut counts = [0; EVENTS_MAX];
+        assert!(group.read(&mut counts));
+        counts[0]
+    };
+    group.stop();
+    let stopped = read();
+    let _first = fault();
+    assert_eq!(read(), stopped);
+    group.start();
+    let _second = fault();
+    assert!(read() > stopped);
+}
+
+#[test]
+fn kernel_mode_is_left_out_where_it_is_forbidden_or_not_wanted() {
+    let refuse = |_, excludes_kernel: bool, _| (!excludes_kernel).then_some(errno::EACCES);
+    let Some(forbidden) = group(2, false, refuse) else { return };
+    assert_eq!(words(&forbidden), [Ok(Tier::User), Ok(Tier::User)]);
+    let Some(asked) = group(2, true, |_, _, _| None) else { return };
+    assert_eq!(words(&asked), [Ok(Tier::User), Ok(Tier::User)]);
+    let Some(neither) = group(1, false, |_, _, _| Some(errno::EACCES)) else { return };
+    assert!(neither.outcomes()[0].is_err());
+    assert_eq!(neither.reading(), "timestamp counter only");
+}
+
+/// As an ARM1176 does.
+#[test]
+fn a_processor_that_cannot_leave_modes_out_counts_all_of_them() {
+    struct NoModes;
+    impl Opener for NoModes {
+        fn open(
+            &self,
+            request: &Request,
+            target: Target,
+            leader: Option<&perf::Event>,
+        ) -> Result<perf::Event, OpenError> {
+            if request.exclude_hypervisor || request.exclude_kernel {
+                return Err(OpenError { errno: errno::EOPNOTSUPP });
+            }
+            perf::open(&Request { selector: PAGE_FAULTS, ..*request }, target, leader)
+        }
+    }
+    let Some(_) = group(1, false, |_, _, _| None) else { return };
+    let machine = machine(&NoModes);
+    let both = ThreadGroup::open(machine, &events(2), false);
+    assert_eq!(words(&both), [Ok(Tier::Hw), Ok(Tier::Hw)]);
+    let user = ThreadGroup::open(machine, &events(1), true);
+    assert!(user.outcomes()[0].is_err(), "{user:?}");
+}
+
+#[test]
+fn counts_with_a_hole_are_told_once() {
+    let Some(group) = group(1, false, |_, _, _| None) else { return };
+    let told = [0, LOST_NS, 5_000, 5_000, 5_100, 90_000].map(|ns| group.is_whole(ns));
+    assert_eq!(told, [true, true, false, true, true, false]);
+    let mut counts = [0; EVENTS_MAX];
+    assert!(group.read(&mut counts) && group.read(&mut counts));
+}
+
+#[test]
+fn software_events_lose_kernel_mode_unless_they_happen_there_only() {
+    let software = |config| Event {
+        class: Class::Software,
+        selector: Selector::new(perf::SOFTWARE, config),
+        ..events(1).remove(0)
+    };
+    let (task_clock, context_switches) = (software(1), software(3));
+    let refuse = |_, excludes_kernel: bool, _| (!excludes_kernel).then_some(errno::EACCES);
+    let group = group_of(&[task_clock, context_switches], false, refuse);
+    let Some(group) = group else { return };
+    assert!(matches!(words(&group)[..], [Ok(Tier::Sw), Err(_)]), "{group:?}");
+}
+
+/// On AArch64 a hardware event that perf is asked for closes the registers to everybody.
+#[test]
+fn perf_is_not_asked_for_hardware_while_the_module_holds_it() {
+    struct NoHardware;
+    impl Opener for NoHardware {
+        fn open(
+            &self,
+            request: &Request,
+            target: Target,
+            leader: Option<&perf::Event>,
+        ) -> Result<perf::Event, OpenError> {
+            assert_eq!(request.selector.kind, perf::SOFTWARE);
+            perf::open(request, target, leader)
+        }
+    }
+    let Some(_) = group(1, false, |_, _, _| None) else { return };
+    let pmu_user = registers::Module::read("what no module writes\n");
+    let fault = Event { class: Class::Software, selector: PAGE_FAULTS, ..events(1).remove(0) };
+    let all = [events(1), vec![fault]].concat();
+    let reason = "comes without its CPUs, or they are in no order";
+    let not_understood = RegisterRefusal::NotUnderstood { line: 1, reason };
+    for (compares_marks, refusal) in
+        [(true, Refusal::Register(not_understood)), (false, Refusal::HeldByModule)]
+    {
+        let machine = Machine { compares_marks, pmu_user: Some(&pmu_user), ..machine(&NoHardware) };
+        let group = ThreadGroup::open(machine, &all, false);
+        assert_eq!(group.outcomes(), [Err(refusal), Ok(Tier::Sw)]);
+        assert!(!group.is_by_registers(0) && group.reading() == "read(2)");
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused_and_the_rest_counts() {
+    let refuse = |_, _, len| (len >= 2).then_some(errno::EINVAL);
+    let Some(group) = group(4, false, refuse) else { return };
+    let too_many = Err((errno::EINVAL, 2));
+    assert_eq!(words(&group), [Ok(Tier::Hw), Ok(Tier::Hw), too_many, too_many]);
+}
+
+#[test]
+fn more_events_than_a_frame_holds_are_refused_before_the_kernel_is_asked() {
+    let Some(group) = group(10, false, |_, _, _| None) else { return };
+    assert!(group.outcomes()[..EVENTS_MAX].iter().all(Result::is_ok));
+    assert_eq!(words(&group)[EVENTS_MAX..], [Err((errno::EINVAL, EVENTS_MAX)); 2]);
+}

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why an event is not counted, in a sentence, and which command would change that.
+//!
+//! `linerate-counters` tells what it met when it tried ([`Refusal`]); an [`Explainer`] reads that
+//! together with the kernel's settings. No other crate words a refusal of counters.
+
+mod kernel;
+mod pmu;
+mod registers;
+
+use crate::surroundings::{Facts, Surroundings};
+use linerate_counters::event::{Class, Event};
+use linerate_counters::refusal::Refusal;
+pub(crate) use pmu::instead_of_nothing;
+pub(crate) use registers::examine;
+
+/// Why an event is not counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    /// What keeps it from being counted.
+    pub cause: Cause,
+    /// The same in a sentence, with the values found.
+    pub sentence: String,
+    /// The exact command that would change it or do instead, where there is one: a line that a
+    /// shell takes here. What is done by hand, or on another machine, stands behind `#`.
+    pub fix: Option<String>,
+}
+
+/// What keeps an event from being counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// A virtual machine whose host passes no counters on.
+    NoVirtualPmu,
+    /// The processor may have counters, but the kernel found no driver or no description for them.
+    NoPmuDriver,
+    /// The device tree has no node for the counters, or an empty one.
+    DeviceTreeWithoutPmu,
+    /// `kernel.perf_event_paranoid` is too high for what was asked.
+    Paranoid,
+    /// A seccomp filter forbids the system call.
+    Seccomp,
+    /// A capability is missing that even a low paranoid level does not replace.
+    MissingCapability,
+    /// `kernel.perf_user_access` is off (arm64): no reads from user space.
+    UserAccessOff,
+    /// The watchdog of the kernel holds a counter.
+    WatchdogHoldsCounter,
+    /// Cores of several kinds: the event exists on some of them only.
+    HybridCores,
+    /// The processor is none of the tables', and the event is not an architectural one.
+    UnknownProcessor,
+    /// More events at once than there are counters.
+    TooManyEvents,
+    /// The kernel knows the processor but not this event on it.
+    UnsupportedEvent,
+    /// The event's table says that this processor does not count it.
+    NotInTable,
+    /// The simulator does not model it.
+    NotSimulated,
+    /// There is no Valgrind.
+    NoValgrind,
+    /// The kernel was built without perf events.
+    NoPerfEvents,
+    /// Somebody else holds the counters alone.
+    CountersBusy,
+    /// No file descriptors are left.
+    NoDescriptors,
+    /// The process is gone.
+    TargetGone,
+    /// It was opened but never got a counter.
+    NeverScheduled,
+    /// No module has opened the registers of the counters, or somebody closed them again.
+    RegistersClosed,
+    /// A thread that reads registers may run on several CPUs.
+    NotOnOneCpu,
+    /// The module that opened the registers selects other events.
+    NotSelected,
+    /// Something else; the sentence has the error number.
+    Other,
+}
+
+impl Cause {
+    /// All of them.
+    pub const ALL: [Self; 24] = [
+        Self::NoVirtualPmu,
+        Self::NoPmuDriver,
+        Self::DeviceTreeWithoutPmu,
+        Self::Paranoid,
+        Self::Seccomp,
+        Self::MissingCapability,
+        Self::UserAccessOff,
+        Self::WatchdogHoldsCounter,
+        Self::HybridCores,
+        Self::UnknownProcessor,
+        Self::TooManyEvents,
+        Self::UnsupportedEvent,
+        Self::NotInTable,
+        Self::NotSimulated,
+        Self::NoValgrind,
+        Self::NoPerfEvents,
+        Self::CountersBusy,
+        Self::NoDescriptors,
+        Self::TargetGone,
+        Self::NeverScheduled,
+        Self::RegistersClosed,
+        Self::NotOnOneCpu,
+        Self::NotSelected,
+        Self::Other,
+    ];
+
+    /// The cause as a word for scripts.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::NoVirtualPmu => "no_virtual_pmu",
+            Self::NoPmuDriver => "no_pmu_driver",
+            Self::DeviceTreeWithoutPmu => "device_tree_without_pmu",
+            Self::Paranoid => "paranoid",
+            Self::Seccomp => "seccomp",
+            Self::MissingCapability => "missing_capability",
+            Self::UserAccessOff => "user_access_off",
+            Self::WatchdogHoldsCounter => "watchdog_holds_counter",
+            Self::HybridCores => "hybrid_cores",
+            Self::UnknownProcessor => "unknown_processor",
+            Self::TooManyEvents => "too_many_events",
+            Self::UnsupportedEvent => "unsupported_event",
+            Self::NotInTable => "not_in_table",
+            Self::NotSimulated => "not_simulated",
+            Self::NoValgrind => "no_valgrind",
+            Self::NoPerfEvents => "no_perf_events",
+            Self::CountersBusy => "counters_busy",
+            Self::NoDescriptors => "no_descriptors",
+            Self::TargetGone => "target_gone",
+            Self::NeverScheduled => "never_scheduled",
+            Self::RegistersClosed => "registers_closed",
+            Self::NotOnOneCpu => "not_on_one_cpu",
+            Self::NotSelected => "not_selected",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// Explains the refusals of one machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Explainer<'a> {
+    /// Where this process runs. Its facts are read when the first refusal needs them.
+    pub surroundings: &'a Surroundings,
+    /// Whether the processor is one of the event tables'.
+    pub is_known_processor: bool,
+    /// Whether the caller could read registers, so that loading `pmu_user` would help it too.
+    pub takes_registers: bool,
+}
+
+impl<'a> Explainer<'a> {
+    /// For a caller that reads no registers.
+    pub fn new(surroundings: &'a Surroundings, is_known_processor: bool) -> Self {
+        Self { surroundings, is_known_processor, takes_registers: false }
+    }
+
+    /// Why `event` was refused.
+    ///
+    /// What concerns the machine and not this event has a sentence without its name, so that a
+    /// report may say it once for many events.
+    pub fn explain(&self, refusal: &Refusal, event: &Event) -> Explanation {
+        match refusal {
+            Refusal::NotOpened(attempt) => {
+                let explanation = kernel::explain(attempt, event, self);
+                match event.class == Class::Hardware && self.takes_registers {
+                    true => registers::or_by_module(explanation),
+                    false => explanation,
+                }
+            }
+            Refusal::NeverScheduled => never_scheduled(event, self.surroundings),
+            Refusal::HeldByModule => registers::held(),
+            Refusal::KernelOnly => kernel_only(event),
+            Refusal::NoTarget => nothing_to_count(),
+            Refusal::Register(why) => registers::explain(why, event, self.surroundings),
+        }
+    }
+}
+
+/// Begins a fix that takes hardware counters.
+pub const BY_HARDWARE: &str = "linerate stat --tier hw";
+
+impl Explanation {
+    /// The same, with a fix that takes hardware counters meant for another machine if this one has
+    /// none.
+    pub fn elsewhere(mut self, facts: &Facts) -> Self {
+        let is_missing = facts.core_units.is_empty();
+        if let Some(fix) = self.fix.as_mut().filter(|fix| fix.starts_with(BY_HARDWARE)) {
+            if is_missing {
+                *fix = format!("# on a machine with counters: {fix}");
+            }
+        }
+        self
+    }
+
+    fn new(cause: Cause, sentence: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { cause, sentence: sentence.into(), fix: Some(fix.into()) }
+    }
+}
+
+/// What counts on any machine that has Valgrind.
+const SIMULATE: &str = "linerate stat --tier sim -- COMMAND";
+
+/// The same, after what installs Valgrind where it is missing.
+fn simulate(facts: &Facts) -> String {
+    match facts.installer.filter(|_| facts.valgrind.is_none()) {
+        Some(installer) => format!("{} valgrind && {SIMULATE}", installer.command),
+        None => SIMULATE.to_owned(),
+    }
+}
+
+/// The command that sets the level of `kernel.perf_event_paranoid`; in a user namespace, whose root
+/// may not, what does instead.
+pub(crate) fn lower_paranoid(facts: &Facts, level: i32) -> String {
+    let command = format!("sudo sysctl kernel.perf_event_paranoid={level}");
+    match facts.is_in_user_namespace {
+        true => format!("{}  # or on the host: {command}", simulate(facts)),
+        false => command,
+    }
+}
+
+/// Why an event was opened and never got a counter, although its target ran.
+fn never_scheduled(event: &Event, around: &Surroundings) -> Explanation {
+    if event.class == Class::Hardware && around.pmu_user().is_some() {
+        return registers::held();
+    }
+    let facts = around.facts();
+    let name = &event.name;
+    if let Some(unit) = facts.hybrid_unit(event.selector.kind) {
+        let (on, list) = (kernel::cpus_of(unit), kernel::list_of(unit));
+        return Explanation::new(
+            Cause::HybridCores,
+            format!("`{name}` is counted on {on} only ({}), and nothing ran there", unit.name),
+            format!("taskset -c {list} linerate stat -e {name} -- COMMAND"),
+        );
+    }
+    if facts.is_watchdog_on {
+        return Explanation::new(
+            Cause::WatchdogHoldsCounter,
+            format!(
+                "`{name}` never got a counter: the watchdog of the kernel (kernel.nmi_watchdog = \
+                 1) holds one on every CPU"
+            ),
+            "sudo sysctl kernel.nmi_watchdog=0",
+        );
+    }
+    Explanation::new(
+        Cause::NeverScheduled,
+        format!("`{name}` never got a counter: others had them, or its turn never came"),
+        format!("linerate stat -e {name} -- COMMAND  # alone, or for longer"),
+    )
+}
+
+/// Why an event of the kernel is not counted for user mode alone.
+fn kernel_only(event: &Event) -> Explanation {
+    let name = &event.name;
+    Explanation::new(
+        Cause::UnsupportedEvent,
+        format!("`{name}` happens in the kernel only, never in user mode"),
+        format!("linerate stat -e {} -- COMMAND  # without :u", name.trim_end_matches(":u")),
+    )
+}
+
+fn nothing_to_count() -> Explanation {
+    Explanation::new(Cause::TargetGone, "no processor was named", "linerate stat --cpu 0")
+}
+
+/// Why programs cannot read counters themselves; `None` if nothing forbids it.
+pub(crate) fn user_access_off(facts: &Facts) -> Option<Explanation> {
+    let access = facts.user_access.as_ref().filter(|access| !access.is_on)?;
+    let setting = &access.setting;
+    let fix = match setting.starts_with('/') {
+        true => format!("echo 1 | sudo tee {setting}"),
+        false => format!("sudo sysctl {setting}=1"),
+    };
+    let sentence = format!("{setting} is 0: programs may not read counters without a system call");
+    Some(Explanation::new(Cause::UserAccessOff, sentence, fix))
+}
+
+/// Why there is no simulator; `None` if there is.
+pub fn no_valgrind(facts: &Facts) -> Option<Explanation> {
+    if facts.valgrind.is_some() {
+        return None;
+    }
+    let fix = match facts.installer {
+        Some(installer) => format!("{} valgrind", installer.command),
+        None => "echo \"$PATH\"  # install Valgrind in one of these".to_owned(),
+    };
+    let sentence = "there is no Valgrind in PATH, which simulates instructions and caches";
+    Some(Explanation::new(Cause::NoValgrind, sentence, fix))
+}
+
+/// Why the table of this processor has no `event`, in `reason`'s words.
+pub fn not_in_table(event: &str, table: &str, reason: &str) -> Explanation {
+    Explanation::new(
+        Cause::NotInTable,
+        format!("this processor (table {table}) does not count `{event}`: {reason}"),
+        "linerate stat --list",
+    )
+}
+
+#[cfg(test)]
+mod tests;

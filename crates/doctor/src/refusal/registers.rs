@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why counters are not read by their registers, and the commands that load the module
+//! `kmod/pmu_user`, which opens them.
+
+use super::{Cause, Explanation};
+use crate::surroundings::Surroundings;
+use linerate_counters::event::Event;
+use linerate_counters::refusal::RegisterRefusal;
+use linerate_counters::registers::{
+    CAN_BE_OPENED, CYCLE_COUNTER, FILE, Module, Selected, count_cycles, event_number,
+};
+use linerate_linux::{allowed_cpus, kernel_release};
+use linerate_machine::{Root, name_cpus};
+use linerate_record::Tier;
+
+/// Why perf is not asked for an event while the module holds the counters.
+pub(super) fn held() -> Explanation {
+    Explanation::new(
+        Cause::CountersBusy,
+        "the module pmu_user holds the counters, and perf counts nothing meanwhile",
+        "sudo rmmod pmu_user",
+    )
+}
+
+/// Perf's refusal of a hardware event, with the module as a way out where that does not need what
+/// perf lacks.
+pub(super) fn or_by_module(explanation: Explanation) -> Explanation {
+    match CAN_BE_OPENED {
+        true => with_module(explanation),
+        false => explanation,
+    }
+}
+
+pub(super) fn with_module(mut explanation: Explanation) -> Explanation {
+    let is_perfs_own = matches!(
+        explanation.cause,
+        Cause::NoPmuDriver
+            | Cause::DeviceTreeWithoutPmu
+            | Cause::NoPerfEvents
+            | Cause::Paranoid
+            | Cause::Seccomp
+            | Cause::MissingCapability
+    );
+    if let Some(fix) = explanation.fix.as_mut().filter(|_| is_perfs_own) {
+        let behind = if fix.contains("  # ") { ";" } else { "  #" };
+        *fix += &format!("{behind} or, by the registers: sudo insmod pmu_user.ko {EVENTS}");
+    }
+    explanation
+}
+
+/// Why an event is not read by its register.
+pub(super) fn explain(why: &RegisterRefusal, event: &Event, around: &Surroundings) -> Explanation {
+    let name = &event.name;
+    // As it is now: a load that adds to what is selected begins with that.
+    let module = || around.pmu_user().and_then(Result::ok);
+    match why {
+        RegisterRefusal::NotUnderstood { line, reason } => not_understood(*line, reason, around),
+        RegisterRefusal::NotOnOneCpu { allowed } => stay(allowed, module().as_ref()),
+        RegisterRefusal::Closed { cpu, was_opened } => {
+            closed_on(*cpu, *was_opened, module().as_ref())
+        }
+        RegisterRefusal::Unreadable(why) => unreadable(why),
+        RegisterRefusal::NoNumber => Explanation::new(
+            Cause::NotSelected,
+            format!("`{name}` has no number that a counter's register takes"),
+            "linerate stat --list",
+        ),
+        RegisterRefusal::NotSelected { user_only } => Explanation::new(
+            Cause::NotSelected,
+            format!("the module pmu_user has no counter select `{name}`"),
+            selecting(module().as_ref(), event, *user_only),
+        ),
+        RegisterRefusal::CountsKernelMode => Explanation::new(
+            Cause::NotSelected,
+            format!("the module pmu_user counts `{name}` in the kernel too, unlike asked for"),
+            reload(module().as_ref(), None, true),
+        ),
+        RegisterRefusal::Stopped { cpu } => Explanation::new(
+            Cause::RegistersClosed,
+            format!(
+                "somebody stopped or slowed the counter of `{name}` on CPU {cpu} behind the \
+                 module's back"
+            ),
+            reload(module().as_ref(), None, false),
+        ),
+        RegisterRefusal::StandsStill => Explanation::new(
+            Cause::UnsupportedEvent,
+            "the register of this event stands still where instructions are carried out: nobody \
+             counts it here (QEMU counts instructions with -icount only)",
+            "cat /proc/pmu_user  # shows what else is selected",
+        ),
+    }
+}
+
+fn not_understood(line: usize, reason: &str, around: &Surroundings) -> Explanation {
+    let path = around.root().join(FILE);
+    Explanation::new(
+        Cause::RegistersClosed,
+        format!("{}: line {line} {reason}, and nothing is read on such a word", path.display()),
+        "sudo rmmod pmu_user  # and load the one of this version",
+    )
+}
+
+/// That a thread must stay where it is, and how.
+fn stay(allowed: &[u32], module: Option<&Module>) -> Explanation {
+    let open = module.map(Module::open_cpus).unwrap_or_default();
+    let cpu = allowed.iter().find(|cpu| open.contains(cpu)).or(allowed.first());
+    let cpu = cpu.map_or_else(|| "CPU".to_owned(), u32::to_string);
+    Explanation::new(
+        Cause::NotOnOneCpu,
+        format!(
+            "no system saves the registers for a thread, so it must stay on one CPU, and this one \
+             may run on {}",
+            name_cpus(allowed)
+        ),
+        format!("taskset -c {cpu} COMMAND"),
+    )
+}
+
+fn closed_on(cpu: u32, was_opened: bool, module: Option<&Module>) -> Explanation {
+    let why = match was_opened {
+        true => format!("somebody closed the counters of CPU {cpu} behind the module's back"),
+        false => format!("the module did not open the counters of CPU {cpu}"),
+    };
+    Explanation::new(
+        Cause::RegistersClosed,
+        format!("{why} (perf does when it is asked to count there)"),
+        reload(module, None, false),
+    )
+}
+
+fn unreadable(why: &str) -> Explanation {
+    Explanation::new(
+        Cause::RegistersClosed,
+        format!("the registers of the counters cannot be read: {why}"),
+        "cat /proc/pmu_user  # shows which CPUs are open",
+    )
+}
+
+/// The commands that select an event besides those that are, or instead where there is no room.
+fn selecting(module: Option<&Module>, event: &Event, user_only: bool) -> String {
+    let selected = module.map_or(&[][..], |module| &module.selected);
+    let has_names = selected.iter().any(|selected| selected.name.is_some());
+    let native = event.native.as_deref().and_then(|native| native.split(' ').next());
+    let parameter = native.filter(|_| has_names).map(str::to_owned);
+    let number = event_number(event.selector).unwrap_or_default();
+    let parameter = parameter.unwrap_or_else(|| format!("{number:#x}"));
+    match module.filter(|module| module.selected.len() > module.counters as usize) {
+        Some(full) => format!(
+            "{} events={parameter}  # and at most {} more, for each takes a counter",
+            unload_and_load(module, user_only),
+            full.counters.saturating_sub(1)
+        ),
+        None => reload(module, Some(&parameter), user_only),
+    }
+}
+
+/// The commands that load the module again, with this event as well.
+fn reload(module: Option<&Module>, adding: Option<&str>, user_only: bool) -> String {
+    let selected = module.map_or(&[][..], |module| &module.selected);
+    let events = selected.iter().filter(|selected| selected.counter != CYCLE_COUNTER);
+    let events: Vec<String> = events.map(parameter).chain(adding.map(str::to_owned)).collect();
+    match events.is_empty() {
+        true => unload_and_load(module, user_only),
+        false => format!("{} events={}", unload_and_load(module, user_only), events.join(",")),
+    }
+}
+
+fn unload_and_load(module: Option<&Module>, user_only: bool) -> String {
+    let selected = module.map_or(&[][..], |module| &module.selected);
+    let is_user_only = user_only || selected.iter().any(|selected| selected.is_user_only);
+    let mode = if is_user_only { " user_only=1" } else { "" };
+    format!("sudo rmmod pmu_user && sudo insmod pmu_user.ko{mode}")
+}
+
+/// An event as a load of the module takes it.
+fn parameter(selected: &Selected) -> String {
+    selected.name.clone().unwrap_or_else(|| format!("{:#x}", selected.event))
+}
+
+/// What is counted, in words: `CPU_CYCLES, INST_RETIRED in user mode`.
+fn counted(module: &Module) -> String {
+    let names: Vec<String> = module.selected.iter().rev().map(parameter).collect();
+    let is_user_only = module.selected.iter().all(|selected| selected.is_user_only);
+    names.join(", ") + if is_user_only { " in user mode" } else { "" }
+}
+
+/// Why there are no open registers where the module is not loaded.
+fn not_loaded(around: &Surroundings) -> Explanation {
+    if !CAN_BE_OPENED {
+        return other_architecture();
+    }
+    let release = kernel_release().unwrap_or_default();
+    let files = Root::new(around.root());
+    let modules = files.text(&format!("lib/modules/{release}/modules.dep")).unwrap_or_default();
+    let is_installed = modules.lines().any(|line| line.contains("/pmu_user.ko"));
+    if is_installed { only_installed() } else { not_built(&release) }
+}
+
+fn other_architecture() -> Explanation {
+    let sentence = format!(
+        "programs for {} read no registers that a module opens: that is for ARMv7 and AArch64",
+        std::env::consts::ARCH
+    );
+    Explanation { cause: Cause::RegistersClosed, sentence, fix: None }
+}
+
+fn only_installed() -> Explanation {
+    Explanation::new(
+        Cause::RegistersClosed,
+        "the module pmu_user, which opens the registers, is not loaded",
+        format!("sudo modprobe pmu_user {EVENTS}"),
+    )
+}
+
+fn not_built(release: &str) -> Explanation {
+    Explanation::new(
+        Cause::RegistersClosed,
+        format!(
+            "the module pmu_user, which opens the registers, is neither loaded nor installed for \
+             this kernel ({release})"
+        ),
+        format!(
+            "make -C /lib/modules/{release}/build M=$PWD/kmod/pmu_user modules && sudo insmod \
+             kmod/pmu_user/pmu_user.ko {EVENTS}  # where linerate's sources are"
+        ),
+    )
+}
+
+/// What the module is told to count for the events that are counted by default.
+const EVENTS: &str = "events=INST_RETIRED";
+
+/// What the registers give, tried on an open CPU with work of known size, or why they give nothing;
+/// `None` where that is not worth a word: this processor has no such registers, and no module says
+/// that it holds them.
+pub(crate) fn examine(around: &Surroundings) -> Option<Result<(Tier, String), Explanation>> {
+    let pmu_user = around.pmu_user();
+    (CAN_BE_OPENED || pmu_user.is_some()).then(|| match pmu_user {
+        None => Err(not_loaded(around)),
+        Some(Err(wrong)) => Err(not_understood(wrong.line, wrong.reason, around)),
+        Some(Ok(module)) => count(&module),
+    })
+}
+
+fn count(module: &Module) -> Result<(Tier, String), Explanation> {
+    let allowed = allowed_cpus().map_err(|error| unreadable(&error.to_string()))?;
+    let open = module.open_cpus();
+    let Some(&cpu) = allowed.iter().find(|cpu| open.contains(cpu)) else {
+        return Err(match module.open_on(allowed[0]) {
+            Err(RegisterRefusal::Closed { cpu, was_opened }) => {
+                closed_on(cpu, was_opened, Some(module))
+            }
+            _ => unreadable("no CPU that this program may run on is open"),
+        });
+    };
+    count_cycles(cpu).map_err(|why| unreadable(&why))?;
+    let sentence = format!(
+        "regions count without perf, by the registers that the module pmu_user opened on {}: {}; \
+         a thread that counts stays on one of them",
+        name_cpus(&open),
+        counted(module)
+    );
+    Ok((module.tier(), sentence))
+}
+
+#[cfg(test)]
+pub(super) mod tests;

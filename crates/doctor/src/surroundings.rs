@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What decides whether an event can be counted here: the kernel's settings, the rights of this
+//! process, the units that count, and what lies below the kernel.
+//!
+//! Left out: judging it ([`refusal`](crate::refusal)), and anything that takes trying
+//! ([`Opener`](linerate_counters::opener::Opener)).
+
+mod facts;
+
+pub use facts::{CoreUnit, DeviceTree, Facts, Installer, UserAccess};
+use linerate_counters::registers::{Module, PmuUser};
+use linerate_machine::Root;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// The surroundings of this process. Nothing is read until the facts are asked for, and then once;
+/// threads may ask at the same time.
+#[derive(Debug)]
+pub struct Surroundings {
+    root: PathBuf,
+    facts: OnceLock<Facts>,
+}
+
+impl Surroundings {
+    /// Those of this process on this machine.
+    pub fn gather() -> Self {
+        Self::from(Path::new("/"))
+    }
+
+    /// Those told by the /proc, /sys and programs under `root`.
+    pub fn from(root: &Path) -> Self {
+        Self { root: root.to_owned(), facts: OnceLock::new() }
+    }
+
+    /// Made-up ones, for which nothing is read.
+    pub fn of(facts: Facts) -> Self {
+        Self { root: PathBuf::from("/"), facts: OnceLock::from(facts) }
+    }
+
+    /// Where /proc and /sys were looked for.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// What was found. The first call takes some 0.3 ms.
+    pub fn facts(&self) -> &Facts {
+        self.facts.get_or_init(|| Facts::read(&self.root))
+    }
+
+    /// The module that holds the counters and opens their registers; `None` where it is not loaded.
+    /// Read at every call: it comes and goes while a program runs, and a register is read on its
+    /// word.
+    pub fn pmu_user(&self) -> Option<PmuUser> {
+        Module::loaded(&self.root)
+    }
+
+    /// Who runs the process or thread `id` and who runs this one, where they are not the same;
+    /// `None` also where the kernel does not tell. Read at every call.
+    pub(crate) fn stranger(&self, id: u32) -> Option<Stranger> {
+        let files = Root::new(&self.root);
+        let runs = |who: &str| Credentials::read(&files.text(&format!("proc/{who}/status"))?);
+        let (theirs, own) = (runs(&id.to_string())?, runs("self")?);
+        // ptrace(2), "Ptrace access mode checking", with PTRACE_MODE_REALCREDS: the real numbers of
+        // the caller are to be all those of the target.
+        let differs = |kind, theirs: [u32; 3], [own, ..]: [u32; 3]| {
+            let theirs = theirs.into_iter().find(|id| *id != own)?;
+            Some(Stranger { kind, theirs, own })
+        };
+        differs("user", theirs.users, own.users)
+            .or_else(|| differs("group", theirs.groups, own.groups))
+    }
+}
+
+/// Whose a process is that is not ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stranger {
+    /// What differs: `user` or `group`.
+    pub(crate) kind: &'static str,
+    /// Its number for the process.
+    pub(crate) theirs: u32,
+    /// Its number for us.
+    pub(crate) own: u32,
+}
+
+/// The real, effective and saved numbers of a process, as its file `status` tells them.
+struct Credentials {
+    users: [u32; 3],
+    groups: [u32; 3],
+}
+
+impl Credentials {
+    fn read(status: &str) -> Option<Self> {
+        let numbers = |key: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(key))?;
+            let mut numbers = line.split_ascii_whitespace().map_while(|id| id.parse().ok());
+            Some([numbers.next()?, numbers.next()?, numbers.next()?])
+        };
+        Some(Self { users: numbers("Uid:")?, groups: numbers("Gid:")? })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The facts, and where in /proc, /sys and PATH each is found.
+
+use linerate_linux::perf::{HARDWARE, HW_CACHE, RAW};
+use linerate_machine::{Platform, Root, platform};
+use std::path::{Path, PathBuf};
+
+/// What was found. `None` where the kernel does not tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// `kernel.perf_event_paranoid`: -1 forbids nothing, 0 raw tracepoints, 1 whole CPUs, 2 kernel
+    /// mode, 3 and 4 (Debian, Ubuntu, Android) everything, to processes without `CAP_PERFMON`.
+    pub paranoid: Option<i32>,
+    /// Whether the kernel has a directory of counting units at all: it does with perf events.
+    pub has_units: bool,
+    /// The effective capabilities, by number.
+    pub capabilities: Option<u64>,
+    /// Whether this process is in a user namespace, where capabilities open no counters.
+    pub is_in_user_namespace: bool,
+    /// Whether a seccomp filter is on this process.
+    pub has_seccomp_filter: Option<bool>,
+    /// Whether programs may read counters themselves; `None` where there is no setting for it.
+    pub user_access: Option<UserAccess>,
+    /// `kernel.nmi_watchdog`: whether the kernel watches itself, with a counter of each CPU unless
+    /// it was built (6.5 and later) so that CPUs watch each other.
+    pub is_watchdog_on: bool,
+    /// The units that count for the cores; several where there are cores of several kinds.
+    pub core_units: Vec<CoreUnit>,
+    /// What lies below the kernel.
+    pub platform: Platform,
+    /// The maker of the machine as its firmware tells: `Amazon EC2`, `QEMU`, ...
+    pub maker: Option<String>,
+    /// What the device tree says about counters.
+    pub device_tree: DeviceTree,
+    /// Where Valgrind is.
+    pub valgrind: Option<PathBuf>,
+    /// What installs packages here: `apt`, `dnf`, ...
+    pub installer: Option<Installer>,
+}
+
+/// The setting that decides whether programs may read counters themselves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserAccess {
+    /// Whether they may.
+    pub is_on: bool,
+    /// Its name: `kernel.perf_user_access` (arm64), or the file `rdpmc` of the unit (x86).
+    pub setting: String,
+}
+
+/// What installs packages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Installer {
+    /// The program.
+    pub program: &'static str,
+    /// What comes before the names of the packages.
+    pub command: &'static str,
+}
+
+/// The usual ones; the first that is there counts.
+const INSTALLERS: [Installer; 5] = [
+    Installer { program: "apt-get", command: "sudo apt-get install" },
+    Installer { program: "dnf", command: "sudo dnf install" },
+    Installer { program: "zypper", command: "sudo zypper install" },
+    Installer { program: "pacman", command: "sudo pacman -S" },
+    Installer { program: "apk", command: "sudo apk add" },
+];
+
+/// A unit that counts for cores of one kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CoreUnit {
+    /// Its name: `cpu`, `cpu_atom`, `armv8_cortex_a72`, ...
+    pub name: String,
+    /// Its number for the kernel, the `kind` of a selector.
+    pub kind: u32,
+    /// The logical CPUs it counts on; `None`: all.
+    pub cpus: Option<Vec<u32>>,
+}
+
+/// What the device tree says about counters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum DeviceTree {
+    /// There is no tree, or counters need no entry in it on this architecture.
+    #[default]
+    NotUsed,
+    /// There is no node for counters.
+    NoNode {
+        /// What the node should say under `compatible`.
+        wanted: String,
+    },
+    /// There is a node that says nothing.
+    EmptyNode {
+        /// Where.
+        path: String,
+        /// What it should say under `compatible`.
+        wanted: String,
+    },
+    /// There is one that says this under `compatible`.
+    Node(String),
+}
+
+/// Where the kernel shows its counting units, and the device tree.
+pub(super) const UNITS: &str = "sys/bus/event_source/devices";
+const TREE: &str = "proc/device-tree";
+
+/// `CAP_SYS_PTRACE`, `CAP_SYS_ADMIN`, `CAP_PERFMON` (capabilities(7), linux/capability.h).
+const CAP_SYS_PTRACE: u32 = 19;
+const CAP_SYS_ADMIN: u32 = 21;
+const CAP_PERFMON: u32 = 38;
+
+impl Facts {
+    /// Whether a capability lifts the limits of `paranoid`. Kernels before 5.8 know the older one
+    /// only, and later ones take either.
+    pub fn may_count_everything(&self) -> bool {
+        !self.is_in_user_namespace && (self.has(CAP_PERFMON) || self.has(CAP_SYS_ADMIN))
+    }
+
+    /// Whether a capability allows to look into processes of others.
+    pub fn may_trace_others(&self) -> bool {
+        !self.is_in_user_namespace && self.may_trace_in_namespace()
+    }
+
+    /// The same for processes of this user namespace.
+    pub(crate) fn may_trace_in_namespace(&self) -> bool {
+        self.has(CAP_SYS_PTRACE) || self.may_count_everything()
+    }
+
+    fn has(&self, capability: u32) -> bool {
+        self.capabilities.is_some_and(|set| set >> capability & 1 == 1)
+    }
+
+    /// The unit that counts selectors of this kind, if it is one of several: then their events
+    /// happen on some CPUs only.
+    ///
+    /// Generalised events go to the unit of raw ones, where there is one (`perf_init_event` in
+    /// kernel/events/core.c): `cpu_core` on hybrid x86. On ARM no unit has that number, and the
+    /// kernel takes the first that accepts, which is not known here.
+    pub fn hybrid_unit(&self, kind: u32) -> Option<&CoreUnit> {
+        let is_hybrid = self.core_units.len() > 1;
+        let kind = if matches!(kind, HARDWARE | HW_CACHE) { RAW } else { kind };
+        self.core_units.iter().find(|unit| is_hybrid && unit.kind == kind)
+    }
+
+    pub(super) fn read(root: &Path) -> Self {
+        let files = Root::new(root);
+        let text = |path: &str| files.text(path);
+        let status = text("proc/self/status").unwrap_or_default();
+        let status = |key: &str| {
+            let pairs = status.lines().filter_map(|line| line.split_once(':'));
+            pairs.filter(|(name, _)| *name == key).map(|(_, value)| value.trim()).next()
+        };
+        let setting = |name: &str| text(&format!("proc/sys/kernel/{name}"));
+        Self {
+            paranoid: setting("perf_event_paranoid").and_then(|level| level.parse().ok()),
+            has_units: files.exists(UNITS),
+            capabilities: status("CapEff").and_then(|set| u64::from_str_radix(set, 16).ok()),
+            is_in_user_namespace: text("proc/self/uid_map").is_some_and(|map| !is_identity(&map)),
+            has_seccomp_filter: status("Seccomp").map(|mode| mode == "2"),
+            user_access: read_user_access(setting("perf_user_access"), &files),
+            is_watchdog_on: setting("nmi_watchdog").is_some_and(|on| on != "0")
+                && !is_power(&files),
+            core_units: read_core_units(&files),
+            platform: platform(root),
+            maker: text("sys/class/dmi/id/sys_vendor"),
+            device_tree: read_device_tree(&files),
+            valgrind: find_program(root, "valgrind"),
+            installer: INSTALLERS.into_iter().find(|i| find_program(root, i.program).is_some()),
+        }
+    }
+}
+
+/// Whether a map of user numbers is that of the first namespace, which maps all 2^32 - 1 to
+/// themselves (user_namespaces(7)).
+fn is_identity(uid_map: &str) -> bool {
+    uid_map.split_ascii_whitespace().eq(["0", "0", "4294967295"])
+}
+
+/// The units of the cores among all: `cpu` (most architectures), `cpum_cf` (s390), `armv…` (ARM),
+/// and those with a file `cpus` (Apple, hybrid x86); units outside the cores have a file `cpumask`.
+fn read_core_units(files: &Root) -> Vec<CoreUnit> {
+    let unit = |name: String| {
+        let at = |file: &str| format!("{UNITS}/{name}/{file}");
+        let cpus = files.cpu_list(&at("cpus"));
+        let is_core = matches!(name.as_str(), "cpu" | "cpum_cf") || name.starts_with("armv");
+        if cpus.is_none() && !is_core {
+            return None;
+        }
+        let kind = files.number(&at("type"))?;
+        Some(CoreUnit { name, kind, cpus })
+    };
+    files.names(UNITS).into_iter().filter_map(unit).collect()
+}
+
+/// By the setting of arm64, or else the file of x86's unit.
+fn read_user_access(sysctl: Option<String>, files: &Root) -> Option<UserAccess> {
+    let found = |setting: String, on: String| UserAccess { is_on: on != "0", setting };
+    if let Some(on) = sysctl {
+        return Some(found("kernel.perf_user_access".to_owned(), on));
+    }
+    let settings = ["cpu", "cpu_core"].map(|unit| format!("{UNITS}/{unit}/rdpmc"));
+    settings.into_iter().find_map(|file| {
+        let on = files.text(&file)?;
+        Some(found(format!("/{file}"), on))
+    })
+}
+
+/// Looks for the node that makes the kernel drive the counters of ARM cores: below the root or
+/// below a node `soc`, `compatible` with some `…pmu` (the kernel's binding `arm/pmu.yaml`). A power
+/// management unit is called `pmu` too, and is also a `syscon`.
+fn read_device_tree(files: &Root) -> DeviceTree {
+    let Some(core) = compatible_core(files) else {
+        return DeviceTree::NotUsed;
+    };
+    let wanted = format!("{core}-pmu");
+    let mut empty = None;
+    let holders = files.names(TREE).into_iter().filter(|name| name.starts_with("soc"));
+    for holder in std::iter::once(String::new()).chain(holders.map(|soc| format!("/{soc}"))) {
+        for name in files.names(&format!("{TREE}{holder}")) {
+            let path = format!("{holder}/{name}");
+            let is_named_so = ["pmu", "arm-pmu", "arm_pmu"].iter().any(|n| name.starts_with(n));
+            match files.text(&format!("{TREE}{path}/compatible")) {
+                Some(kind) if kind.contains("pmu") && !kind.contains("syscon") => {
+                    return DeviceTree::Node(kind.replace('\0', " "));
+                }
+                None if is_named_so => empty = Some(path),
+                _ => {}
+            }
+        }
+    }
+    match empty {
+        Some(path) => DeviceTree::EmptyNode { path, wanted },
+        None => DeviceTree::NoNode { wanted },
+    }
+}
+
+/// Whether these are POWER cores, whose watchdog runs on timers (kernel,
+/// arch/powerpc/kernel/watchdog.c).
+fn is_power(files: &Root) -> bool {
+    files.names(&format!("{TREE}/cpus")).iter().any(|name| name.starts_with("PowerPC"))
+}
+
+/// What the first core of an ARM device tree is compatible with, `arm,cortex-a7`. Other
+/// architectures find their counters without the tree.
+fn compatible_core(files: &Root) -> Option<String> {
+    let names = files.names(&format!("{TREE}/cpus"));
+    let cores = names.iter().filter(|name| name.starts_with("cpu@"));
+    let kinds = cores.filter_map(|core| files.text(&format!("{TREE}/cpus/{core}/compatible")));
+    let mut kinds = kinds.map(|kind| kind.split('\0').next().unwrap_or_default().to_owned());
+    kinds.next().filter(|kind| !kind.starts_with("riscv") && !kind.contains("PowerPC"))
+}
+
+/// The first file called `name` in the folders of `PATH`.
+fn find_program(root: &Path, name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let places = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
+    let mut files = places.map(|place| {
+        let below = place.strip_prefix("/").unwrap_or(&place).to_owned();
+        root.join(below).join(name)
+    });
+    files.find(|file| file.is_file())
+}

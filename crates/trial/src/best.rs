@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The fastest of several clean windows: what disturbs a load or a copy only ever adds to it.
+//!
+//! For work that has one true time, and no rival to be compared with in the same moment.
+
+use crate::clean::{Timed, time};
+use crate::clock::Clock;
+
+/// How many windows of which length.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Plan {
+    /// Length of a window in ns: 0.1 to 2 ms.
+    pub window_ns: f64,
+    /// Windows in a row that are to be no faster than the fastest.
+    pub wanted: u32,
+}
+
+/// The fastest of some windows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Best {
+    /// ns per piece of work, in the fastest window.
+    pub ns: f64,
+    /// Pieces of work in all windows that were kept.
+    pub work: u64,
+    /// The time of these in ns.
+    pub total_ns: f64,
+    /// Windows that were kept.
+    pub windows: u32,
+    /// Windows that were dropped.
+    pub dropped: u32,
+}
+
+/// Times the wanted windows after which the fastest counts, however it came about.
+const MOST_KEPT: u32 = 4;
+
+/// Times the wanted windows that may be dropped before two are kept. With two, as many as are
+/// wanted may: each costs a time slice of whoever has the CPU meanwhile, some ms.
+const MOST_DROPPED: u32 = 4;
+
+/// Pieces of work in the stretch from which the length of the others follows.
+const PROBE: u64 = 128;
+
+/// No piece of work takes less than this; keeps a clock that stands still from making windows
+/// endless. A hundredth of the time in which a core copies a byte.
+const SHORTEST_PIECE_NS: f64 = 1e-4;
+
+/// The fastest window, once `plan.wanted` others in a row were no faster by more than 1 %: until
+/// then caches may still be filling, after the thread was preempted; fewer where the thread is
+/// preempted often, for there are more passes. `work` does about as many pieces of work as it is
+/// asked for, and returns how many it did; `after` sees each window. `None` when no window was kept
+/// before `is_over` said so, which is asked before each.
+///
+/// How many pieces fill a window is learnt from a first short one, which does not count, and from
+/// the fastest one after that.
+pub fn best_of(
+    clock: &impl Clock,
+    plan: &Plan,
+    mut work: impl FnMut(u64) -> u64,
+    mut after: impl FnMut(&Timed),
+    is_over: impl Fn() -> bool,
+) -> Option<Best> {
+    let mut best = Best { ns: f64::INFINITY, work: 0, total_ns: 0.0, windows: 0, dropped: 0 };
+    let (mut pace, mut in_vain) = (pace(clock, &mut work), 0);
+    let has_more = |best: &Best| match best.windows {
+        0 | 1 => best.dropped < MOST_DROPPED * plan.wanted,
+        kept => kept < MOST_KEPT * plan.wanted && best.dropped < plan.wanted,
+    };
+    while in_vain < plan.wanted && has_more(&best) && !is_over() {
+        let pieces = (plan.window_ns / pace).ceil() as u64;
+        let mut done = 0;
+        let window = time(clock, || done = work(pieces));
+        after(&window);
+        let window_ns = window.ticks as f64 * clock.ns_per_tick();
+        let ns = window_ns / done.max(1) as f64;
+        pace = pace.min(ns).max(SHORTEST_PIECE_NS);
+        if window.verdict.is_ok() {
+            in_vain = if ns < 0.99 * best.ns { 0 } else { in_vain + 1 };
+            best.ns = best.ns.min(ns);
+            best.work += done;
+            best.total_ns += window_ns;
+            best.windows += 1;
+        } else {
+            best.dropped += 1;
+        }
+    }
+    (best.windows > 0).then_some(best)
+}
+
+/// ns per piece of work, roughly: the faster of two short stretches.
+fn pace(clock: &impl Clock, work: &mut impl FnMut(u64) -> u64) -> f64 {
+    let mut stretch = || {
+        let (mut done, start) = (0, clock.ticks());
+        done += work(PROBE);
+        let ticks = clock.ticks().saturating_sub(start);
+        ticks as f64 * clock.ns_per_tick() / done.max(1) as f64
+    };
+    stretch().min(stretch()).max(SHORTEST_PIECE_NS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scripted::Scripted;
+    use std::cell::Cell;
+
+    const PLAN: Plan = Plan { window_ns: 200_000.0, wanted: 20 };
+
+    /// Work of which a piece takes 1000 ns, and what happens in each window besides.
+    fn best(plan: &Plan, clock: &Scripted, besides: impl Fn(u32)) -> Option<Best> {
+        let calls = Cell::new(0);
+        let work = |pieces| {
+            clock.work(1000 * pieces);
+            // The first two calls find the pace.
+            if calls.get() >= 2 {
+                besides(calls.get() - 2);
+            }
+            calls.set(calls.get() + 1);
+            pieces
+        };
+        best_of(clock, plan, work, |_| {}, || false)
+    }
+
+    #[test]
+    fn the_fastest_window_takes_as_long_as_its_work() {
+        let clock = Scripted::new().ticking(2);
+        let found = best(&PLAN, &clock, |_| {}).expect("windows");
+        let expected = Best {
+            ns: 1000.0,
+            work: 21 * 200,
+            total_ns: 21.0 * 200_000.0,
+            windows: 21,
+            dropped: 0,
+        };
+        assert_eq!(found, expected);
+    }
+
+    /// Caches that fill for ten windows: the twenty that must be no faster begin after.
+    #[test]
+    fn a_window_that_is_faster_begins_the_count_again() {
+        let clock = Scripted::new();
+        clock.slow_down(2.0);
+        let found =
+            best(&PLAN, &clock, |window| clock.slow_down(2.0 - f64::from(window.min(10)) / 10.0));
+        let found = found.expect("windows");
+        assert_eq!((found.ns, found.windows), (1000.0, 11 + 21));
+    }
+
+    #[test]
+    fn disturbed_windows_are_dropped_and_bounded() {
+        let clock = Scripted::new();
+        let each_third = best(&PLAN, &clock, |window| {
+            if window % 3 == 0 {
+                clock.preempt(1_000_000);
+            }
+        });
+        let each_third = each_third.expect("windows");
+        assert_eq!((each_third.ns, each_third.windows, each_third.dropped), (1000.0, 21, 11));
+        assert_eq!(best(&PLAN, &clock, |_| clock.sleep(1_000_000)), None);
+        let calls = Cell::new(0);
+        let one = best(&PLAN, &clock, |_| {
+            calls.set(calls.get() + 1);
+            if calls.get() != 30 {
+                clock.preempt(1);
+            }
+        });
+        let one = one.expect("one window");
+        assert_eq!((one.windows, one.dropped), (1, MOST_DROPPED * PLAN.wanted));
+    }
+
+    /// A core that never settles.
+    #[test]
+    fn windows_that_become_faster_and_faster_end_too() {
+        let (clock, speed) = (Scripted::new(), Cell::new(1.0));
+        let found = best(&PLAN, &clock, |_| {
+            speed.set(speed.get() * 0.98);
+            clock.slow_down(speed.get());
+        });
+        assert_eq!(found.map(|best| best.windows), Some(MOST_KEPT * PLAN.wanted));
+    }
+
+    #[test]
+    fn it_is_over_when_the_caller_says_so() {
+        let (clock, windows) = (Scripted::new(), Cell::new(0));
+        let work = |pieces| {
+            clock.work(pieces);
+            pieces
+        };
+        let count = |_: &Timed| windows.set(windows.get() + 1);
+        assert_eq!(best_of(&clock, &PLAN, work, count, || true), None);
+        assert_eq!(windows.get(), 0);
+        let found = best_of(&clock, &PLAN, work, count, || windows.get() == 3);
+        assert_eq!(found.map(|best| best.windows), Some(3));
+    }
+
+    /// A clock that stands still makes no endless window.
+    #[test]
+    fn work_that_takes_no_time_ends() {
+        let pieces = Cell::new(0);
+        let work = |wanted: u64| {
+            pieces.set(wanted);
+            wanted
+        };
+        let found = best_of(&Scripted::new(), &PLAN, work, |_| {}, || false);
+        assert_eq!(found.map(|best| best.ns), Some(0.0));
+        assert_eq!(pieces.get(), (PLAN.window_ns / SHORTEST_PIECE_NS) as u64);
+    }
+}

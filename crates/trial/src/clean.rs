@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The clean window: a stretch of work during which the thread had its CPU.
+//!
+//! One criterion for everything linerate measures: the kernel counted no involuntary switch of the
+//! thread, and charged it at least [`CPU_SHARE_MIN`] of the wall time. The first catches a thread
+//! that was preempted, the second one that slept or waited for a page.
+//!
+//! A hypervisor takes the CPU without the guest's kernel noticing: such windows pass. Where many
+//! windows of the same work are compared, [`Samples::drop_far_slower`] finds them.
+//!
+//! [`Samples::drop_far_slower`]: crate::samples::Samples::drop_far_slower
+
+use crate::clock::Clock;
+
+/// Least share of a window's wall time that the thread must have had a CPU.
+pub const CPU_SHARE_MIN: f64 = 0.96;
+
+/// Why a window does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dropped {
+    /// The kernel gave the CPU to another thread.
+    Switched,
+    /// The thread had a CPU for less than [`CPU_SHARE_MIN`] of the time.
+    Away,
+    /// It took several times as long as the fastest of its kind, and the kernel saw no reason:
+    /// most probably a hypervisor took the CPU.
+    FarSlower,
+    /// It was to consist of windows of its own, none of which counts.
+    NoneKept,
+}
+
+/// What the kernel has charged to the calling thread, as running totals or as a difference.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    /// Wall time in nanoseconds.
+    pub wall_ns: u64,
+    /// CPU time in nanoseconds.
+    pub cpu_ns: u64,
+    /// Involuntary switches.
+    pub switches: u64,
+}
+
+impl Account {
+    /// The totals now. Costs two system calls.
+    #[inline]
+    pub fn now(clock: &impl Clock) -> Self {
+        let (switches, cpu_ns) = (clock.involuntary_switches(), clock.cpu_ns());
+        Self { wall_ns: clock.wall_ns(), cpu_ns, switches }
+    }
+
+    /// As [`now`](Self::now), the other way round: from `now` to `at_end` the CPU time holds the
+    /// wall time, so that system calls in between are not taken for time away from the CPU.
+    #[inline]
+    fn at_end(clock: &impl Clock) -> Self {
+        let (wall_ns, cpu_ns) = (clock.wall_ns(), clock.cpu_ns());
+        Self { wall_ns, cpu_ns, switches: clock.involuntary_switches() }
+    }
+
+    /// What was charged between an earlier moment and this one.
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            wall_ns: self.wall_ns.saturating_sub(earlier.wall_ns),
+            cpu_ns: self.cpu_ns.saturating_sub(earlier.cpu_ns),
+            switches: self.switches.saturating_sub(earlier.switches),
+        }
+    }
+
+    /// Whether a window in which this was charged is clean. CPU time may be short by a step of its
+    /// clock ([`Clock::cpu_step_ns`]).
+    ///
+    /// # Errors
+    /// The reason why it is not.
+    pub fn judge(&self, cpu_step_ns: u64) -> Result<(), Dropped> {
+        if self.switches > 0 {
+            return Err(Dropped::Switched);
+        }
+        let cpu_ns = self.cpu_ns.saturating_add(cpu_step_ns) as f64;
+        if cpu_ns < CPU_SHARE_MIN * self.wall_ns as f64 {
+            return Err(Dropped::Away);
+        }
+        Ok(())
+    }
+}
+
+/// A window that has begun.
+#[derive(Debug)]
+pub struct Window<'c, C> {
+    clock: &'c C,
+    account: Account,
+    ticks: u64,
+}
+
+/// A window that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timed {
+    /// How long it took, in ticks of its clock.
+    pub ticks: u64,
+    /// What the kernel charged to the thread meanwhile.
+    pub charged: Account,
+    /// Whether it is clean, or why not.
+    pub verdict: Result<(), Dropped>,
+}
+
+impl<'c, C: Clock> Window<'c, C> {
+    /// Begins a window; the last thing that is read is the tick.
+    #[inline]
+    pub fn open(clock: &'c C) -> Self {
+        let account = Account::now(clock);
+        Self { clock, account, ticks: clock.ticks() }
+    }
+
+    /// Ends the window; the first thing that is read is the tick.
+    #[inline]
+    pub fn close(self) -> Timed {
+        // Not a plain difference: a thread that was moved may read an earlier counter.
+        let ticks = self.clock.ticks().saturating_sub(self.ticks);
+        let charged = Account::at_end(self.clock).since(self.account);
+        Timed { ticks, charged, verdict: charged.judge(self.clock.cpu_step_ns()) }
+    }
+}
+
+impl Timed {
+    /// A figure of the window, if it counts.
+    pub fn keep<T>(&self, figure: T) -> Result<T, Dropped> {
+        self.verdict.map(|()| figure)
+    }
+}
+
+/// Times `work` once.
+#[inline]
+pub fn time(clock: &impl Clock, work: impl FnOnce()) -> Timed {
+    let window = Window::open(clock);
+    work();
+    window.close()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scripted::Scripted;
+
+    const fn charged(wall_ns: u64, cpu_ns: u64, switches: u64) -> Account {
+        Account { wall_ns, cpu_ns, switches }
+    }
+
+    /// To either side of both conditions; a step of the clock of CPU time is no time away.
+    #[test]
+    fn a_window_is_clean_without_a_switch_and_with_96_percent_of_the_cpu() {
+        let cases = [
+            (charged(1_000_000, 1_000_000, 0), 0, Ok(())),
+            (charged(1_000_000, 960_000, 0), 0, Ok(())),
+            (charged(1_000_000, 959_999, 0), 0, Err(Dropped::Away)),
+            (charged(1_000_000, 1_000_000, 1), 0, Err(Dropped::Switched)),
+            (charged(1_000_000, 0, 2), 0, Err(Dropped::Switched)),
+            (charged(25_000, 0, 0), 4_000_000, Ok(())),
+            (charged(25_000, 0, 0), 23_999, Err(Dropped::Away)),
+            (charged(25_000, 0, 1), 4_000_000, Err(Dropped::Switched)),
+            (charged(0, 0, 0), 0, Ok(())),
+        ];
+        for (charged, step, verdict) in cases {
+            assert_eq!(charged.judge(step), verdict, "{charged:?} {step}");
+        }
+    }
+
+    #[test]
+    fn windows_are_timed_in_ticks_and_judged_by_the_kernel() {
+        let clock = Scripted::new().ticking(3);
+        let plain = time(&clock, || clock.work(1000));
+        assert_eq!((plain.ticks, plain.verdict), (3000, Ok(())));
+        assert_eq!(plain.charged, charged(1000, 1000, 0));
+        let preempted = time(&clock, || {
+            clock.work(100_000);
+            clock.preempt(1);
+        });
+        assert_eq!(preempted.verdict, Err(Dropped::Switched));
+        let slept = time(&clock, || {
+            clock.work(959);
+            clock.sleep(41);
+        });
+        assert_eq!((slept.ticks, slept.verdict), (3000, Err(Dropped::Away)));
+        let stolen = time(&clock, || clock.steal(1000));
+        assert_eq!((stolen.ticks, stolen.keep(7)), (3000, Ok(7)));
+    }
+
+    /// What happened before a window or after it is not in it.
+    #[test]
+    fn a_window_is_judged_by_what_happens_within() {
+        let clock = Scripted::new();
+        clock.preempt(1000);
+        let window = Window::open(&clock);
+        clock.work(10);
+        let timed = window.close();
+        clock.preempt(1000);
+        assert_eq!((timed.ticks, timed.verdict), (10, Ok(())));
+    }
+
+    /// Reading the accounts takes a while, most of it in system calls: as long as a fifth of a
+    /// short window. None of it is time away from the CPU, nor in the ticks.
+    #[test]
+    fn reading_the_accounts_is_not_time_away() {
+        let clock = Scripted::new().reading(1000);
+        for _ in 0..10 {
+            let timed = time(&clock, || clock.work(5000));
+            // The tick at the beginning is read before the clock advances, that at the end too.
+            assert_eq!((timed.ticks, timed.verdict), (6000, Ok(())), "{timed:?}");
+        }
+    }
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The clocks of a machine, as far as measuring needs them.
+
+use linerate_linux::{involuntary_switches, monotonic_ns, thread_cpu_time_ns};
+use linerate_machine::ticks::{is_invariant, ticks, ticks_per_second};
+use std::sync::OnceLock;
+
+/// What a measurement asks of the machine. Counts and times are those of the calling thread.
+pub trait Clock {
+    /// The finest clock, in ticks.
+    fn ticks(&self) -> u64;
+
+    /// Nanoseconds of a tick.
+    fn ns_per_tick(&self) -> f64;
+
+    /// The kernel's monotonic clock, in nanoseconds.
+    fn wall_ns(&self) -> u64;
+
+    /// CPU time of the thread in nanoseconds.
+    fn cpu_ns(&self) -> u64;
+
+    /// The least step of [`cpu_ns`](Self::cpu_ns): under a microsecond where the scheduler reads a
+    /// counter, milliseconds where it counts timer interrupts.
+    fn cpu_step_ns(&self) -> u64;
+
+    /// How often the kernel took the CPU from the thread.
+    fn involuntary_switches(&self) -> u64;
+}
+
+/// The clocks of this machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine {
+    /// Ticks are those of the timestamp counter; else of the kernel's clock.
+    reads_counter: bool,
+    ns_per_tick: f64,
+    cpu_step_ns: u64,
+}
+
+impl Machine {
+    /// Ticks are those of the timestamp counter, whether it promises one rate or not. Takes 20 ms
+    /// the first time in a process, to learn how long a tick is.
+    pub fn counter() -> Self {
+        let ns_per_tick = 1e9 / ticks_per_second();
+        Self { reads_counter: true, ns_per_tick, cpu_step_ns: cpu_step_ns() }
+    }
+
+    /// Ticks are those of the timestamp counter where it promises one rate, else nanoseconds of the
+    /// kernel's clock. Takes 20 ms the first time in a process.
+    pub fn steady() -> Self {
+        match is_invariant() {
+            true => Self::counter(),
+            false => Self::kernel(),
+        }
+    }
+
+    /// Ticks are nanoseconds of the kernel's clock.
+    pub fn kernel() -> Self {
+        Self { reads_counter: false, ns_per_tick: 1.0, cpu_step_ns: cpu_step_ns() }
+    }
+}
+
+impl Clock for Machine {
+    #[inline(always)]
+    fn ticks(&self) -> u64 {
+        if self.reads_counter { ticks() } else { monotonic_ns() }
+    }
+
+    fn ns_per_tick(&self) -> f64 {
+        self.ns_per_tick
+    }
+
+    #[inline]
+    fn wall_ns(&self) -> u64 {
+        monotonic_ns()
+    }
+
+    #[inline]
+    fn cpu_ns(&self) -> u64 {
+        thread_cpu_time_ns()
+    }
+
+    fn cpu_step_ns(&self) -> u64 {
+        self.cpu_step_ns
+    }
+
+    #[inline]
+    fn involuntary_switches(&self) -> u64 {
+        involuntary_switches()
+    }
+}
+
+/// Steps of the clock of CPU time from which the least is taken.
+const STEPS: usize = 8;
+
+/// The least step of the clock of CPU time, found once in a process: `clock_getres` reports a
+/// nanosecond whatever the scheduler counts with. Takes microseconds, up to 80 ms where a step is
+/// a timer interrupt.
+fn cpu_step_ns() -> u64 {
+    static STEP: OnceLock<u64> = OnceLock::new();
+    *STEP.get_or_init(|| least_step(thread_cpu_time_ns))
+}
+
+/// The least of some steps of a clock that advances while it is read.
+fn least_step(mut now: impl FnMut() -> u64) -> u64 {
+    let mut last = now();
+    let mut step = || loop {
+        let next = now();
+        if next != last {
+            return next.saturating_sub(std::mem::replace(&mut last, next));
+        }
+    };
+    (0..STEPS).map(|_| step()).min().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_step_of_a_clock_is_found_however_often_it_is_read() {
+        let mut reads = 0;
+        let step = least_step(|| {
+            reads += 1;
+            reads / 100 * 4_000_000
+        });
+        assert_eq!(step, 4_000_000);
+    }
+
+    #[test]
+    fn all_clocks_of_the_machine_advance() {
+        for clock in [Machine::counter(), Machine::steady(), Machine::kernel()] {
+            let now = || [clock.ticks(), clock.wall_ns(), clock.cpu_ns()];
+            let before = now();
+            let work = 2 * clock.cpu_step_ns() + 1000;
+            while clock.cpu_ns() - before[2] < work {}
+            let after = now();
+            assert!(before.iter().zip(after).all(|(before, after)| *before < after));
+            assert!(clock.ns_per_tick() > 0.0);
+        }
+    }
+}

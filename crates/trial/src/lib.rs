@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The measuring engine: whatever times work on this machine does it through here.
+//!
+//! | question | module |
+//! |---|---|
+//! | what is the time, and what did the kernel charge to the thread? | [`clock`] |
+//! | did the thread have its CPU for the whole of a window? | [`clean`] |
+//! | which amount of work fills a window? | [`filling`](mod@filling) |
+//! | how fast is one piece of work at its best? | [`best`] |
+//! | how do contestants compare? | [`rounds`](mod@rounds), [`samples`] |
+//! | who may stop it, and who hears of its progress? | [`watch`] |
+//!
+//! All of it reads time through [`Clock`]. [`Machine`] is the one of this machine, [`Scripted`] one
+//! whose time passes as a test says, so that the engine is tested without a wall clock.
+//!
+//! Left out: what the work is, what its times mean, and printing.
+
+#![forbid(unsafe_code)]
+
+pub mod best;
+pub mod clean;
+pub mod clock;
+pub mod filling;
+pub mod rounds;
+pub mod samples;
+pub mod scripted;
+pub mod watch;
+
+pub use clean::{Account, CPU_SHARE_MIN, Dropped, Timed, Window, time};
+pub use clock::{Clock, Machine};
+pub use filling::{Fill, filling};
+pub use rounds::{Length, Rules, Turn, orders, rounds};
+pub use samples::{Counts, Samples};
+pub use scripted::Scripted;
+pub use watch::Watch;

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Contestants in rounds, each round in a new random order.
+//!
+//! ```text
+//! until enough rounds are done, the time is up, or somebody stops it
+//!     for each contestant, in a new random order
+//!         a window of its work, on the placement of this round
+//! ```
+//!
+//! A change of the clock, a neighbour on the other thread of the core, a step of the host's
+//! scheduler lasts longer than a round, and so hits all contestants of the round alike: it moves
+//! the times and leaves their ratios. Within a round no contestant always follows the same other.
+//!
+//! A *placement* is where the memory of a contestant is: it makes some percent, and stays for as
+//! long as the memory does, however many rounds there are. A contestant with several is given the
+//! next one each round.
+
+use crate::clean::Dropped;
+use crate::clock::Clock;
+use crate::samples::Samples;
+use crate::watch::{Beat, Watch, guard};
+use std::sync::mpsc::Sender;
+
+/// How a race is run.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules<'a> {
+    /// What is measured, for whoever follows the progress.
+    pub what: &'a str,
+    /// The names of the contestants.
+    pub contestants: &'a [&'a str],
+    /// Placements of each contestant, at least 1.
+    pub placements: u32,
+    /// When it ends.
+    pub length: Length,
+    /// The seed of the order.
+    pub seed: u64,
+}
+
+/// When a race ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Length {
+    /// After this number of rounds; an interval takes at least 5.
+    Rounds(u32),
+    /// After the first round that ends past a time by which every placement of every contestant has
+    /// enough windows that count; after half as long again in any case. Each placement has its turn
+    /// as often as it should have windows that count.
+    Time {
+        /// Nanoseconds.
+        ns: u64,
+        /// Windows that count, of each placement of each contestant.
+        kept: u32,
+    },
+}
+
+/// What a race of limited time may take of its time, where too few windows count.
+const OVERTIME: f64 = 1.5;
+
+/// One window of one contestant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// Which contestant.
+    pub contestant: usize,
+    /// Which of its placements.
+    pub placement: u32,
+    /// The round, from 0.
+    pub round: u32,
+    /// Whether it is the first window of the round.
+    pub is_first: bool,
+}
+
+/// Orders of so many contestants, a new one each time, by seed.
+pub fn orders(contestants: usize, seed: u64) -> impl FnMut() -> Vec<usize> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut order: Vec<usize> = (0..contestants).collect();
+    move || {
+        random.shuffle(&mut order);
+        order.clone()
+    }
+}
+
+/// Runs a race. `sample` does a window of a contestant's work and returns what it took, or why that
+/// does not count. A round that is stopped within is left out.
+///
+/// # Errors
+/// The first one of `sample`.
+pub fn rounds<T, E>(
+    rules: &Rules<'_>,
+    clock: &impl Clock,
+    watch: &Watch<'_>,
+    sample: impl FnMut(Turn) -> Result<Result<T, Dropped>, E>,
+) -> Result<Samples<T>, E> {
+    let beat = Beat::default();
+    std::thread::scope(|scope| {
+        // Ends the watchdog when it is dropped, be it by a panic.
+        let _guard: Option<Sender<()>> = guard(scope, watch, &beat, rules.contestants);
+        run(rules, clock, watch, &beat, sample)
+    })
+}
+
+fn run<T, E>(
+    rules: &Rules<'_>,
+    clock: &impl Clock,
+    watch: &Watch<'_>,
+    beat: &Beat,
+    mut sample: impl FnMut(Turn) -> Result<Result<T, Dropped>, E>,
+) -> Result<Samples<T>, E> {
+    let mut next = orders(rules.contestants.len(), rules.seed);
+    let mut samples = Samples::none(rules.contestants.len(), rules.placements, rules.seed);
+    let start = clock.wall_ns();
+    let mut windows = 0;
+    for round in 0.. {
+        let passed = clock.wall_ns().saturating_sub(start);
+        watch.progress(rules.what, rules.length.share(round, passed));
+        if rules.length.is_over(round, passed, &samples) {
+            break;
+        }
+        let mut of_round: Vec<Option<Result<T, Dropped>>> = Vec::new();
+        of_round.resize_with(rules.contestants.len(), || None);
+        for (place, contestant) in next().into_iter().enumerate() {
+            if watch.is_stopped() {
+                return Ok(samples);
+            }
+            windows += 1;
+            beat.begin(windows, contestant);
+            let placement = round % rules.placements.max(1);
+            let turn = Turn { contestant, placement, round, is_first: place == 0 };
+            of_round[contestant] = Some(sample(turn)?);
+            beat.end();
+        }
+        samples.push(of_round.into_iter().flatten());
+    }
+    Ok(samples)
+}
+
+impl Length {
+    fn is_over<T>(self, round: u32, passed: u64, samples: &Samples<T>) -> bool {
+        match self {
+            Self::Rounds(rounds) => round >= rounds,
+            Self::Time { ns, kept } => {
+                let has_time = passed <= ns;
+                let has_overtime = passed as f64 <= OVERTIME * ns as f64;
+                let is_enough = samples.has_kept(kept);
+                round >= samples.placements() * kept && !has_time && (is_enough || !has_overtime)
+            }
+        }
+    }
+
+    /// The share that is done.
+    fn share(self, round: u32, passed: u64) -> f64 {
+        let share = match self {
+            Self::Rounds(rounds) => f64::from(round) / f64::from(rounds.max(1)),
+            Self::Time { ns, .. } => passed as f64 / ns.max(1) as f64,
+        };
+        share.min(1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests;

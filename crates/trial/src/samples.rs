@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a race gives: samples by contestant and round, and the estimates that follow from them.
+
+use crate::clean::Dropped;
+use linerate_record::stats::{
+    Estimate, block_bootstrap_median, median, median_interval, paired_ratio,
+};
+
+/// How many times the fastest window of its kind a window takes that a hypervisor interrupted. A
+/// core that falls from its highest clock to its nominal one, with a busy neighbour on its other
+/// thread, is some three times slower, and that is a time like any other.
+const FAR_SLOWER: f64 = 4.0;
+
+/// Samples by contestant and round, each with the reason where it does not count.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Samples<T> {
+    by_contestant: Vec<Vec<Result<T, Dropped>>>,
+    placements: u32,
+    seed: u64,
+}
+
+/// Windows in all, and those that do not count, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// All windows.
+    pub total: u64,
+    /// The kernel gave the CPU to another thread.
+    pub switched: u64,
+    /// The thread had too little of the CPU.
+    pub away: u64,
+    /// Far slower than the fastest, for no reason that the kernel saw.
+    pub far_slower: u64,
+    /// Of windows of their own, none of which counts.
+    pub none_kept: u64,
+}
+
+impl<T> Samples<T> {
+    /// Samples by contestant and round, the contestants on one placement each.
+    pub fn new(by_contestant: Vec<Vec<Result<T, Dropped>>>, seed: u64) -> Self {
+        Self { by_contestant, placements: 1, seed }
+    }
+
+    /// Before the first round.
+    pub(crate) fn none(contestants: usize, placements: u32, seed: u64) -> Self {
+        let mut by_contestant = Vec::new();
+        by_contestant.resize_with(contestants, Vec::new);
+        Self { by_contestant, placements: placements.max(1), seed }
+    }
+
+    /// One more round.
+    pub(crate) fn push(&mut self, round: impl Iterator<Item = Result<T, Dropped>>) {
+        self.by_contestant.iter_mut().zip(round).for_each(|(all, sample)| all.push(sample));
+    }
+
+    pub(crate) fn placements(&self) -> u32 {
+        self.placements
+    }
+
+    /// Whether each placement of each contestant has this number of samples that count.
+    pub(crate) fn has_kept(&self, wanted: u32) -> bool {
+        let kept = |which: usize, placement: usize| {
+            let of_placement = self.by_contestant[which].iter().skip(placement);
+            let kept = of_placement.step_by(self.placements as usize).flatten().count();
+            kept >= wanted as usize
+        };
+        let placements = self.placements as usize;
+        (0..self.by_contestant.len()).all(|which| (0..placements).all(|p| kept(which, p)))
+    }
+
+    /// The samples of a contestant, by round.
+    pub fn each(&self, which: usize) -> &[Result<T, Dropped>] {
+        &self.by_contestant[which]
+    }
+
+    /// The samples of a contestant that count.
+    pub fn kept(&self, which: usize) -> impl Iterator<Item = &T> {
+        self.by_contestant[which].iter().flatten()
+    }
+
+    /// Samples in all, and those that do not count.
+    pub fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        for sample in self.by_contestant.iter().flatten() {
+            counts.total += 1;
+            match sample {
+                Ok(_) => {}
+                Err(Dropped::Switched) => counts.switched += 1,
+                Err(Dropped::Away) => counts.away += 1,
+                Err(Dropped::FarSlower) => counts.far_slower += 1,
+                Err(Dropped::NoneKept) => counts.none_kept += 1,
+            }
+        }
+        counts
+    }
+
+    /// A figure of each sample.
+    pub fn map<U>(&self, figure: impl Fn(&T) -> U) -> Samples<U> {
+        let each = |sample: &Result<T, Dropped>| sample.as_ref().map(&figure).map_err(|why| *why);
+        let all = self.by_contestant.iter().map(|samples| samples.iter().map(each).collect());
+        Samples { by_contestant: all.collect(), placements: self.placements, seed: self.seed }
+    }
+}
+
+impl Counts {
+    /// Windows that do not count because the thread did not have its CPU, as the kernel saw it.
+    pub fn preempted(&self) -> u64 {
+        self.switched + self.away
+    }
+
+    /// Windows that count.
+    pub fn kept(&self) -> u64 {
+        self.total - self.preempted() - self.far_slower - self.none_kept
+    }
+}
+
+impl Samples<f64> {
+    /// Drops the windows that took more than 4 times as long as the fastest of their contestant: a
+    /// hypervisor took the CPU, most probably, and the kernel did not see it.
+    pub fn drop_far_slower(&mut self) {
+        for samples in &mut self.by_contestant {
+            let fastest = samples.iter().flatten().copied().fold(f64::INFINITY, f64::min);
+            for sample in samples {
+                if sample.is_ok_and(|sample| sample > FAR_SLOWER * fastest) {
+                    *sample = Err(Dropped::FarSlower);
+                }
+            }
+        }
+    }
+
+    /// The median of a contestant's samples, `None` where none counts.
+    pub fn median(&self, which: usize) -> Option<f64> {
+        median(&self.kept(which).copied().collect::<Vec<_>>())
+    }
+
+    /// The median of a contestant with its interval: over placements, of their medians over rounds;
+    /// with one placement over rounds, of which blocks are resampled because neighbours resemble
+    /// each other. `None` where no sample counts.
+    pub fn estimate(&self, which: usize, confidence: f64) -> Option<Estimate> {
+        let samples = self.by_contestant[which].iter().map(|sample| sample.ok());
+        let estimate = match self.placements {
+            1 => {
+                let kept: Vec<f64> = samples.flatten().collect();
+                block_bootstrap_median(&kept, confidence, self.seed)
+            }
+            _ => self.over_placements(samples.collect(), confidence),
+        };
+        estimate.value.is_finite().then_some(estimate)
+    }
+
+    /// A contestant's sample over that of another in the same round: the median over the rounds in
+    /// which both count; with several placements the median over these, of their medians. `None`
+    /// where there is no such round.
+    pub fn ratio(&self, which: usize, other: usize, confidence: f64) -> Option<Estimate> {
+        let pairs = self.by_contestant[which].iter().zip(&self.by_contestant[other]);
+        let pairs = pairs.map(|(which, other)| which.ok().zip(other.ok()));
+        let ratio = match self.placements {
+            1 => {
+                let (above, under): (Vec<f64>, Vec<f64>) = pairs.flatten().unzip();
+                paired_ratio(&under, &above, confidence)
+            }
+            _ => {
+                let ratios = pairs.map(|pair| pair.map(|(above, under)| above / under));
+                self.over_placements(ratios.collect(), confidence)
+            }
+        };
+        ratio.value.is_finite().then_some(ratio)
+    }
+
+    /// The median over placements of their medians over rounds. Placements differ by more than
+    /// rounds of one do, so it is they that the interval comes from.
+    fn over_placements(&self, by_round: Vec<Option<f64>>, confidence: f64) -> Estimate {
+        let of_placement = |placement: usize| {
+            let rounds = by_round.iter().skip(placement).step_by(self.placements as usize);
+            median(&rounds.flatten().copied().collect::<Vec<_>>())
+        };
+        let medians: Vec<f64> = (0..self.placements as usize).filter_map(of_placement).collect();
+        median_interval(&medians, confidence)
+    }
+
+    /// The contestant with the lowest median among some.
+    pub fn fastest(&self, among: impl IntoIterator<Item = usize>) -> Option<usize> {
+        let timed = among.into_iter().filter_map(|which| Some((which, self.median(which)?)));
+        timed.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(which, _)| which)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SWITCHED: Result<f64, Dropped> = Err(Dropped::Switched);
+    const SLOWER: Result<f64, Dropped> = Err(Dropped::FarSlower);
+
+    #[test]
+    fn windows_far_slower_than_the_fastest_do_not_count() {
+        let windows = [10.0, 11.0, 39.0, 40.0, 40.1, 12.0].map(Ok).to_vec();
+        let mut samples = Samples::new(vec![windows, vec![Ok(5.0), SWITCHED]], 1);
+        samples.drop_far_slower();
+        assert_eq!(samples.each(0), [Ok(10.0), Ok(11.0), Ok(39.0), Ok(40.0), SLOWER, Ok(12.0)]);
+        assert_eq!(samples.each(1), [Ok(5.0), SWITCHED]);
+        let counts = samples.counts();
+        assert_eq!((counts.total, counts.preempted(), counts.far_slower), (8, 1, 1));
+        assert_eq!(counts.kept(), 6);
+    }
+
+    #[test]
+    fn ratios_are_of_the_rounds_in_which_both_count() {
+        let some = vec![Ok(10.0), Ok(11.0), SWITCHED, Ok(16.0), Ok(39.0), SLOWER, Ok(12.0)];
+        let samples = Samples::new(vec![some, vec![Ok(5.0); 7]], 1);
+        assert_eq!(samples.median(0), Some(12.0));
+        let ratio = samples.ratio(0, 1, 0.9).expect("five rounds");
+        assert_eq!((ratio.value, ratio.low, ratio.high, ratio.n), (2.4, 2.0, 7.8, 5));
+        assert_eq!(samples.estimate(1, 0.9).map(|ticks| ticks.value), Some(5.0));
+        let half = samples.map(|ticks| ticks / 2.0);
+        assert_eq!((half.median(1), half.each(0)[2]), (Some(2.5), SWITCHED));
+    }
+
+    #[test]
+    fn nothing_kept_is_no_number() {
+        let samples = Samples::new(vec![vec![SLOWER; 9], vec![Ok(1.0); 9]], 1);
+        let (median, estimate) = (samples.median(0), samples.estimate(0, 0.9));
+        assert_eq!((median, estimate, samples.ratio(0, 1, 0.9)), (None, None, None));
+        assert_eq!((samples.fastest([0, 1]), samples.fastest([0])), (Some(1), None));
+    }
+
+    /// Rounds go to placements in turn; what counts is what placements differ by.
+    #[test]
+    fn estimates_of_several_placements_are_made_from_their_medians() {
+        let rounds = (0..30).map(|round| Ok(10.0 + f64::from(round % 5)));
+        let by_contestant = vec![rounds.collect(), vec![Ok(10.0); 30]];
+        let samples = Samples { by_contestant, placements: 5, seed: 1 };
+        let estimate = samples.estimate(0, 0.9).expect("samples");
+        assert_eq!((estimate.value, estimate.low, estimate.high), (12.0, 10.0, 14.0));
+        assert_eq!(estimate.n, 5);
+        let ratio = samples.ratio(0, 1, 0.9).expect("samples");
+        assert_eq!((ratio.value, ratio.low, ratio.high, ratio.n), (1.2, 1.0, 1.4, 5));
+        assert!(samples.has_kept(6) && !samples.has_kept(7));
+    }
+
+    /// A placement that no round was kept of is left out, not taken for another.
+    #[test]
+    fn a_placement_without_samples_is_left_out() {
+        let rounds = (0..30).map(|round| match round % 5 {
+            2 => SWITCHED,
+            placement => Ok(f64::from(placement)),
+        });
+        let by_contestant = vec![rounds.collect()];
+        let samples = Samples { by_contestant, placements: 5, seed: 1 };
+        let estimate = samples.estimate(0, 0.9).expect("samples");
+        assert_eq!((estimate.value, estimate.n, estimate.high), (2.0, 4, f64::INFINITY));
+        assert!(!samples.has_kept(1));
+    }
+
+    /// Placements that differ by more than their rounds do, as they are: an interval holds what
+    /// other placements would have given.
+    #[test]
+    fn intervals_hold_what_other_placements_would_have_given() {
+        const TRIALS: usize = 4000;
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut normal = || (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
+        let mut held = 0;
+        for _ in 0..TRIALS {
+            let own: [f64; 5] = std::array::from_fn(|_| 1.0 + 0.02 * normal());
+            let rounds = (0..100).map(|round| Ok(own[round % 5] * (1.0 + 0.01 * normal())));
+            let samples = Samples { by_contestant: vec![rounds.collect()], placements: 5, seed: 1 };
+            let estimate = samples.estimate(0, 0.9).expect("there are samples");
+            held += usize::from(estimate.low <= 1.0 && 1.0 <= estimate.high);
+        }
+        // Four standard deviations below 93.75 %.
+        assert!(held as f64 >= (0.9375 - 0.0153) * TRIALS as f64, "{held} of {TRIALS}");
+    }
+}

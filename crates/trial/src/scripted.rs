@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A clock whose time passes as a test says.
+
+use crate::clock::Clock;
+use std::cell::Cell;
+
+/// Clocks of a synthetic machine. They stand still but for the calls below.
+#[derive(Debug)]
+pub struct Scripted {
+    wall_ns: Cell<u64>,
+    cpu_ns: Cell<u64>,
+    switches: Cell<u64>,
+    slowness: Cell<f64>,
+    ticks_per_ns: u64,
+    read_ns: u64,
+}
+
+impl Default for Scripted {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Scripted {
+    /// One tick is a nanosecond, and reading a clock takes no time.
+    pub fn new() -> Self {
+        Self {
+            wall_ns: Cell::new(1_000_000),
+            cpu_ns: Cell::new(1_000),
+            switches: Cell::new(3),
+            slowness: Cell::new(1.0),
+            ticks_per_ns: 1,
+            read_ns: 0,
+        }
+    }
+
+    /// The same with this many ticks to a nanosecond.
+    pub fn ticking(self, ticks_per_ns: u64) -> Self {
+        Self { ticks_per_ns, ..self }
+    }
+
+    /// The same where reading any clock takes this long.
+    pub fn reading(self, read_ns: u64) -> Self {
+        Self { read_ns, ..self }
+    }
+
+    /// The thread works, for this many nanoseconds at full speed.
+    pub fn work(&self, ns: u64) {
+        self.run((ns as f64 * self.slowness.get()).round() as u64);
+    }
+
+    /// From now on work takes this many times as long: a core that changed its clock.
+    pub fn slow_down(&self, slowness: f64) {
+        self.slowness.set(slowness);
+    }
+
+    /// The kernel gives the CPU to another thread for so long.
+    pub fn preempt(&self, ns: u64) {
+        self.sleep(ns);
+        self.switches.set(self.switches.get() + 1);
+    }
+
+    /// The thread waits of its own accord.
+    pub fn sleep(&self, ns: u64) {
+        self.wall_ns.set(self.wall_ns.get() + ns);
+    }
+
+    /// A hypervisor takes the CPU: the guest's kernel charges the time to the thread.
+    pub fn steal(&self, ns: u64) {
+        self.run(ns);
+    }
+
+    fn run(&self, ns: u64) {
+        self.sleep(ns);
+        self.cpu_ns.set(self.cpu_ns.get() + ns);
+    }
+
+    /// The value of a clock, which is read at the beginning of the time that it takes.
+    fn read(&self, clock: &Cell<u64>) -> u64 {
+        let now = clock.get();
+        self.run(self.read_ns);
+        now
+    }
+}
+
+impl Clock for Scripted {
+    fn ticks(&self) -> u64 {
+        self.read(&self.wall_ns) * self.ticks_per_ns
+    }
+
+    fn ns_per_tick(&self) -> f64 {
+        1.0 / self.ticks_per_ns as f64
+    }
+
+    fn wall_ns(&self) -> u64 {
+        self.read(&self.wall_ns)
+    }
+
+    fn cpu_ns(&self) -> u64 {
+        self.read(&self.cpu_ns)
+    }
+
+    fn cpu_step_ns(&self) -> u64 {
+        0
+    }
+
+    fn involuntary_switches(&self) -> u64 {
+        self.read(&self.switches)
+    }
+}

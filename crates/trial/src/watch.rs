@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How the caller of a measurement follows it and ends it; and what is said of a contestant that
+//! does not come back.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::Scope;
+use std::time::Duration;
+
+/// How the caller of a measurement follows it and ends it.
+#[derive(Clone, Copy)]
+pub struct Watch<'a> {
+    stop: &'a AtomicBool,
+    progress: &'a dyn Fn(&str, f64),
+    hung: Option<&'a (dyn Fn(&str) + Sync)>,
+}
+
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+impl Watch<'static> {
+    /// Nobody follows it, and it ends by itself.
+    pub fn unattended() -> Self {
+        Self::new(&NEVER, &|_, _| {})
+    }
+}
+
+impl<'a> Watch<'a> {
+    /// `stop` ends the measurement when it is set, and what was measured until then stands.
+    /// `progress` hears what is measured now, and the share of the whole that is done, 0 to 1.
+    pub fn new(stop: &'a AtomicBool, progress: &'a dyn Fn(&str, f64)) -> Self {
+        Self { stop, progress, hung: None }
+    }
+
+    /// The same; `hung` hears, from another thread, of each contestant that does not come back from
+    /// a window for [`HUNG`].
+    #[must_use]
+    pub fn reporting(self, hung: &'a (dyn Fn(&str) + Sync)) -> Self {
+        Self { hung: Some(hung), ..self }
+    }
+
+    /// The same, with somebody else to hear of progress: that of a part.
+    #[must_use]
+    pub fn with_progress<'b>(self, progress: &'b dyn Fn(&str, f64)) -> Watch<'b>
+    where
+        'a: 'b,
+    {
+        Watch { progress, ..self }
+    }
+
+    /// Whether to end.
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// What ends the measurement when it is set: for threads that a watch cannot go to.
+    pub fn stop(&self) -> &'a AtomicBool {
+        self.stop
+    }
+
+    /// Reports what is measured now, and the share of the whole that is done, 0 to 1.
+    pub fn progress(&self, what: &str, share: f64) {
+        (self.progress)(what, share);
+    }
+}
+
+/// No window takes this long.
+pub const HUNG: Duration = Duration::from_secs(10);
+
+/// Which window is under way: 0 for none, else a number of its own and the contestant.
+#[derive(Debug, Default)]
+pub(crate) struct Beat(AtomicU64);
+
+/// Contestants that a beat tells apart.
+const CONTESTANTS_MAX: u64 = 1 << 20;
+
+impl Beat {
+    /// Window `number`, from 1, of a contestant begins.
+    pub(crate) fn begin(&self, number: u64, contestant: usize) {
+        let contestant = (contestant as u64).min(CONTESTANTS_MAX - 1);
+        self.0.store(number * CONTESTANTS_MAX + contestant, Ordering::Relaxed);
+    }
+
+    /// It has ended.
+    pub(crate) fn end(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
+    fn now(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Finds, by reading a beat now and then, contestants that do not come back.
+#[derive(Debug, Default)]
+struct Watchdog {
+    last: u64,
+    reported: u64,
+}
+
+impl Watchdog {
+    /// The contestant whose window was under way at the last reading already; each window once.
+    fn read(&mut self, beat: u64) -> Option<usize> {
+        let is_hung = beat != 0 && beat == self.last && beat != self.reported;
+        self.last = beat;
+        if is_hung {
+            self.reported = beat;
+        }
+        is_hung.then(|| (beat % CONTESTANTS_MAX) as usize)
+    }
+}
+
+/// Starts the thread that reads `beat` each [`HUNG`], if anybody wants to hear of it. It ends when
+/// what is returned is dropped.
+pub(crate) fn guard<'scope, 'env>(
+    scope: &'scope Scope<'scope, 'env>,
+    watch: &Watch<'env>,
+    beat: &'env Beat,
+    contestants: &'env [&'env str],
+) -> Option<Sender<()>> {
+    let hung = watch.hung?;
+    let (ends, ended) = channel();
+    let body = move || {
+        let mut dog = Watchdog::default();
+        while ended.recv_timeout(HUNG) == Err(RecvTimeoutError::Timeout) {
+            if let Some(which) = dog.read(beat.now()) {
+                let name = contestants.get(which).copied().unwrap_or("?");
+                let seconds = HUNG.as_secs();
+                hung(&format!("`{name}` has been in one window for {seconds} s or longer"));
+            }
+        }
+    };
+    // Without a thread to spare nothing is reported; the measurement is the same.
+    let started = std::thread::Builder::new().name("watchdog".to_owned());
+    started.spawn_scoped(scope, body).ok().map(|_| ends)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    #[test]
+    fn a_window_that_is_seen_twice_is_reported_once() {
+        let (beat, mut dog) = (Beat::default(), Watchdog::default());
+        let mut read = |beat: &Beat| dog.read(beat.now());
+        assert_eq!((read(&beat), read(&beat)), (None, None));
+        beat.begin(1, 5);
+        assert_eq!([read(&beat), read(&beat), read(&beat)], [None, Some(5), None]);
+        beat.begin(2, 5);
+        assert_eq!((read(&beat), read(&beat)), (None, Some(5)));
+        beat.end();
+        assert_eq!((read(&beat), read(&beat)), (None, None));
+        // The same contestant, another window each time: slow, but not hung.
+        for number in 3..9 {
+            beat.begin(number, 0);
+            assert_eq!(read(&beat), None);
+        }
+    }
+
+    #[test]
+    fn the_watchdog_ends_with_its_guard() {
+        let hung = |what: &str| panic!("{what}");
+        let (beat, watch) = (Beat::default(), Watch::unattended().reporting(&hung));
+        std::thread::scope(|scope| {
+            drop(guard(scope, &watch, &beat, &["one"]).expect("a thread"));
+        });
+        std::thread::scope(|scope| {
+            assert!(guard(scope, &Watch::unattended(), &beat, &["one"]).is_none());
+        });
+    }
+
+    #[test]
+    fn a_part_has_its_own_progress_and_the_same_stop() {
+        let (stop, seen) = (AtomicBool::new(false), RefCell::new(Vec::new()));
+        let put = |what: &str, share: f64| seen.borrow_mut().push((what.to_owned(), share));
+        let whole = Watch::new(&stop, &put);
+        let half = |what: &str, share: f64| whole.progress(what, 0.5 + share / 2.0);
+        let part = whole.with_progress(&half);
+        part.progress("second half", 0.5);
+        assert_eq!(*seen.borrow(), [("second half".to_owned(), 0.75)]);
+        stop.store(true, Ordering::Relaxed);
+        assert!(part.is_stopped() && whole.is_stopped() && !Watch::unattended().is_stopped());
+    }
+}
