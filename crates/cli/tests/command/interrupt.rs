@@ -42,7 +42,7 @@ fn cpu_ms(child: &Child) -> u64 {
 }
 
 /// Starts a command, interrupts it once it has used `work_ms` of processor time, which no other
-/// program can take from it, and waits for its end.
+/// program can take from it, and waits for its end. What is asked for takes several times as much.
 fn interrupted(arguments: &[&str], work_ms: u64) -> Done {
     let _share = a_share_of_the_processors();
     let mut command = command(arguments);
@@ -116,7 +116,7 @@ fn a_tuning_prints_what_it_has_and_says_that_it_is_not_done() {
 
 #[test]
 fn a_sweep_of_the_kernels_prints_the_cases_it_has() {
-    for work in [0, 1500] {
+    for work in [0, 500] {
         let done = interrupted(&["kernels", "--json"], work);
         assert_eq!(done.status, Some(2), "{}", done.stderr);
         assert!(done.stderr.contains("linerate: interrupted"), "{}", done.stderr);
@@ -128,7 +128,7 @@ fn a_sweep_of_the_kernels_prints_the_cases_it_has() {
 /// Stopped before there is anything to show, or with what there is.
 #[test]
 fn a_measurement_of_memory_prints_what_it_has() {
-    for work in [0, 1500] {
+    for work in [0, 300] {
         let done = interrupted(&["memory", "--no-store", "--json"], work);
         assert_eq!(done.status, Some(2), "{}", done.stderr);
         if done.stdout.is_empty() {
