@@ -9,14 +9,15 @@ use crate::kinds::{kind, specs};
 use crate::machine;
 use clap::Args;
 use linerate_cmt::Chip;
-use linerate_cmt::planner;
+use linerate_cmt::planner::{self, Simulation};
 use linerate_cmt::processor::Processor;
 use linerate_path::check::{Described, read_to_plan};
 use linerate_path::mapping::describe;
 use linerate_path::model::{Path, Rate, Source, WIRE_OVERHEAD_OCTETS};
-use linerate_plan::advice::{self, Question};
+use linerate_plan::formula::{self, Formula};
 use linerate_plan::inputs::{Inputs, InputsError, Processors};
 use linerate_plan::kernels::advise;
+use linerate_plan::search::Subject;
 use linerate_record::plan::PlanReport;
 use linerate_record::run::RunReport;
 use linerate_record::{Body, Figure, Provenance, Record, Tier};
@@ -125,16 +126,15 @@ fn on_this_machine(
     };
     let name = machine.cpu.as_deref().unwrap_or("this machine");
     let source = if recorded.is_some() { "the machine of the record" } else { "this machine" };
-    Ok(advice::plan(&Question {
-        path,
-        specs: &described.specs,
+    let subject =
+        Subject { path, specs: &described.specs, line_kpps, machine: name, machine_source: source };
+    let formula = Formula {
         inputs: &inputs,
         kernels: kernels.as_ref(),
-        line_kpps,
         file: &quoted(args),
         can_run: all_run,
-        machine: [name, source],
-    }))
+    };
+    Ok(formula::plan(&subject, &formula))
 }
 
 /// On another machine: simulated where its strands share pipes, by times the file gives of it where
@@ -165,43 +165,29 @@ fn elsewhere(
         let name = &processor.name;
         return Err(Failure::new(format!("--cpus {cpus}: {name} has {strands} strands")));
     }
-    let (path, specs) = (&described.path, &described.specs);
-    let line_kpps = line_kpps(path, costs.flows);
-    let chip = match Chip::new(processor) {
-        Ok(chip) => chip,
-        Err(why) if costs.stages.iter().any(|cost| cost.ns.is_none()) => {
-            return Err(Failure::new(why));
+    let path = &described.path;
+    let subject = Subject {
+        path,
+        specs: &described.specs,
+        line_kpps: line_kpps(path, costs.flows),
+        machine: &processor.name,
+        machine_source: &processor.source,
+    };
+    match Chip::new(processor) {
+        Ok(chip) => {
+            let line_kpps = offered_kpps(path, costs.flows, subject.line_kpps)?;
+            let simulation = Simulation { costs, chip: &chip, cpus, cycles: SIMULATED_CYCLES };
+            planner::plan(&Subject { line_kpps, ..subject }, &simulation).map_err(Failure::new)
         }
+        Err(why) if costs.stages.iter().any(|cost| cost.ns.is_none()) => Err(Failure::new(why)),
         Err(_) => {
             let processors = Processors { count: cpus as usize, are_shared: false };
             let inputs = Inputs::from_file(costs, path, processors).map_err(Failure::new)?;
-            let machine = [processor.name.as_str(), processor.source.as_str()];
-            let (file, kernels) = (&*quoted(args), None);
-            let can_run = false;
-            let inputs = &inputs;
-            return Ok(advice::plan(&Question {
-                path,
-                specs,
-                inputs,
-                kernels,
-                line_kpps,
-                file,
-                can_run,
-                machine,
-            }));
+            let formula =
+                Formula { inputs: &inputs, kernels: None, file: &quoted(args), can_run: false };
+            Ok(formula::plan(&subject, &formula))
         }
-    };
-    planner::plan(&planner::Question {
-        path,
-        specs,
-        costs,
-        chip: &chip,
-        chip_source: &processor.source,
-        cpus,
-        line_kpps: offered_kpps(path, costs.flows, line_kpps)?,
-        cycles: SIMULATED_CYCLES,
-    })
-    .map_err(Failure::new)
+    }
 }
 
 /// Thousand packets per second offered to each flow; `None` where they come as fast as they are

@@ -12,6 +12,7 @@
 use crate::costs::Costs;
 use crate::model::{Environment, Prediction, Terms, predict};
 use crate::partition::{Part, count, minimax};
+use crate::search::ONE_STATE;
 use linerate_path::model::{Mapping, Path, Segment};
 use linerate_path::spec::{StageSpec, State};
 use linerate_record::tune::RuledOut;
@@ -153,10 +154,7 @@ impl Search<'_> {
     }
 
     fn forbids(&self, stage: usize) -> String {
-        format!(
-            "`{}` keeps one state for all packets (global), so it must run on one strand",
-            self.path.stages[stage].name
-        )
+        format!("`{}` {ONE_STATE}", self.path.stages[stage].name)
     }
 
     /// `name` of everything that takes more than one strand on a machine that has but one.

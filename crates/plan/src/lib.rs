@@ -13,18 +13,18 @@
 //! [`kernels`] what part of the work is checksum and copy, and which variant of them suits the
 //! path.
 //!
-//! [`advice`] recommends changes before anything has run, from costs that [`inputs`] takes from a
-//! record or a path file.
+//! [`search`] recommends changes before anything has run. It asks a [`predictor`]: [`formula`] is
+//! the one of the machine at hand, with costs that [`inputs`] takes from a record or a path file.
 //!
 //! Nothing here measures, reads a file or a clock, or runs a packet path.
 
 #![forbid(unsafe_code)]
 
-pub mod advice;
 pub mod candidates;
 pub mod costs;
 pub mod diagnose;
 pub mod footprint;
+pub mod formula;
 pub mod inputs;
 pub mod kernels;
 #[cfg(test)]
@@ -32,7 +32,9 @@ pub mod kernels;
 mod memory_report;
 pub mod model;
 mod partition;
+pub mod predictor;
 pub mod profile;
 pub mod random;
 pub mod sample;
+pub mod search;
 pub mod verdict;

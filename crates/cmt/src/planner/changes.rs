@@ -8,20 +8,13 @@
 use super::setup::{Beside, Placed, Setup, World};
 use linerate_path::costs::Idling;
 use linerate_path::spec::{StageSpec, State};
+use linerate_plan::predictor::Changed;
 use linerate_record::plan::Change;
 use std::ops::Range;
 
 /// Cycles that a strand lets pass between looks when its polling is slowed: some four turns of a
 /// loop that misses once, little beside the thousands of cycles between packets of a line.
 pub(super) const SLOW_CYCLES: f64 = 500.0;
-
-/// A setup that differs from another by one change.
-#[derive(Clone, Debug)]
-pub(super) struct Changed {
-    pub(super) name: String,
-    pub(super) kind: Change,
-    pub(super) setup: Setup,
-}
 
 /// Everything a change must know.
 pub(super) struct Changes<'a> {
@@ -33,7 +26,7 @@ pub(super) struct Changes<'a> {
 
 impl Changes<'_> {
     /// All single changes of `setup`, of which segment `limit` sets the pace.
-    pub(super) fn of(&self, setup: &Setup, limit: usize) -> Vec<Changed> {
+    pub(super) fn of(&self, setup: &Setup, limit: usize) -> Vec<Changed<Setup>> {
         let mut all = Vec::new();
         all.extend(self.parked(setup));
         all.extend(self.slowed(setup));
@@ -42,26 +35,26 @@ impl Changes<'_> {
         all.extend(self.split(setup, limit));
         all.extend(self.merged(setup));
         all.extend(self.placed(setup, limit));
-        all.iter_mut().for_each(|changed| changed.setup = changed.setup.clone().made_way());
-        all.retain(|changed| changed.setup != *setup);
+        all.iter_mut().for_each(|changed| changed.setting = changed.setting.clone().made_way());
+        all.retain(|changed| changed.setting != *setup);
         all
     }
 
     fn names(&self, stages: Range<usize>) -> String {
-        linerate_plan::advice::runs(self.world.path, stages)
+        linerate_plan::search::runs(self.world.path, stages)
     }
 
     fn is_global(&self, stages: Range<usize>) -> bool {
         self.specs[stages].iter().any(|spec| spec.state == State::Global)
     }
 
-    fn parked(&self, setup: &Setup) -> Vec<Changed> {
+    fn parked(&self, setup: &Setup) -> Vec<Changed<Setup>> {
         let park = |which: &dyn Fn(&Beside) -> bool, name: String| {
             let mut setup = setup.clone();
             setup.beside.retain(|beside| !which(beside));
-            Changed { name, kind: Change::Park, setup }
+            Changed { name, kind: Change::Park, setting: setup }
         };
-        let mut all: Vec<Changed> = setup
+        let mut all: Vec<Changed<Setup>> = setup
             .beside
             .iter()
             .map(|one| park(&|beside| beside.name == one.name, format!("park `{}`", one.name)))
@@ -72,7 +65,7 @@ impl Changes<'_> {
         all
     }
 
-    fn slowed(&self, setup: &Setup) -> Vec<Changed> {
+    fn slowed(&self, setup: &Setup) -> Vec<Changed<Setup>> {
         let kind = Change::SlowPolling;
         let mut all = Vec::new();
         for (index, beside) in setup.beside.iter().enumerate() {
@@ -81,20 +74,20 @@ impl Changes<'_> {
                 setup.beside[index].slow_cycles = SLOW_CYCLES;
                 let name =
                     format!("let `{}` pause {SLOW_CYCLES} cycles between polls", beside.name);
-                all.push(Changed { name, kind, setup });
+                all.push(Changed { name, kind, setting: setup });
             }
         }
         if setup.slow_cycles < SLOW_CYCLES {
             let mut setup = setup.clone();
             setup.slow_cycles = SLOW_CYCLES;
             let name = format!("pause {SLOW_CYCLES} cycles after a poll that found no packet");
-            all.push(Changed { name, kind, setup });
+            all.push(Changed { name, kind, setting: setup });
         }
         all
     }
 
     /// Second inputs polled by strands of their own.
-    fn relieved(&self, setup: &Setup) -> Vec<Changed> {
+    fn relieved(&self, setup: &Setup) -> Vec<Changed<Setup>> {
         let works = &self.world.works;
         let has_two =
             |stage: &usize| works[*stage].turn_instructions > 0.0 || works[*stage].turn_ns > 0.0;
@@ -114,13 +107,13 @@ impl Changes<'_> {
                 slow_cycles: 0.0,
             });
             let name = format!("split `{name}`: its second input on strands of its own");
-            Some(Changed { name, kind: Change::Split, setup: changed })
+            Some(Changed { name, kind: Change::Split, setting: changed })
         };
         joined.filter_map(relieve).collect()
     }
 
     /// Twice as many strands for the segment that sets the pace, and as many as there is room for.
-    fn replicated(&self, setup: &Setup, limit: usize) -> Vec<Changed> {
+    fn replicated(&self, setup: &Setup, limit: usize) -> Vec<Changed<Setup>> {
         let segment = &setup.segments[limit];
         if self.is_global(segment.stages.clone()) {
             return Vec::new();
@@ -131,13 +124,13 @@ impl Changes<'_> {
             changed.segments[limit].cpus.extend(self.free(setup, have * (times - 1))?);
             let name = self.names(segment.stages.clone());
             let name = format!("replicate `{name}`, x{}", have * times);
-            Some(Changed { name, kind: Change::Replicate, setup: changed })
+            Some(Changed { name, kind: Change::Replicate, setting: changed })
         };
         [2, 3, 4].into_iter().filter_map(replicate).collect()
     }
 
     /// The segment that sets the pace, cut in two at each place.
-    fn split(&self, setup: &Setup, limit: usize) -> Vec<Changed> {
+    fn split(&self, setup: &Setup, limit: usize) -> Vec<Changed<Setup>> {
         let segment = &setup.segments[limit];
         let cut = |at: usize| {
             let mut changed = setup.clone();
@@ -150,14 +143,14 @@ impl Changes<'_> {
             let name = self.names(segment.stages.clone());
             let last = self.names(at - 1..at);
             let name = format!("split `{name}` behind `{last}`");
-            Some(Changed { name, kind: Change::Split, setup: changed })
+            Some(Changed { name, kind: Change::Split, setting: changed })
         };
         (segment.stages.start + 1..segment.stages.end).filter_map(cut).collect()
     }
 
     /// Neighbouring segments on the strands of both, or of the first where that is all they may
     /// have.
-    fn merged(&self, setup: &Setup) -> Vec<Changed> {
+    fn merged(&self, setup: &Setup) -> Vec<Changed<Setup>> {
         let merge = |(index, pair): (usize, &[Placed])| {
             let stages = pair[0].stages.start..pair[1].stages.end;
             let mut cpus = pair[0].cpus.clone();
@@ -173,14 +166,14 @@ impl Changes<'_> {
             );
             let mut changed = setup.clone();
             changed.segments.splice(index..index + 2, [Placed { stages, cpus }]);
-            Changed { name, kind: Change::Merge, setup: changed }
+            Changed { name, kind: Change::Merge, setting: changed }
         };
         setup.segments.windows(2).enumerate().map(merge).collect()
     }
 
     /// The strands elsewhere: those that set the pace on pipes of their own; all of them level over
     /// the pipes; flow by flow on one core.
-    fn placed(&self, setup: &Setup, limit: usize) -> Vec<Changed> {
+    fn placed(&self, setup: &Setup, limit: usize) -> Vec<Changed<Setup>> {
         let kind = Change::Place;
         let mut all = Vec::new();
         let segment = &setup.segments[limit];
@@ -189,15 +182,15 @@ impl Changes<'_> {
             changed.segments[limit].cpus = cpus;
             let name = self.names(segment.stages.clone());
             let name = format!("place `{name}` on the pipes with the least to do");
-            all.push(Changed { name, kind, setup: changed });
+            all.push(Changed { name, kind, setting: changed });
         }
         if let Some(setup) = self.levelled(setup) {
             let name = "place strands so that all pipes have as much to do".to_owned();
-            all.push(Changed { name, kind, setup });
+            all.push(Changed { name, kind, setting: setup });
         }
         if let Some(setup) = self.by_flow(setup) {
             let name = "place the strands of each flow on a core of its own".to_owned();
-            all.push(Changed { name, kind, setup });
+            all.push(Changed { name, kind, setting: setup });
         }
         all
     }

@@ -7,15 +7,15 @@
 //! they are taken to fill every pipe; the others beside the path stay where they are, or go where
 //! there is room, to the pipe with the fewest strands first.
 
-use super::changes::Changed;
 use super::setup::{Beside, LINE_RING, Setup, World};
 use crate::{Alike, Best, Fault, Input, Run, Runs, Wanted, best};
 use linerate_path::costs::Idling;
+use linerate_plan::predictor::Changed;
 use linerate_record::plan::Change;
 
 /// A placement and what was known of it before it was simulated whole.
 pub(super) struct Relocated {
-    pub(super) changed: Changed,
+    pub(super) changed: Changed<Setup>,
     /// Thousand packets per second by the kinds of its pipes.
     pub(super) kpps: f64,
 }
@@ -63,15 +63,15 @@ pub(super) fn relocated(
     let Some(found) = best(&wanted, run)? else { return Ok(None) };
     let near: Vec<String> = near.into_iter().map(|beside| beside.name.clone()).collect();
     let name = named(world, setup, &near, &found);
-    let setup = placed(setup, &near, &found, world.chip.strands_per_pipe, cpus);
-    let changed = Changed { name, kind: Change::Place, setup };
+    let setting = placed(setup, &near, &found, world.chip.strands_per_pipe, cpus).made_way();
+    let changed = Changed { name, kind: Change::Place, setting };
     Ok(Some(Relocated { changed, kpps: found.kpps }))
 }
 
 /// What runs on the pipes, the same ones together.
 fn named(world: &World<'_>, setup: &Setup, near: &[String], found: &Best) -> String {
     let segments = setup.segments.iter();
-    let segments = segments.map(|one| linerate_plan::advice::runs(world.path, one.stages.clone()));
+    let segments = segments.map(|one| linerate_plan::search::runs(world.path, one.stages.clone()));
     let names: Vec<String> = segments.chain(near.iter().cloned()).collect();
     let mut kinds: Vec<(&Vec<u32>, usize)> = Vec::new();
     for pipe in &found.pipes {

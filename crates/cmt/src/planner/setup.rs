@@ -88,8 +88,14 @@ impl Setup {
         self
     }
 
+    /// Strands of the path.
     pub(super) fn strands(&self) -> usize {
         self.segments.iter().map(|segment| segment.cpus.len()).sum()
+    }
+
+    /// Strands beside it.
+    pub(super) fn strands_beside(&self) -> usize {
+        self.beside.iter().map(|beside| beside.cpus.len()).sum()
     }
 }
 

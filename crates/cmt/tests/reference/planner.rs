@@ -4,13 +4,14 @@
 
 use crate::one_state::{keeps_to, replicated};
 use crate::sim::{Dice, World, kinds, random_mapping};
-use linerate_cmt::planner;
+use linerate_cmt::planner::{self, Simulation, SimulationError};
 use linerate_cmt::processor::Processor;
 use linerate_cmt::{Application, Chip, Run, simulate};
 use linerate_path::check::{Described, read_to_plan};
 use linerate_path::costs::{GivenCost, GivenCosts, GivenWork, Idling, Neighbour};
 use linerate_path::model::{FullRing, Path};
 use linerate_path::spec::{StageSpec, State};
+use linerate_plan::search::Subject;
 use linerate_record::plan::{Change, PlanReport, Recommendation};
 
 /// A path of up to four stages on at most `cpus` strands, one stage in four with one state.
@@ -70,19 +71,18 @@ fn t1() -> Chip {
     Chip::new(&Processor::named("t1").expect("it comes with the program")).expect("a chip")
 }
 
-fn simulated(path: &Path, specs: &[StageSpec], costs: &GivenCosts, cycles: u64) -> PlanReport {
+/// A plan on the T1.
+fn plan(
+    path: &Path,
+    specs: &[StageSpec],
+    costs: &GivenCosts,
+    line_kpps: Option<f64>,
+    cycles: u64,
+) -> Result<PlanReport, SimulationError> {
     let chip = t1();
-    let question = planner::Question {
-        path,
-        specs,
-        costs,
-        chip: &chip,
-        chip_source: "a test",
-        cpus: chip.strands(),
-        line_kpps: Some(400.0),
-        cycles,
-    };
-    planner::plan(&question).expect("a plan")
+    let subject = Subject { path, specs, line_kpps, machine: "T1", machine_source: "a test" };
+    let simulation = Simulation { costs, chip: &chip, cpus: chip.strands(), cycles };
+    planner::plan(&subject, &simulation)
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn what_keeps_one_state_is_never_replicated_by_simulation() {
         let (mut path, kinds) = random_path(&mut dice, 1 + number % 4);
         path.run.full_ring = if number % 2 == 0 { FullRing::Drop } else { FullRing::Wait };
         let costs = given(&mut dice, &path);
-        let report = simulated(&path, &kinds, &costs, 20_000);
+        let report = plan(&path, &kinds, &costs, Some(400.0), 20_000).expect("a plan");
         held += kinds.iter().filter(|kind| kind.state == State::Global).count();
         advised += report.recommendations.len();
         assert!(keeps_to(&report, &kinds, &path), "case {number}: {report:?}");
@@ -191,18 +191,8 @@ fn planned(configuration: &str, cycles: u64) -> PlanReport {
 }
 
 fn planned_as(described: &Described, cycles: u64) -> PlanReport {
-    let chip = t1();
-    planner::plan(&planner::Question {
-        path: &described.path,
-        specs: &described.specs,
-        costs: described.costs.as_ref().expect("costs"),
-        chip: &chip,
-        chip_source: "a test",
-        cpus: 32,
-        line_kpps: Some(345.3),
-        cycles,
-    })
-    .expect("a plan")
+    let costs = described.costs.as_ref().expect("costs");
+    plan(&described.path, &described.specs, costs, Some(345.3), cycles).expect("a plan")
 }
 
 /// `while(1)` beside the path takes turns from it: parking it is what helps, once, and a place on
@@ -264,37 +254,17 @@ fn what_never_gets_through_is_refused_with_the_stage() {
     let described = example("2");
     let mut costs = described.costs.clone().expect("costs");
     costs.stages[1].work.as_mut().expect("work").poll_instructions = 1e7;
-    let chip = t1();
-    let error = planner::plan(&planner::Question {
-        path: &described.path,
-        specs: &described.specs,
-        costs: &costs,
-        chip: &chip,
-        chip_source: "a test",
-        cpus: 32,
-        line_kpps: Some(345.3),
-        cycles: 100_000,
-    })
-    .expect_err("no packet in 100 000 cycles")
-    .to_string();
+    let error = plan(&described.path, &described.specs, &costs, Some(345.3), 100_000)
+        .expect_err("no packet in 100 000 cycles")
+        .to_string();
     assert!(error.contains("`RLP` takes") && error.contains("28.8 packets of a flow"), "{error}");
 }
 
 fn written(described: &Described, costs: &GivenCosts, cycles: u64) -> PlanReport {
-    let path = &described.path;
-    // Nothing but the mapping as written is asked for: no stage may be changed.
-    let specs: Vec<StageSpec> = described.specs.clone();
+    let Described { path, specs, .. } = described;
     let chip = t1();
     let line_kpps = path.line.map(|line| line.packets_per_second(338.0) / 4e3);
-    planner::written(&planner::Question {
-        path,
-        specs: &specs,
-        costs,
-        chip: &chip,
-        chip_source: "a test",
-        cpus: 32,
-        line_kpps,
-        cycles,
-    })
-    .expect("a plan")
+    let subject = Subject { path, specs, line_kpps, machine: "T1", machine_source: "a test" };
+    let simulation = Simulation { costs, chip: &chip, cpus: 32, cycles };
+    planner::written(&subject, &simulation).expect("a plan")
 }

@@ -7,13 +7,21 @@ use crate::one_state::keeps_to;
 use crate::sim::{Dice, mapping, run};
 use linerate_path::check::read_to_plan;
 use linerate_path::model::{Mapping, Path};
-use linerate_path::spec::State;
-use linerate_plan::advice::{self, Question};
+use linerate_path::spec::{StageSpec, State};
+use linerate_plan::formula::{self, Formula};
 use linerate_plan::inputs::{Inputs, InputsError, Processors};
 use linerate_plan::model::{predict, speedup};
+use linerate_plan::search::Subject;
 use linerate_record::plan::{Change, Origin, PlanReport};
 
 const BURST: u32 = 32;
+
+fn planned(path: &Path, specs: &[StageSpec], inputs: &Inputs, can_run: bool) -> PlanReport {
+    let machine_source = "a test";
+    let subject = Subject { path, specs, line_kpps: None, machine: "a machine", machine_source };
+    let formula = Formula { inputs, kernels: None, file: "path.toml", can_run };
+    formula::plan(&subject, &formula)
+}
 
 fn formula(case: &Case) -> PlanReport {
     let inputs = Inputs {
@@ -24,16 +32,7 @@ fn formula(case: &Case) -> PlanReport {
         list: Vec::new(),
     };
     let path = Path { mapping: case.baseline.clone(), ..case.world.path() };
-    advice::plan(&Question {
-        path: &path,
-        specs: &case.kinds,
-        inputs: &inputs,
-        kernels: None,
-        line_kpps: None,
-        file: "path.toml",
-        can_run: true,
-        machine: ["a machine", "a test"],
-    })
+    planned(&path, &case.kinds, &inputs, true)
 }
 
 #[test]
@@ -142,16 +141,7 @@ ns = 5
     let origin = |name: &str| inputs.list.iter().find(|i| i.name == name).map(|i| i.origin);
     assert_eq!(origin("b: ns"), Some(Origin::Assumed));
     assert_eq!(origin("a: ns"), Some(Origin::Given));
-    let report = advice::plan(&Question {
-        path: &described.path,
-        specs: &described.specs,
-        inputs: &inputs,
-        kernels: None,
-        line_kpps: None,
-        file: "t.toml",
-        can_run: false,
-        machine: ["a machine", "a test"],
-    });
+    let report = planned(&described.path, &described.specs, &inputs, false);
     assert_eq!(report.bottleneck.stage.as_deref(), Some("a"));
     let best = &report.recommendations[0];
     // `a` says nothing of its state, so it stays alone: 100 + 7 ns of the ring to one half.

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What no mapping of a path on a chip can exceed, and what was searched below that.
+//!
+//! What was not tried may be faster, by no more than the gap to a bound: every packet needs its
+//! instructions issued, one in a cycle and pipe; a strand works on a packet at least as long as it
+//! would alone; what keeps one state for all packets runs on one strand; and the line brings no
+//! more. Hence
+//!
+//! ```text
+//! bound = min( line,  pipes x clock / instructions,  strands x clock / cycles alone,
+//!              clock / cycles alone of each stage with one state )
+//! ```
+
+use super::simulator::Simulator;
+use linerate_path::spec::State;
+use linerate_plan::search::about;
+use linerate_record::plan::Search;
+use linerate_record::units::three_digits;
+
+/// Share of the line from which on the line is what limits.
+pub(super) const LINE_REACHED: f64 = 0.995;
+
+impl Simulator<'_> {
+    /// The highest rate of a flow that any mapping may have, thousand packets per second.
+    pub(super) fn bound(&self) -> f64 {
+        let (world, chip) = (&self.world, self.simulation.chip);
+        let all = world.work(0..world.works.len(), 1.0);
+        let pipes = self.simulation.cpus.div_ceil(chip.strands_per_pipe).min(chip.pipes());
+        let issue = f64::from(pipes) / all.instructions;
+        let strands = f64::from(self.simulation.cpus) / world.alone_cycles(&all);
+        let specs = self.subject.specs.iter().enumerate();
+        let global = specs.filter(|(_, spec)| spec.state == State::Global).map(|(stage, _)| {
+            1.0 / world.alone_cycles(&world.work(stage..stage + 1, 1.0)).max(1.0)
+        });
+        let per_cycle = global.fold(issue.min(strands), f64::min);
+        let flows = f64::from(self.simulation.costs.flows);
+        (per_cycle * chip.clock_hz / 1e3 / flows).min(self.line())
+    }
+
+    /// Ways to place the mapping as written.
+    fn there_are(&self) -> f64 {
+        let strands = self.subject.path.mapping.strands() as u32;
+        (0..strands).map(|one| f64::from(self.simulation.cpus.saturating_sub(one))).product()
+    }
+
+    pub(super) fn unsearched(&self) -> Search {
+        let sentence = "not searched: only the mapping as written was asked for".to_owned();
+        Search { there_are: self.there_are(), exact: false, gap: None, sentence }
+    }
+
+    /// `placed`: the rate of the best placement of the mapping as written, by its pipes.
+    pub(super) fn searched(&self, steps: usize, best_kpps: f64, placed: Option<f64>) -> Search {
+        let bound = self.bound();
+        let gap = (bound / best_kpps - 1.0).max(0.0);
+        let there_are = self.there_are();
+        let exact = gap < 1.0 - LINE_REACHED;
+        let placed = placed.map_or_else(
+            || "too many to compare them all".to_owned(),
+            |kpps| format!("by their pipes none has more than {} kpps", three_digits(kpps)),
+        );
+        let sentence = format!(
+            "single changes and up to {steps} in a row, of {} ways to place the mapping as written \
+             alone ({placed}); no mapping can be faster than {} kpps (line, instructions issued, \
+             cycles of strands), {} % above the best that was found",
+            about(there_are),
+            three_digits(bound),
+            three_digits(100.0 * gap),
+        );
+        Search { there_are, exact, gap: Some(gap), sentence }
+    }
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why no plan can be made for a chip.
+
+use crate::Fault;
+use linerate_plan::inputs::InputsError;
+use linerate_record::units::three_digits;
+use std::fmt;
+
+/// Why no plan can be made.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SimulationError {
+    /// The costs or the room do not do.
+    Inputs(InputsError),
+    /// The mapping cannot be simulated.
+    System(Fault),
+    /// No packet gets through as long as is simulated.
+    NoPacket {
+        /// Nanoseconds that are simulated.
+        ns: f64,
+        /// The stage that takes longest for a packet, its looks for one included.
+        stage: String,
+        /// How long it takes alone, nanoseconds.
+        takes_ns: f64,
+        /// Packets of a flow that the line brings meanwhile; `None` where there is always one.
+        offered: Option<f64>,
+    },
+}
+
+impl fmt::Display for SimulationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Inputs(error) => error.fmt(f),
+            Self::System(fault) => write!(
+                f,
+                "what [costs], [mapping] and [run] say cannot be simulated together: {fault}"
+            ),
+            Self::NoPacket { ns, stage, takes_ns, offered } => {
+                let offered = offered.map_or_else(
+                    || "always has a packet".to_owned(),
+                    |packets| format!("brings {} packets of a flow", three_digits(packets)),
+                );
+                write!(
+                    f,
+                    "no packet gets through in the {} ns that are simulated: the line {offered}, \
+                     and by [costs] `{stage}` takes {} ns of one, looking for it included; correct \
+                     its instructions and stalls in [[costs.stages]], or the rate in [run]",
+                    three_digits(*ns),
+                    three_digits(*takes_ns)
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for SimulationError {}
+
+impl From<InputsError> for SimulationError {
+    fn from(error: InputsError) -> Self {
+        Self::Inputs(error)
+    }
+}
+
+impl From<Fault> for SimulationError {
+    fn from(fault: Fault) -> Self {
+        Self::System(fault)
+    }
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a simulation shows of a setup: who sets the pace, where its cycles go, what each strand
+//! does.
+
+use super::METHOD;
+use super::bound::LINE_REACHED;
+use super::setup::{Beside, Setup};
+use super::simulator::Simulator;
+use crate::{Outcome, Stalls, StrandOutcome, TaskOutcome};
+use linerate_plan::predictor::Predicted;
+use linerate_plan::search::runs;
+use linerate_record::plan::{Bottleneck, PlannedStrand};
+use linerate_record::units::three_digits;
+use linerate_record::{Figure, Tier};
+
+/// Share of the work of the busiest strand from which on another counts as busy as it.
+const BUSY_AS_ANY: f64 = 0.98;
+
+/// A setup with its outcome, as far as sentences and tables go.
+pub(super) struct Simulated<'a> {
+    simulator: &'a Simulator<'a>,
+    setup: &'a Setup,
+    /// Thousand packets per second of a flow.
+    kpps: f64,
+    outcome: &'a Outcome,
+}
+
+impl<'a> Simulated<'a> {
+    pub(super) fn new(
+        simulator: &'a Simulator<'a>,
+        predicted: &'a Predicted<Setup, Outcome>,
+    ) -> Self {
+        let Predicted { setting: setup, kpps, evidence: outcome } = predicted;
+        Self { simulator, setup, kpps: *kpps, outcome }
+    }
+
+    /// The segment of each strand of the path, and its outcome.
+    fn of_path(&self) -> impl Iterator<Item = (usize, &'a StrandOutcome)> + use<'a> {
+        let (setup, outcome) = (self.setup, self.outcome);
+        let segments = setup.segments.iter().enumerate();
+        let segments = segments.flat_map(|(index, one)| one.cpus.iter().map(move |_| index));
+        segments.zip(&outcome.strands)
+    }
+
+    /// Share of the cycles of a strand of `segment` that it worked on packets: those of polls in
+    /// vain, their share of its waiting for the pipe included, taken off.
+    fn utilisation(&self, segment: usize, strand: &StrandOutcome) -> f64 {
+        let work = self.simulator.world.work(self.setup.segments[segment].stages.clone(), 1.0);
+        let polls = |of: fn(&TaskOutcome) -> u64| -> f64 {
+            strand.tasks.iter().map(of).sum::<u64>() as f64
+        };
+        // A second input is looked at in vain in every turn, packet or not; only turns without a
+        // packet are idle.
+        let inputs = strand.tasks.iter().filter(|task| task.packets + task.dropped > 0);
+        let in_vain: f64 = inputs.map(|task| task.idle_polls as f64).sum();
+        let looks = in_vain + polls(|task| task.blocked);
+        let instructions = looks * work.poll_instructions;
+        let waits = strand.waited as f64 / (strand.instructions as f64).max(1.0);
+        let cycles = instructions * (1.0 + work.bubble_cycles + waits)
+            + in_vain * (work.poll_ns * self.outcome.clock_hz / 1e9 + self.setup.slow_cycles);
+        (1.0 - cycles / self.outcome.cycles as f64).clamp(0.0, 1.0)
+    }
+
+    /// The strand of the path that sets the pace, with its segment and the share of time it works:
+    /// of those that work about as much as any, the first of the last segment. One before it that
+    /// never rests drops or waits for what this one does not take.
+    pub(super) fn most(&self) -> (usize, &'a StrandOutcome, f64) {
+        let all = self
+            .of_path()
+            .map(|(segment, strand)| (segment, strand, self.utilisation(segment, strand)));
+        let all: Vec<_> = all.collect();
+        let highest = all.iter().map(|(.., share)| *share).fold(0.0, f64::max);
+        let near = all.into_iter().filter(|(.., share)| *share >= BUSY_AS_ANY * highest);
+        let most = near.reduce(|a, b| if b.0 > a.0 { b } else { a });
+        most.expect("a mapping has a strand")
+    }
+
+    pub(super) fn is_line_reached(&self) -> bool {
+        self.kpps >= LINE_REACHED * self.simulator.line()
+    }
+
+    /// What sets the pace, in a few words.
+    pub(super) fn pace(&self) -> String {
+        let stages = self.setup.segments[self.most().0].stages.clone();
+        match self.is_line_reached() {
+            true => "the line limits".to_owned(),
+            false => format!("`{}` sets the pace", runs(self.simulator.world.path, stages)),
+        }
+    }
+
+    pub(super) fn bottleneck(&self) -> Bottleneck {
+        if self.is_line_reached() {
+            let line = three_digits(self.simulator.line());
+            let sentence = format!("the line limits: all of its {line} kpps get through");
+            return Bottleneck { stage: None, strand: None, sentence };
+        }
+        let (segment, strand, share) = self.most();
+        let world = &self.simulator.world;
+        let stages = self.setup.segments[segment].stages.clone();
+        let alone = |stage: &usize| world.alone_cycles(&world.work(*stage..*stage + 1, 1.0));
+        let stage = stages.max_by(|a, b| alone(a).total_cmp(&alone(b))).unwrap_or(0);
+        let name = world.path.stages[stage].name.clone();
+        let sentence = format!(
+            "strand {} (`{}`) sets the pace, working {} % of its time: {}",
+            strand.name,
+            runs(world.path, self.setup.segments[segment].stages.clone()),
+            three_digits(100.0 * share),
+            self.cycles(strand)
+        );
+        Bottleneck { stage: Some(name), strand: Some(strand.name.clone()), sentence }
+    }
+
+    /// Where the cycles of a packet go on a strand.
+    fn cycles(&self, strand: &StrandOutcome) -> String {
+        let packets = (strand.packets() as f64).max(1.0);
+        let per_packet = |cycles: u64| cycles as f64 / packets;
+        let Stalls { bubbles, l1, l2, units, io, slow } = strand.stalls;
+        let parts = [
+            ("issuing", strand.instructions),
+            ("waiting for its neighbours", strand.waited),
+            ("in bubbles", bubbles),
+            ("for the second cache", l1),
+            ("for memory", l2),
+            ("for shared units", units),
+            ("for devices", io),
+            ("pausing", slow),
+        ];
+        let shown = parts.iter().filter(|(_, cycles)| per_packet(*cycles) >= 0.5);
+        let shown: Vec<String> = shown
+            .map(|(what, cycles)| format!("{} {what}", three_digits(per_packet(*cycles))))
+            .collect();
+        format!(
+            "{} cycles per packet, {}",
+            three_digits(per_packet(self.outcome.cycles)),
+            shown.join(", ")
+        )
+    }
+
+    pub(super) fn strands(&self) -> Vec<PlannedStrand> {
+        let path = self.of_path().map(|(segment, strand)| {
+            let share = self.utilisation(segment, strand);
+            let stages = self.setup.segments[segment].stages.clone();
+            let seconds = share * self.outcome.cycles as f64 / self.outcome.clock_hz;
+            let ns = match strand.packets() {
+                0 => absent("ns/packet", "it had no packet"),
+                packets => exact("ns/packet", seconds * 1e9 / packets as f64),
+            };
+            self.planned(strand, runs(self.simulator.world.path, stages), share, ns)
+        });
+        let beside = self.setup.beside.iter().map(|beside| self.beside(beside));
+        path.chain(beside).collect()
+    }
+
+    /// The strands of a neighbour together.
+    fn beside(&self, beside: &Beside) -> PlannedStrand {
+        const UNIT: &str = "cycles/instruction";
+        let simulated = &self.outcome.strands[self.setup.strands()..];
+        let own = simulated.iter().filter(|strand| beside.cpus.contains(&strand.cpu));
+        let instructions: Vec<u64> = own.map(|strand| strand.instructions).collect();
+        let cycles = self.outcome.cycles as f64 * instructions.len() as f64;
+        let cpi = match instructions.iter().sum::<u64>() {
+            0 => absent(UNIT, "on cores that no strand of the path is on: not simulated"),
+            all => exact(UNIT, cycles / all as f64),
+        };
+        PlannedStrand {
+            name: beside.name.clone(),
+            runs: format!("beside the path, on {} processors", beside.cpus.len()),
+            cpu: None,
+            utilisation: exact("ratio", 0.0),
+            ns_per_packet: absent("ns/packet", "it takes no packets"),
+            cpi,
+        }
+    }
+
+    fn planned(
+        &self,
+        strand: &StrandOutcome,
+        runs: String,
+        share: f64,
+        ns_per_packet: Figure,
+    ) -> PlannedStrand {
+        let cpi = self.outcome.cpi(strand);
+        PlannedStrand {
+            name: strand.name.clone(),
+            runs,
+            cpu: Some(strand.cpu),
+            utilisation: exact("ratio", share),
+            ns_per_packet,
+            cpi: cpi.map_or_else(
+                || absent("cycles/instruction", "it issued no instruction"),
+                |cpi| exact("cycles/instruction", cpi),
+            ),
+        }
+    }
+}
+
+fn exact(unit: &str, value: f64) -> Figure {
+    Figure::exact(unit, value, Tier::Model, METHOD)
+}
+
+fn absent(unit: &str, reason: &str) -> Figure {
+    Figure::absent(unit, Tier::Model, METHOD, reason)
+}

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Plans by the formula of [`crate::model`], for processors on which the work of a strand takes as
+//! long whoever its neighbours are.
+//!
+//! A setting is a mapping and its packets per burst. Its changes are the [`candidates`] of the
+//! path, the best mapping of all among them, so that one step is a whole search. A gain is a ratio
+//! under the same draws: what both settings share cancels.
+//!
+//! Left out, since the formula has no term for them: placement, parked strands, slower polling.
+
+use crate::candidates::{Advice, Proposal, candidates, other_bursts, unpinned};
+use crate::costs::{Costs, StageCost};
+use crate::inputs::Inputs;
+use crate::model::{Environment, Prediction, loads, predict, speedup};
+use crate::predictor::{
+    Basis, Bounds, CandidateOf, Changed, Placement, Planner, Predicted, PredictedBy, Predictor,
+};
+use crate::search::{self, Subject, about, runs};
+use crate::verdict::MIN_GAIN;
+use linerate_path::mapping::describe;
+use linerate_path::model::Mapping;
+use linerate_record::plan::{
+    Bottleneck, Change, Model, PlanReport, PlannedStrand, Proof, Recommendation, Search,
+};
+use linerate_record::stats::Estimate;
+use linerate_record::tune::{KernelAdvice, RuledOut};
+use linerate_record::units::three_digits;
+use linerate_record::{Figure, Tier};
+use std::convert::Infallible;
+
+/// What the formula is given beside the path.
+#[derive(Clone, Copy, Debug)]
+pub struct Formula<'a> {
+    /// What the stages cost and what the machine adds.
+    pub inputs: &'a Inputs,
+    /// Whether other kernels suit the calls of a run; `None` where no run is known.
+    pub kernels: Option<&'a KernelAdvice>,
+    /// What commands call the file of the path, quoted for a shell.
+    pub file: &'a str,
+    /// Whether this build can run the path on this machine, so that commands can measure it.
+    pub can_run: bool,
+}
+
+/// Predicts the mapping of a path and recommends changes.
+///
+/// # Panics
+/// When the specifications or the costs are not of the path.
+pub fn plan(subject: &Subject<'_>, formula: &Formula<'_>) -> PlanReport {
+    let Ok(report) = search::plan(subject, &Planning::new(subject, formula));
+    report
+}
+
+/// A mapping without its processors, and the packets of a burst.
+#[derive(Clone, Debug)]
+struct Setting {
+    mapping: Mapping,
+    burst: u32,
+}
+
+impl Setting {
+    fn pair(&self) -> (&Mapping, u32) {
+        (&self.mapping, self.burst)
+    }
+}
+
+struct Planning<'a> {
+    subject: &'a Subject<'a>,
+    formula: &'a Formula<'a>,
+    costs: &'a Costs,
+    env: &'a Environment,
+    written: PredictedBy<Self>,
+    advice: Advice,
+}
+
+impl<'a> Planning<'a> {
+    fn new(subject: &'a Subject<'a>, formula: &'a Formula<'a>) -> Self {
+        let Subject { path, specs, .. } = subject;
+        let Inputs { costs, env, flows, .. } = formula.inputs;
+        let (mapping, burst) = (unpinned(&path.mapping), path.run.burst);
+        let advice = candidates(path, specs, costs, env, &mapping, burst);
+        let evidence = predict(&mapping, burst, costs, env);
+        let written = predicted(Setting { mapping, burst }, evidence, *flows);
+        Self { subject, formula, costs, env, written, advice }
+    }
+
+    /// A rate as that of a flow.
+    fn of_flow(&self, all: Estimate) -> Estimate {
+        let flows = f64::from(self.formula.inputs.flows);
+        let [value, low, high] = [all.value, all.low, all.high].map(|kpps| kpps / flows);
+        Estimate { value, low, high, ..all }
+    }
+
+    fn given(&self) -> &Setting {
+        &self.written.setting
+    }
+
+    /// What may be recommended: every proposal at the burst as written, the best of those at
+    /// another burst, and the mapping as written at the burst that suits it best.
+    fn proposals(&self) -> Vec<Proposal> {
+        let given = self.given();
+        let rate = |proposal: &Proposal| proposal.prediction.kpps.value;
+        let best_of = |all: Vec<Proposal>| {
+            all.into_iter().max_by(|a, b| rate(a).total_cmp(&rate(b)).then(b.burst.cmp(&a.burst)))
+        };
+        let proposals = self.advice.proposals.iter().cloned();
+        let (mut all, other): (Vec<Proposal>, Vec<Proposal>) =
+            proposals.partition(|proposal| proposal.burst == given.burst);
+        let other = other.into_iter().filter(|proposal| proposal.mapping != given.mapping);
+        all.extend(best_of(other.collect()));
+        let bursts = other_bursts(self.subject.path, &given.mapping, given.burst).map(|burst| {
+            let prediction = predict(&given.mapping, burst, self.costs, self.env);
+            let name = format!("bursts of {burst}");
+            Proposal { name, mapping: given.mapping.clone(), burst, prediction }
+        });
+        all.extend(best_of(bursts.collect()));
+        all
+    }
+
+    /// What the busiest strand takes per packet of the path, nanoseconds.
+    fn busiest_ns(&self, setting: &Setting) -> f64 {
+        let loads = loads(setting.pair(), self.costs, self.env);
+        loads.into_iter().fold(0.0, f64::max) * 1e9 / self.env.ticks_per_second
+    }
+
+    /// Another variant of checksum and copy, if a run said it is worth trying.
+    fn kernels(&self, advice: &KernelAdvice) -> Option<Recommendation> {
+        let before = advice.path_kpps.as_number().filter(|kpps| *kpps > 0.0)?;
+        let after = &advice.path_fastest_kpps;
+        let value = after.as_number()? / before - 1.0;
+        if !advice.worth_trying || value < MIN_GAIN {
+            return None;
+        }
+        let of = |end: Option<f64>| end.map_or(value, |kpps| kpps / before - 1.0);
+        let [low, high] = [of(after.low).min(value), of(after.high).max(value)];
+        let kpps = self.written.evidence.kpps;
+        let confidence = after.confidence.unwrap_or(kpps.confidence);
+        let gain = Estimate { value, low, high, confidence, n: after.n };
+        let [value, low, high] = [value, low, high].map(|gain| kpps.value * (1.0 + gain));
+        let (fastest, in_use) = (&advice.fastest, &advice.in_use);
+        let command = format!("linerate run --kernels {fastest} {}", self.formula.file);
+        Some(Recommendation {
+            change: format!("kernels {fastest} instead of {in_use}"),
+            kind: Change::KernelVariant,
+            mapping: describe(&self.given().mapping, &self.subject.path.stages),
+            cpus: None,
+            beside: Vec::new(),
+            burst: self.given().burst,
+            predicted_kpps: number("kpps", self.of_flow(Estimate { value, low, high, ..gain })),
+            gain: number("ratio", gain),
+            why: advice.sentence.clone(),
+            proof: Proof {
+                sentence: format!(
+                    "run it with these kernels: a speed-up below {} proves it wrong",
+                    three_digits(1.0 + gain.low)
+                ),
+                command: self.formula.can_run.then_some(command),
+            },
+        })
+    }
+}
+
+impl Predictor for Planning<'_> {
+    type Setting = Setting;
+    type Evidence = Prediction;
+    type Error = Infallible;
+
+    fn predict(&self, setting: Setting) -> Result<PredictedBy<Self>, Infallible> {
+        let evidence = predict(&setting.mapping, setting.burst, self.costs, self.env);
+        Ok(predicted(setting, evidence, self.formula.inputs.flows))
+    }
+
+    fn bounds(&self, of: &PredictedBy<Self>) -> Result<Bounds, Infallible> {
+        let ratio = speedup(self.given().pair(), of.setting.pair(), self.costs, self.env);
+        let [value, low, high] = [ratio.value, ratio.low, ratio.high].map(|ratio| ratio - 1.0);
+        let gain = Estimate { value, low, high, ..ratio };
+        Ok(Bounds { kpps: self.of_flow(of.evidence.kpps), gain })
+    }
+}
+
+impl Planner for Planning<'_> {
+    const MODEL: Model = Model::Formula;
+    const METHOD: &'static str = "formula of the slowest strand on the costs of the stages";
+    const STEPS: usize = 1;
+
+    fn written(&self) -> &PredictedBy<Self> {
+        &self.written
+    }
+
+    fn changes(&self, _of: &PredictedBy<Self>) -> Vec<Changed<Setting>> {
+        let changed = |proposal: Proposal| {
+            let kind = kind(&self.given().mapping, &proposal);
+            let Proposal { name, mapping, burst, .. } = proposal;
+            Changed { name, kind, setting: Setting { mapping, burst } }
+        };
+        self.proposals().into_iter().map(changed).collect()
+    }
+
+    fn beyond(&self) -> Option<Recommendation> {
+        self.formula.kernels.and_then(|advice| self.kernels(advice))
+    }
+
+    fn placement(&self, setting: &Setting) -> Placement {
+        let Setting { mapping, burst } = setting.clone();
+        Placement { mapping, burst, cpus: None, beside: Vec::new() }
+    }
+
+    fn why(&self, change: &CandidateOf<Self>) -> String {
+        let [before, after] = [self.given(), &change.predicted.setting]
+            .map(|setting| three_digits(self.busiest_ns(setting)));
+        let reason = match change.kind {
+            Change::Merge => "fewer packets are handed over rings",
+            Change::Replicate => "strands share the flows, and nothing else",
+            Change::Split => "the work of the busiest strand is cut",
+            _ => "what a burst costs whatever its size is spread over more packets",
+        };
+        format!("the busiest strand takes {after} ns per packet instead of {before}: {reason}")
+    }
+
+    fn proof(&self, _predicted: &PredictedBy<Self>, bounds: &Bounds) -> Proof {
+        let sentence = format!(
+            "measure both in turns: a speed-up below {} proves it wrong",
+            three_digits((bounds.gain.low + 1.0).max(0.0))
+        );
+        let command = self.formula.can_run.then(|| format!("linerate tune {}", self.formula.file));
+        Proof { sentence, command }
+    }
+
+    fn bottleneck(&self) -> Bottleneck {
+        let segment = self.written.evidence.bottleneck;
+        let stages = self.given().mapping.segments[segment].stages.clone();
+        let ends = [
+            (stages.start == 0).then_some(&self.costs.source),
+            (stages.end == self.costs.stages.len()).then_some(&self.costs.sink),
+        ];
+        let parts = self.costs.stages[stages].iter().chain(ends.into_iter().flatten());
+        let ns = |ticks: f64| three_digits(ticks * 1e9 / self.env.ticks_per_second);
+        let load = loads(self.given().pair(), self.costs, self.env)[segment];
+        let most = parts.max_by(|a: &&StageCost, b| a.ticks.value.total_cmp(&b.ticks.value));
+        let strand = format!("{segment}.0");
+        let within = most.map_or(String::new(), |most| {
+            format!(
+                "; `{}` takes {} ns of a packet, more than any other part",
+                most.name,
+                ns(most.ticks.value)
+            )
+        });
+        Bottleneck {
+            stage: most.map(|stage| stage.name.clone()),
+            sentence: format!(
+                "strand {strand} sets the pace with {} ns per packet of the path{within}",
+                ns(load)
+            ),
+            strand: Some(strand),
+        }
+    }
+
+    fn strands(&self) -> Vec<PlannedStrand> {
+        let loads = loads(self.given().pair(), self.costs, self.env);
+        let busiest = loads.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+        let written = &self.subject.path.mapping.segments;
+        let mut strands = Vec::new();
+        for (index, segment) in self.given().mapping.segments.iter().enumerate() {
+            let given = match segment.stages.start {
+                0 => 1.0,
+                first => self.costs.stages[first].reach,
+            };
+            let share = given * self.env.share(segment.replicas);
+            let ns = loads[index] * 1e9 / self.env.ticks_per_second / share;
+            strands.extend((0..segment.replicas).map(|replica| PlannedStrand {
+                name: format!("{index}.{replica}"),
+                runs: runs(self.subject.path, segment.stages.clone()),
+                cpu: written[index].cpus.get(replica as usize).copied(),
+                utilisation: figure("ratio", loads[index] / busiest),
+                ns_per_packet: figure("ns/packet", ns),
+                cpi: Figure::absent(
+                    "cycles/instruction",
+                    Tier::Model,
+                    Self::METHOD,
+                    "the formula knows times, no instructions",
+                ),
+            }));
+        }
+        strands
+    }
+
+    fn ruled_out(&self) -> Vec<RuledOut> {
+        self.advice.ruled_out.iter().cloned().chain(unknown_to_the_formula()).collect()
+    }
+
+    fn extent(&self, _best_kpps: Option<f64>) -> Search {
+        let there_are = self.advice.there_are;
+        let sentence = format!(
+            "exact: of {} mappings that cut and replicate the stages in their order none has a \
+             higher prediction at this burst than the best shown; other bursts were tried on that \
+             one and on the mapping as written; placement is left out",
+            about(there_are)
+        );
+        Search { there_are, exact: true, gap: Some(0.0), sentence }
+    }
+
+    fn basis(&self) -> Basis {
+        let Inputs { flows, from, list, .. } = self.formula.inputs;
+        let cpus = self.env.cpus as u32;
+        Basis { costs: from.clone(), cpus, flows: *flows, inputs: list.clone() }
+    }
+}
+
+/// What the formula says of a setting, as the rate of a flow.
+fn predicted(setting: Setting, evidence: Prediction, flows: u32) -> Predicted<Setting, Prediction> {
+    let kpps = evidence.kpps.value / f64::from(flows);
+    Predicted { setting, kpps, evidence }
+}
+
+fn number(unit: &str, estimate: Estimate) -> Figure {
+    Figure::number(unit, estimate, Tier::Model, Planning::METHOD)
+}
+
+fn figure(unit: &str, value: f64) -> Figure {
+    Figure::exact(unit, value, Tier::Model, Planning::METHOD)
+}
+
+fn unknown_to_the_formula() -> [RuledOut; 2] {
+    let reason = "the formula knows no strands that share a pipe; where costs are given in \
+                  instructions, --machine t1, t2 or a file simulates them";
+    [("place strands elsewhere", reason), ("park strands, slow their polling", reason)]
+        .map(|(name, reason)| RuledOut { name: name.to_owned(), reason: reason.to_owned() })
+}
+
+/// What sort of change a proposal is.
+fn kind(given: &Mapping, proposal: &Proposal) -> Change {
+    let (before, after) = (given.segments.len(), proposal.mapping.segments.len());
+    let strands = proposal.mapping.strands();
+    if proposal.mapping == *given {
+        Change::Burst
+    } else if after > before {
+        Change::Split
+    } else if strands > after && strands > given.strands() {
+        Change::Replicate
+    } else if after < before || strands < given.strands() {
+        Change::Merge
+    } else {
+        Change::Split
+    }
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What predicts a packet path before it runs, and what a search asks of it.
+//!
+//! Two models predict. The formula ([`crate::model`]) is for processors on which the work of a
+//! worker takes as long whoever its neighbours are; a simulator of chips (`linerate-cmt`) is for
+//! those whose strands share pipes. They differ in what a setting is, in what may be changed in
+//! it and in what they can say of the reason. They share everything else: [`crate::search`].
+
+use linerate_path::model::Mapping;
+use linerate_record::plan::{
+    Bottleneck, Change, Input, Model, PlannedStrand, Proof, Recommendation, Search, StrandsBeside,
+};
+use linerate_record::stats::Estimate;
+use linerate_record::tune::RuledOut;
+
+/// A setting and what it is predicted to do.
+#[derive(Clone, Debug)]
+pub struct Predicted<S, E> {
+    /// What would run.
+    pub setting: S,
+    /// Thousand packets per second of a flow, without an interval: what a search compares.
+    pub kpps: f64,
+    /// What the model knows of the reason.
+    pub evidence: E,
+}
+
+/// What a setting is predicted to do, with 90 % intervals.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Thousand packets per second of a flow.
+    pub kpps: Estimate,
+    /// Speed-up over the mapping as written, less 1. What both share cancels.
+    pub gain: Estimate,
+}
+
+/// A setting that differs from another by a change.
+#[derive(Clone, Debug)]
+pub struct Changed<S> {
+    /// The change in words.
+    pub name: String,
+    /// What sort of change it is.
+    pub kind: Change,
+    /// What it leads to.
+    pub setting: S,
+}
+
+/// A change whose setting was predicted.
+#[derive(Clone, Debug)]
+pub struct Candidate<S, E> {
+    /// The change in words.
+    pub name: String,
+    /// What sort of change it is.
+    pub kind: Change,
+    /// What it leads to, and what that is predicted to do.
+    pub predicted: Predicted<S, E>,
+}
+
+/// Says how fast a packet path will be under a setting, without running it.
+pub trait Predictor {
+    /// A mapping, and what else the model knows to vary: bursts, or processors and neighbours.
+    type Setting: Clone;
+    /// What a prediction leaves behind to explain it.
+    type Evidence: Clone;
+    /// Why a setting cannot be predicted.
+    type Error;
+
+    /// The prediction of a setting, without an interval.
+    ///
+    /// # Errors
+    /// The model cannot take the setting.
+    fn predict(&self, setting: Self::Setting) -> Result<PredictedBy<Self>, Self::Error>;
+
+    /// The prediction with its intervals: dearer than [`Predictor::predict`], and for few settings.
+    ///
+    /// # Errors
+    /// As [`Predictor::predict`].
+    fn bounds(&self, predicted: &PredictedBy<Self>) -> Result<Bounds, Self::Error>;
+}
+
+/// What a predictor says of a setting.
+pub type PredictedBy<P> = Predicted<<P as Predictor>::Setting, <P as Predictor>::Evidence>;
+
+/// A change that a predictor was asked about.
+pub type CandidateOf<P> = Candidate<<P as Predictor>::Setting, <P as Predictor>::Evidence>;
+
+/// A setting as the record has it.
+#[derive(Clone, Debug)]
+pub struct Placement {
+    /// Which stages run where.
+    pub mapping: Mapping,
+    /// Packets per burst.
+    pub burst: u32,
+    /// The processor of each strand, where the model cares.
+    pub cpus: Option<Vec<u32>>,
+    /// Strands beside the path that were added or moved.
+    pub beside: Vec<StrandsBeside>,
+}
+
+/// What the predictions rest on.
+#[derive(Clone, Debug)]
+pub struct Basis {
+    /// Where the costs come from.
+    pub costs: String,
+    /// Processors that may be used.
+    pub cpus: u32,
+    /// Flows of equal rate.
+    pub flows: u32,
+    /// Each figure, and how it came about.
+    pub inputs: Vec<Input>,
+}
+
+/// A predictor that knows what may be changed, and can say why it helps.
+pub trait Planner: Predictor {
+    /// The word of the record for it.
+    const MODEL: Model;
+    /// How its figures come about.
+    const METHOD: &'static str;
+    /// Changes in a row that are looked for: 1 where the changes of a setting are all there are.
+    const STEPS: usize;
+
+    /// The mapping as written.
+    fn written(&self) -> &PredictedBy<Self>;
+
+    /// The changes of a setting that are worth a prediction.
+    fn changes(&self, of: &PredictedBy<Self>) -> Vec<Changed<Self::Setting>>;
+
+    /// Those of the predicted changes, the highest rate first, that no simpler one makes needless.
+    fn needed(&self, candidates: Vec<CandidateOf<Self>>) -> Vec<CandidateOf<Self>> {
+        candidates
+    }
+
+    /// Whether a rate cannot be exceeded, so that no further change is looked for.
+    fn is_enough(&self, _kpps: f64) -> bool {
+        false
+    }
+
+    /// A change that is not one of the setting: other kernels.
+    fn beyond(&self) -> Option<Recommendation> {
+        None
+    }
+
+    /// The setting as the record has it.
+    fn placement(&self, setting: &Self::Setting) -> Placement;
+
+    /// Why a change helps.
+    fn why(&self, change: &CandidateOf<Self>) -> String;
+
+    /// What would prove a prediction wrong.
+    fn proof(&self, predicted: &PredictedBy<Self>, bounds: &Bounds) -> Proof;
+
+    /// What limits the mapping as written.
+    fn bottleneck(&self) -> Bottleneck;
+
+    /// Its strands, and those beside it.
+    fn strands(&self) -> Vec<PlannedStrand>;
+
+    /// Changes that may not be made or that the model does not know, and why.
+    fn ruled_out(&self) -> Vec<RuledOut>;
+
+    /// What was searched; `best_kpps` is the highest rate that was found, `None` where nothing was
+    /// asked for but the mapping as written.
+    fn extent(&self, best_kpps: Option<f64>) -> Search;
+
+    /// What the predictions rest on.
+    fn basis(&self) -> Basis;
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What to change in a mapping before anything of it has run: one search and one report, whatever
+//! predicts.
+//!
+//! ```text
+//! single = changes of the mapping as written whose rate is worth it, the highest first
+//! best   = as written
+//! repeat STEPS times:
+//!     best <- the single change of best with the highest rate, if that is worth it
+//! recommended = single, and the chain of changes that led to best, the largest gain first
+//! ```
+//!
+//! The formula compares all mappings at once, so that a step is all there is; the simulator goes
+//! from change to change. Every recommendation says what would prove it wrong.
+
+use crate::predictor::{Basis, Candidate, CandidateOf, Changed, Planner, PredictedBy};
+use crate::verdict::MIN_GAIN;
+use linerate_path::mapping::describe;
+use linerate_path::model::Path;
+use linerate_path::spec::StageSpec;
+use linerate_record::plan::{PlanReport, Recommendation, Search};
+use linerate_record::stats::Estimate;
+use linerate_record::{Figure, Tier};
+
+/// Recommendations at most: nobody tries more.
+const RECOMMENDED_MAX: usize = 8;
+
+/// Why a stage is never on more than one strand.
+pub const ONE_STATE: &str =
+    "keeps one state for all packets (global), so it must run on one strand";
+
+/// The path and the machine that are planned for.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// The path, its mapping as written.
+    pub path: &'a Path,
+    /// The specification of each stage.
+    pub specs: &'a [StageSpec],
+    /// The line of a flow, thousand packets per second; `None` where there is none, or where
+    /// packets come faster than they can be taken.
+    pub line_kpps: Option<f64>,
+    /// What the machine is called.
+    pub machine: &'a str,
+    /// Where what is known of it comes from.
+    pub machine_source: &'a str,
+}
+
+/// Predicts the mapping as written and recommends changes.
+///
+/// # Errors
+/// The planner's, of a setting that it cannot predict.
+pub fn plan<P: Planner>(subject: &Subject<'_>, planner: &P) -> Result<PlanReport, P::Error> {
+    let (changes, best_kpps) = best_changes(planner)?;
+    let mut recommendations = Vec::with_capacity(changes.len() + 1);
+    for candidate in &changes {
+        recommendations.push(recommendation(subject.path, planner, candidate)?);
+    }
+    recommendations.extend(planner.beyond());
+    let gain = |one: &Recommendation| one.gain.as_number().unwrap_or(0.0);
+    recommendations.sort_by(|a, b| gain(b).total_cmp(&gain(a)));
+    recommendations.truncate(RECOMMENDED_MAX);
+    report(subject, planner, recommendations, planner.extent(Some(best_kpps)))
+}
+
+/// Predicts the mapping as written, and recommends nothing.
+///
+/// # Errors
+/// As [`plan`].
+pub fn written<P: Planner>(subject: &Subject<'_>, planner: &P) -> Result<PlanReport, P::Error> {
+    report(subject, planner, Vec::new(), planner.extent(None))
+}
+
+/// The changes of a setting that are worth a look: the highest rate first, of equals the one with
+/// the fewest strands.
+fn candidates<P: Planner>(
+    planner: &P,
+    of: &PredictedBy<P>,
+) -> Result<Vec<CandidateOf<P>>, P::Error> {
+    let predicted = |Changed { name, kind, setting }| {
+        Ok(Candidate { name, kind, predicted: planner.predict(setting)? })
+    };
+    let candidates = planner.changes(of).into_iter().map(predicted);
+    let mut candidates: Vec<CandidateOf<P>> = candidates.collect::<Result<_, _>>()?;
+    let kpps = |one: &CandidateOf<P>| one.predicted.kpps;
+    let strands =
+        |one: &CandidateOf<P>| planner.placement(&one.predicted.setting).mapping.strands();
+    candidates.sort_by(|a, b| kpps(b).total_cmp(&kpps(a)).then(strands(a).cmp(&strands(b))));
+    Ok(planner.needed(candidates))
+}
+
+/// The changes to recommend, and the highest rate that was found.
+fn best_changes<P: Planner>(planner: &P) -> Result<(Vec<CandidateOf<P>>, f64), P::Error> {
+    let written = planner.written();
+    let is_worth_it =
+        |change: &CandidateOf<P>, over: f64| change.predicted.kpps > over * (1.0 + MIN_GAIN);
+    let mut single = candidates(planner, written)?;
+    single.retain(|change| is_worth_it(change, written.kpps));
+    let (mut best, mut chain) = (written.kpps, None::<CandidateOf<P>>);
+    let mut next = single.first().cloned();
+    for step in 1..=P::STEPS {
+        let Some(mut found) = next.filter(|change| is_worth_it(change, best)) else { break };
+        if let Some(before) = &chain {
+            found.name = format!("{}; then {}", before.name, found.name);
+        }
+        best = found.predicted.kpps;
+        next = match step == P::STEPS || planner.is_enough(best) {
+            true => None,
+            false => candidates(planner, &found.predicted)?.into_iter().next(),
+        };
+        chain = Some(found);
+    }
+    let chain = chain.filter(|chain| single.iter().all(|change| change.name != chain.name));
+    // A place is kept for the chain where there may be one.
+    single.truncate(RECOMMENDED_MAX - usize::from(P::STEPS > 1));
+    single.extend(chain);
+    Ok((single, best))
+}
+
+fn recommendation<P: Planner>(
+    path: &Path,
+    planner: &P,
+    candidate: &CandidateOf<P>,
+) -> Result<Recommendation, P::Error> {
+    let bounds = planner.bounds(&candidate.predicted)?;
+    let placement = planner.placement(&candidate.predicted.setting);
+    Ok(Recommendation {
+        change: candidate.name.clone(),
+        kind: candidate.kind,
+        mapping: describe(&placement.mapping, &path.stages),
+        cpus: placement.cpus,
+        beside: placement.beside,
+        burst: placement.burst,
+        predicted_kpps: figure::<P>("kpps", bounds.kpps),
+        gain: figure::<P>("ratio", bounds.gain),
+        why: planner.why(candidate),
+        proof: planner.proof(&candidate.predicted, &bounds),
+    })
+}
+
+fn report<P: Planner>(
+    subject: &Subject<'_>,
+    planner: &P,
+    recommendations: Vec<Recommendation>,
+    search: Search,
+) -> Result<PlanReport, P::Error> {
+    let Basis { costs, cpus, flows, inputs } = planner.basis();
+    let path = subject.path;
+    Ok(PlanReport {
+        path: path.name.clone(),
+        machine: subject.machine.to_owned(),
+        machine_source: subject.machine_source.to_owned(),
+        model: P::MODEL,
+        costs,
+        mapping: describe(&path.mapping, &path.stages),
+        burst: path.run.burst,
+        cpus,
+        flows,
+        predicted_kpps: figure::<P>("kpps", planner.bounds(planner.written())?.kpps),
+        line_rate_kpps: subject.line_kpps,
+        bottleneck: planner.bottleneck(),
+        strands: planner.strands(),
+        recommendations,
+        ruled_out: planner.ruled_out(),
+        search,
+        inputs,
+    })
+}
+
+fn figure<P: Planner>(unit: &str, estimate: Estimate) -> Figure {
+    Figure::number(unit, estimate, Tier::Model, P::METHOD)
+}
+
+/// The stages of a strand, by name.
+pub fn runs(path: &Path, stages: std::ops::Range<usize>) -> String {
+    path.stages[stages].iter().map(|stage| stage.name.as_str()).collect::<Vec<_>>().join("+")
+}
+
+/// A count that may be beyond reading digit by digit.
+pub fn about(count: f64) -> String {
+    if count < 1e6 { format!("{count:.0}") } else { format!("{count:.0e}").replace('e', " x 10^") }
+}
+
+#[cfg(test)]
+mod tests;
