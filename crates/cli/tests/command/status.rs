@@ -7,7 +7,7 @@ use linerate_record::Body;
 use std::fs::{File, OpenOptions};
 use std::process::Stdio;
 
-/// The status follows from the rate that the record has, and is 2 where the machine was too busy for
+/// The status follows from the rate that the record has; it is 2 where the machine was too busy for
 /// one; the profile is printed in any case.
 fn assert_status_of_goal(folder: &Folder, file: &str, goal: &str, wanted_kpps: f64) {
     let kept = folder.file("record.json");
