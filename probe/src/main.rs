@@ -14,9 +14,8 @@ use arguments::{Destination, Fault, Task, USAGE};
 use linerate_counters::opener::Kernel;
 use linerate_doctor::surroundings::Surroundings;
 use linerate_record::stat::{StatReport, StatTarget};
-use linerate_record::{Body, Figure, Record, Warning};
+use linerate_record::{Body, Record};
 use linerate_stat::{Outcome, Request, Watch};
-use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -51,15 +50,17 @@ fn stat(request: &Request, destination: &Destination) -> Result<u8, Fault> {
     let fault = |reason: &dyn Display| Fault { reason: reason.to_string(), status: STAT_FAILED };
     let signals = linerate_linux::signal::catch().map_err(|error| fault(&error))?;
     let outcome = request.run(&Watch { signals, tell: &|_| {} }).map_err(|error| fault(&error))?;
-    let Outcome { mut report, figures, warnings, status, failure } = outcome;
+    let Outcome { mut report, status, failure } = outcome;
     advice::of_stat(&mut report);
-    for warning in &warnings {
+    let never_began = failure.is_some() && never_began(&report);
+    let text = text::stat(&report);
+    let record = record(Body::Stat(Box::new(report)));
+    for warning in &record.warnings() {
         say(warning);
     }
-    let never_began = failure.is_some() && never_began(&report);
     let text = match destination.json {
-        true => record(Body::Stat(Box::new(report)), figures, warnings),
-        false => Ok(text::stat(&report)),
+        true => json(&record),
+        false => Ok(text),
     };
     // Why there is nothing to see is said below; lines of nothing say no more.
     if destination.json || !never_began {
@@ -81,10 +82,7 @@ fn doctor(destination: &Destination) -> Result<u8, Fault> {
     let mut report = linerate_doctor::examine(&Kernel, &Surroundings::gather());
     advice::of_doctor(&mut report);
     let text = match destination.json {
-        true => {
-            let figures = linerate_doctor::figures(&report);
-            record(Body::Doctor(Box::new(report)), figures, Vec::new())
-        }
+        true => json(&record(Body::Doctor(Box::new(report)))),
         false => Ok(text::doctor(&report)),
     };
     put(destination, text).map_err(|reason| Fault { reason, status: 2 })?;
@@ -98,29 +96,25 @@ fn memory(request: &linerate_memory::Request, destination: &Destination) -> Resu
     let report = linerate_memory::measure(request, &watch);
     let report = report.map_err(|error| fault(error.to_string()))?;
     let text = match destination.json {
-        true => {
-            let figures = linerate_memory::summary::figures(&report);
-            record(Body::Memory(Box::new(report)), figures, Vec::new())
-        }
+        true => json(&record(Body::Memory(Box::new(report)))),
         false => Ok(text::memory(&report)),
     };
     put(destination, text).map_err(fault)?;
     Ok(0)
 }
 
-/// A record of this program, as JSON.
-fn record(
-    body: Body,
-    figures: BTreeMap<String, Figure>,
-    warnings: Vec<Warning>,
-) -> Result<String, String> {
+/// A record of this program.
+fn record(body: Body) -> Record {
     let provenance = linerate_machine::provenance(
         PROGRAM,
         option_env!("LINERATE_COMMIT"),
         env!("LINERATE_COMPILER"),
         &linerate_machine::provenance::command_line(),
     );
-    let record = Record { provenance, figures, warnings, body };
+    Record { provenance, body }
+}
+
+fn json(record: &Record) -> Result<String, String> {
     record.to_json_pretty().map_err(|error| error.to_string())
 }
 

@@ -24,8 +24,8 @@ struct Tuning {
 }
 
 impl Tuning {
-    fn figure(&self, name: &str) -> &Figure {
-        &self.record.figures[name]
+    fn figure(&self, name: &str) -> Figure {
+        self.record.figures()[name].clone()
     }
 
     fn number(&self, name: &str) -> Option<f64> {

@@ -40,7 +40,7 @@ pub(crate) fn stages() -> Result<(), String> {
          of one loop. Beside each ratio\nstands what the stage adds, in ticks; a goal is met or \
          missed when the whole interval says so. With 16 frames\non the line nothing misses the \
          first cache, and a copy is as cheap as it gets: that is the hardest case for\na ratio. \
-         What the bounds leave out is told in the head of `crates/rlp/benches/stages.rs`.\n\n",
+         What the bounds leave out is told in the head of `examples/rlp/benches/stages.rs`.\n\n",
         &section("cargo bench -p linerate-rlp --bench stages", &text),
     )
 }
@@ -58,7 +58,7 @@ pub(crate) fn fuzz() -> Result<(), String> {
          `cargo bench -p linerate-rlp --bench fuzz -- --write`. Inputs that made something new \
          happen\nwere kept and changed further \
          ([0153](../decisions/0153-fuzzing-by-what-happens.md)); what was\nkept is \
-         `crates/rlp/fuzz/corpus.txt`, which the tests run again.\n\n",
+         `examples/rlp/fuzz/corpus.txt`, which the tests run again.\n\n",
         &table,
     )
 }

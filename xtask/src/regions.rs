@@ -213,7 +213,8 @@ fn simulated(
         return Ok(format!("Not simulated: {error}\n\n"));
     }
     let record = read(&file)?;
-    let figure = record.figures.get("instructions").ok_or("no instructions in the record")?;
+    let figures = record.figures();
+    let figure = figures.get("instructions").ok_or("no instructions in the record")?;
     let all = match number(figure) {
         Ok(all) => all,
         Err(reason) => return Ok(format!("Not simulated: {reason}\n\n")),

@@ -99,7 +99,7 @@ pub(crate) fn write() -> Result<(), String> {
     for (row, found) in ROWS.iter().zip(&mut found) {
         if let Some(model) = row.model {
             let plan = record(&binary, &["plan", "--machine", "t1", &example(model)])?;
-            found.model_kpps = plan.figures.get("predicted_kpps").and_then(Figure::as_number);
+            found.model_kpps = plan.figures().get("predicted_kpps").and_then(Figure::as_number);
         }
     }
     let folder = root().join(FOLDER);
@@ -168,8 +168,8 @@ const BUSY: f64 = 0.25;
 /// How much of the processors other programs took just before the runs.
 fn others(found: &[Found]) -> String {
     let runs = found.iter().flat_map(|found| &found.runs);
-    let shares = runs.flat_map(|run| &run.warnings).filter_map(|warning| match warning {
-        Warning::NotIdle { share } => Some(*share),
+    let shares = runs.flat_map(|run| run.warnings()).filter_map(|warning| match warning {
+        Warning::NotIdle { share } => Some(share),
         _ => None,
     });
     match median(&shares.collect::<Vec<_>>()) {
@@ -184,7 +184,7 @@ fn others(found: &[Found]) -> String {
 
 /// The median of a figure over the runs.
 fn of_runs(found: &Found, name: &str) -> Option<f64> {
-    let numbers = found.runs.iter().filter_map(|run| run.figures.get(name)?.as_number());
+    let numbers = found.runs.iter().filter_map(|run| run.figures().get(name)?.as_number());
     median(&numbers.collect::<Vec<_>>())
 }
 
@@ -236,7 +236,7 @@ fn rates(found: &[Found], text: &mut String) {
 
 /// The lowest and the highest run.
 fn spread(found: &Found) -> String {
-    let all = found.runs.iter().filter_map(|run| run.figures.get("flow_kpps")?.as_number());
+    let all = found.runs.iter().filter_map(|run| run.figures().get("flow_kpps")?.as_number());
     let (low, high) =
         all.fold((f64::INFINITY, 0.0_f64), |(low, high), kpps| (low.min(kpps), high.max(kpps)));
     if low > high { "-".to_owned() } else { format!("{low:.0} to {high:.0}") }
@@ -247,7 +247,7 @@ fn tunings(found: &[Found], text: &mut String) {
     *text += "## `linerate tune` from each\n\nThousand packets per second over all flows. The \
               baseline is the path's mapping as far as there are processors for it.\n\n\
               | from | baseline | tuned | speed-up | kept |\n|---|---:|---:|---:|---|\n";
-    let figure = |found: &Found, name: &str| found.tuned.as_ref()?.figures.get(name)?.as_number();
+    let figure = |found: &Found, name: &str| found.tuned.as_ref()?.figures().get(name)?.as_number();
     for (row, found) in ROWS.iter().zip(found).take(TUNED) {
         let _ = writeln!(
             text,

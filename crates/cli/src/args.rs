@@ -9,6 +9,7 @@ use crate::import::ImportArgs;
 use crate::memory::MemoryArgs;
 use crate::plan::PlanArgs;
 use crate::regions::RegionsArgs;
+use crate::report::ReportArgs;
 use crate::stat::StatArgs;
 use crate::tcp::TcpArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -49,6 +50,8 @@ pub(crate) enum Command {
     Budget(BudgetArgs),
     /// Read what another profiler printed: PROFILE_DUMP of Netra DPS, perf stat, VPP
     Import(ImportArgs),
+    /// Show a record again: what the command printed that made it, or Markdown
+    Report(ReportArgs),
     /// Write a record for other programs: PROFILE_DUMP, CSV, folded stacks, Prometheus text
     Export(ExportArgs),
     /// Answer what people ask when line rate is missed, from the figures of a record

@@ -27,7 +27,7 @@ const PACKET_WORK: &str = "\
 /// # Panics
 /// Never: the text is fixed, and a test reads it.
 pub(crate) fn packet_work(like: &Path) -> Path {
-    let work = read(PACKET_WORK, "work", &specs()).expect("the text is a path").path;
+    let work = read(PACKET_WORK, "work", specs()).expect("the text is a path").path;
     let run = RunOptions { rate: Rate::Max, ..like.run };
     Path { source: like.source.clone(), run, ..work }
 }
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn packet_work_is_a_path() {
         let text = "[source]\nkind = \"generator\"\n[[stage]]\nkind = \"parse\"\n";
-        let like = read(text, "like", &specs()).expect("a path").path;
+        let like = read(text, "like", specs()).expect("a path").path;
         let work = packet_work(&like);
         assert_eq!(work.stages.len(), 2);
         assert_eq!(work.source, like.source);

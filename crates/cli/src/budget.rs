@@ -4,7 +4,7 @@
 use crate::emit::{self, Answer, Output};
 use crate::failure::{Failure, also};
 use crate::files::{self, Files};
-use crate::{figures, machine};
+use crate::{machine, provenance};
 use clap::Args;
 use linerate_cmt::processor::{Bandwidth, CLOCK_GHZ, COUNT_MAX, FRAME_MAX, FRAME_MIN, Processor};
 use linerate_explain::budget::{
@@ -15,9 +15,9 @@ use linerate_machine::topology::{Cpu, Topology};
 use linerate_record::budget::{BudgetReport, Shortfall};
 use linerate_record::run::RunReport;
 use linerate_record::units::three_digits;
-use linerate_record::{Body, Figure, Provenance, Record, Tier};
+use linerate_record::{Body, Provenance, Record};
 use linerate_report::svg::Plot;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -143,7 +143,7 @@ pub(crate) fn budget(args: &BudgetArgs) -> Result<Answer, Failure> {
         .writes("--svg", args.svg.as_ref())
         .writes("--ceilings", args.ceilings.as_ref())
         .check()?;
-    let provenance = figures::provenance();
+    let provenance = provenance::provenance();
     let processor = processor(args, &provenance)?;
     let run = args.from.as_ref().map(|file| Run::read(file)).transpose()?;
     let frames = sizes(&args.frame);
@@ -157,15 +157,10 @@ pub(crate) fn budget(args: &BudgetArgs) -> Result<Answer, Failure> {
     };
     let mut report = budget_of(&inputs);
     report.shortfall = run.as_ref().map(|run| run.against(line_bits_per_s));
-    if let Some(run) = run.filter(|_| !args.output.quiet) {
-        run.warn(&report.processor);
-    }
+    report.measured_on = run.and_then(|run| run.processor);
     let plotted = draw_all(args, &report);
-    let text = linerate_report::budget(&report, &emit::style(emit::WHOLE));
-    let figures = figures_of(&report);
-    let body = Body::Budget(Box::new(report));
-    let record = Record { provenance, figures, warnings: Vec::new(), body };
-    also(emit::emit(&args.output, &record, &text), plotted)
+    let record = Record { provenance, body: Body::Budget(Box::new(report)) };
+    also(emit::emit(&args.output, &record), plotted)
 }
 
 /// Writes the plots that were asked for.
@@ -181,33 +176,6 @@ fn draw_all(args: &BudgetArgs, report: &BudgetReport) -> Result<(), Failure> {
         draw(linerate_report::svg::ceilings(report), file, lacks, quiet)
     });
     also(budget, ceilings)
-}
-
-/// The figures of the first size of frame, by name.
-fn figures_of(report: &BudgetReport) -> BTreeMap<String, Figure> {
-    let Some(row) = report.rows.first() else { return BTreeMap::new() };
-    let exact = |unit, value, method| Figure::exact(unit, value, Tier::Model, method);
-    const SHARE: &str = "cycles per packet over the strands of a pipe, each busy";
-    let instructions = match row.instructions_per_packet {
-        Some(instructions) => exact("instructions", instructions, SHARE),
-        None => Figure::absent(
-            "instructions",
-            Tier::Model,
-            SHARE,
-            "nobody said how many instructions a pipe issues in a cycle",
-        ),
-    };
-    [
-        (
-            "ns_per_packet",
-            exact("ns", row.ns_per_packet, "bits of a frame on the line over its rate"),
-        ),
-        ("packets_per_s", exact("packets/s", row.packets_per_s, "1 over the time of a packet")),
-        ("cycles_per_packet", exact("cycles", row.cycles_per_packet, "time of a packet by clock")),
-        ("instructions_per_packet", instructions),
-    ]
-    .map(|(name, figure)| (name.to_owned(), figure))
-    .into()
 }
 
 fn processor(args: &BudgetArgs, provenance: &Provenance) -> Result<Processor, Failure> {
@@ -314,17 +282,6 @@ impl Run {
     /// How it compares with the line.
     fn against(&self, line_bits_per_s: f64) -> Shortfall {
         shortfall(self.packets_per_s, self.frame_octets, line_bits_per_s)
-    }
-
-    /// Says so where it was measured on another processor than the budget is of.
-    fn warn(&self, processor: &str) {
-        if self.processor.as_deref() != Some(processor) {
-            let other = self.processor.as_deref().unwrap_or("a processor of no known name");
-            emit::say(&format!(
-                "warning:    --from: its rate was measured on {other}, and the budget is that of \
-                 {processor}: the rate says nothing of this one\n"
-            ));
-        }
     }
 }
 

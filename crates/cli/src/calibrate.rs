@@ -20,7 +20,6 @@
 
 use crate::bench::{Bench, packet_work};
 use crate::failure::Failure;
-use crate::figures::estimate;
 use linerate_dataplane::coupled_share;
 use linerate_path::model::{Mapping, Segment};
 use linerate_plan::costs::{Costs, MemoryCheck, MemoryStage};
@@ -43,11 +42,6 @@ pub(crate) const SECONDS: f64 = COSTS_SECONDS + 7.0 * RUN_SECONDS;
 /// predictors: on the edge path 64 packets made `verify`, which waits for no memory, 3.5 times
 /// cheaper, 1024 only 1.4 times.
 const HOT_PACKETS: usize = 1_024;
-
-/// What is known exactly.
-fn exactly(value: f64) -> Estimate {
-    Estimate { value, low: value, high: value, confidence: 0.95, n: 1 }
-}
 
 /// The costs of the stages of `mapping` and the machine as the model sees it.
 ///
@@ -76,7 +70,7 @@ pub(crate) fn calibrate(
         handover: handover(bench, loaded.ticks_per_second),
         burst_ticks: burst_ticks(bench, &mapping, &costs, loaded.ticks_per_second),
         // What sharing costs is in the costs already.
-        scaling: exactly(1.0),
+        scaling: Estimate::exactly(1.0),
         drift: if bench.is_guest { DRIFT_SHARED } else { DRIFT_ALONE },
         largest_share: shares.collect(),
     };
@@ -124,7 +118,7 @@ fn slowest_first(bench: &Bench<'_>) -> Vec<u32> {
 /// Ticks per packet of a part of a strand.
 fn part(run: &RunReport, strand: usize, name: &str) -> Option<Estimate> {
     let stages = &run.strands.get(strand)?.stages;
-    estimate(&stages.iter().find(|stage| stage.name == name)?.ticks_per_packet)
+    stages.iter().find(|stage| stage.name == name)?.ticks_per_packet.estimate()
 }
 
 /// `base + sum of (split - merged)`, at least 0; the ends of the intervals add up.
@@ -132,15 +126,10 @@ fn added(
     base: Option<Estimate>,
     pairs: &[(Option<Estimate>, Option<Estimate>)],
 ) -> Option<Estimate> {
-    let mut sum = base?;
-    for &(split, merged) in pairs {
-        let (split, merged) = (split?, merged?);
-        sum.value += split.value - merged.value;
-        sum.low += split.low - merged.high;
-        sum.high += split.high - merged.low;
-    }
-    let [value, low, high] = [sum.value, sum.low, sum.high].map(|ticks| ticks.max(0.0));
-    Some(Estimate { value, low, high, ..sum })
+    let add = |sum: Estimate, &(split, merged): &(Option<Estimate>, Option<Estimate>)| {
+        Some(sum.plus(split?.minus(merged?)))
+    };
+    Some(pairs.iter().try_fold(base?, add)?.at_least_zero())
 }
 
 /// What a ring costs between two of the processors, or what is assumed of it.
@@ -190,10 +179,5 @@ fn burst_ticks(
 
 fn total(costs: &Costs) -> Estimate {
     let all = costs.stages.iter().chain([&costs.source, &costs.sink]).map(|cost| cost.ticks);
-    all.fold(exactly(0.0), |a, b| Estimate {
-        value: a.value + b.value,
-        low: a.low + b.low,
-        high: a.high + b.high,
-        ..b
-    })
+    all.fold(Estimate::exactly(0.0), Estimate::plus)
 }

@@ -3,14 +3,14 @@
 
 use crate::emit::{self, Answer, Output};
 use crate::failure::Failure;
-use crate::figures;
 use crate::files::Files;
 use crate::profile::{self, Profile};
+use crate::provenance;
 use clap::Args;
 use linerate_counters::opener::Kernel;
 use linerate_doctor::surroundings::Surroundings;
 use linerate_record::doctor::{Observation, Section};
-use linerate_record::{Body, Record, Warning};
+use linerate_record::{Body, Record};
 
 const AFTER: &str = "\
 Each tier is tried on work of known size. No setting is changed: commands are printed, none is run.
@@ -35,16 +35,8 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<Answer, Failure> {
     let mut report = linerate_doctor::examine(&Kernel, &Surroundings::gather());
     report.observations.push(memory_profile());
     report.observations.sort_by_key(|observation| observation.section);
-    let provenance = figures::provenance();
-    let is_emulated = provenance.emulated == Some(true);
-    let record = Record {
-        provenance,
-        figures: linerate_doctor::figures(&report),
-        warnings: is_emulated.then_some(Warning::Emulated).into_iter().collect(),
-        body: Body::Doctor(Box::new(report.clone())),
-    };
-    let text = linerate_report::doctor(&report, &emit::style(emit::NARROW));
-    emit::emit(&args.output, &record, &text)
+    let provenance = provenance::provenance();
+    emit::emit(&args.output, &Record { provenance, body: Body::Doctor(Box::new(report)) })
 }
 
 /// Whether the memory hierarchy of this machine was measured.

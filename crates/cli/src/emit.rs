@@ -8,7 +8,7 @@ use crate::memory::MemoryArgs;
 use clap::Args;
 use linerate_record::Record;
 use linerate_record::run::DeadEnd;
-use linerate_report::Style;
+use linerate_report::{Detail, Glyphs, Layout, Options, Style};
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::PathBuf;
 
@@ -55,35 +55,38 @@ pub(crate) fn say(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
-/// The narrowest lines for tables that are broken into several: a name and two numbers.
-pub(crate) const NARROW: usize = 40;
-
-/// The narrowest lines for tables that stay in one piece: narrower ones break most of their cells,
-/// which is worse than lines that the terminal breaks.
-pub(crate) const WHOLE: usize = 80;
-
 /// The widest lines: sentences are hard to follow from the end of a longer one to the next.
 const WIDEST: usize = 120;
 
 /// Where there is no terminal.
 const WIDTH: usize = 100;
 
-/// How to print for whoever reads stdout: as wide as the terminal, but at least `narrowest`
-/// columns.
-pub(crate) fn style(narrowest: usize) -> Style {
+/// The narrowest lines that are asked for.
+const NARROWEST: usize = 40;
+
+/// How to print for whoever reads stdout: as wide as the terminal.
+pub(crate) fn style() -> Style {
     let terminal = std::io::stdout().is_terminal();
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-    let width = columns().unwrap_or(WIDTH).clamp(narrowest, WIDEST);
-    Style { color: terminal && !no_color && !dumb, width }
+    let width = columns().unwrap_or(WIDTH).clamp(NARROWEST, WIDEST);
+    Style { color: terminal && !no_color && !dumb, ..Style::plain(width) }
 }
 
-/// Sentences, a line each, within the lines of whoever reads stdout.
-pub(crate) fn sentences(text: &str) -> String {
-    let style = style(NARROW);
-    text.lines().map(|line| linerate_report::paragraph(line, 0, &style)).collect()
+/// How to show a record to whoever reads stdout.
+pub(crate) fn options(detail: Detail) -> Options {
+    Options { style: style(), detail, glyphs: glyphs(), layout: Layout::Table }
 }
 
+/// Eight dots to a character where the terminal is said to know them: of the three variables that
+/// may say so, the first that says anything counts, as in locale(7).
+fn glyphs() -> Glyphs {
+    let said = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| {
+        std::env::var(name).ok().filter(|value| !value.is_empty()).map(|value| value.to_lowercase())
+    });
+    let is_utf_8 = said.is_some_and(|value| value.contains("utf-8") || value.contains("utf8"));
+    if is_utf_8 { Glyphs::Braille } else { Glyphs::Ascii }
+}
 /// The columns asked for by `COLUMNS`, or those of the terminal on stdout.
 fn columns() -> Option<usize> {
     let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
@@ -107,7 +110,8 @@ pub(crate) struct Output {
 
 impl<'a> From<&'a Output> for Forms<'a> {
     fn from(output: &'a Output) -> Self {
-        Self { json: output.json, record: output.record.as_ref(), quiet: output.quiet }
+        let detail = Detail::Brief;
+        Self { json: output.json, record: output.record.as_ref(), quiet: output.quiet, detail }
     }
 }
 
@@ -116,41 +120,57 @@ pub(crate) struct Forms<'a> {
     json: bool,
     record: Option<&'a PathBuf>,
     quiet: bool,
+    /// How much of it is shown.
+    detail: Detail,
+}
+
+impl Forms<'_> {
+    /// The same with everything there is to see.
+    pub(crate) fn in_full(self) -> Self {
+        Self { detail: Detail::Full, ..self }
+    }
 }
 
 impl<'a> From<&'a Common> for Forms<'a> {
     fn from(common: &'a Common) -> Self {
-        Self { json: common.json, record: common.record.as_ref(), quiet: common.quiet }
+        let detail = Detail::Brief;
+        Self { json: common.json, record: common.record.as_ref(), quiet: common.quiet, detail }
     }
 }
 
 impl<'a> From<&'a KernelsArgs> for Forms<'a> {
     fn from(args: &'a KernelsArgs) -> Self {
-        Self { json: args.json, record: args.record.as_ref(), quiet: args.quiet }
+        let detail = Detail::Brief;
+        Self { json: args.json, record: args.record.as_ref(), quiet: args.quiet, detail }
     }
 }
 
 impl<'a> From<&'a MemoryArgs> for Forms<'a> {
     fn from(args: &'a MemoryArgs) -> Self {
-        Self { json: args.json, record: args.record.as_ref(), quiet: args.quiet }
+        let detail = if args.all { Detail::Full } else { Detail::Brief };
+        Self { json: args.json, record: args.record.as_ref(), quiet: args.quiet, detail }
     }
 }
 
 /// Prints the result, and the warnings on stderr; then writes the record where it was asked for. A
 /// record that cannot be written loses no result.
-pub(crate) fn emit<'a>(
-    forms: impl Into<Forms<'a>>,
-    record: &Record,
-    text: &str,
-) -> Result<Answer, Failure> {
+pub(crate) fn emit<'a>(forms: impl Into<Forms<'a>>, record: &Record) -> Result<Answer, Failure> {
     let forms = forms.into();
     let json = record.to_json_pretty().map_err(Failure::new)?;
-    if !forms.quiet && !record.warnings.is_empty() {
-        let style = Style { color: false, ..style(NARROW) };
-        say(&linerate_report::warnings(&record.warnings, &style));
+    if !forms.quiet {
+        warn(record);
     }
-    let printed = print(if forms.json { &json } else { text });
+    let printed = match forms.json {
+        true => print(&json),
+        false => print(&linerate_report::text(record, &options(forms.detail))),
+    };
     also(printed, forms.record.map_or(Ok(()), |file| files::write(file, &json)))
+}
+
+/// Puts the reasons to doubt a record on stderr.
+pub(crate) fn warn(record: &Record) {
+    let style = Style { color: false, ..style() };
+    say(&linerate_report::warnings(&record.warnings(), &style));
 }
 
 /// Whether `kpps` reaches the goal, if there is one. Packets dropped on purpose count, so that a

@@ -5,14 +5,13 @@
 use crate::emit::{self, Answer, Output};
 use crate::failure::Failure;
 use crate::files::Files;
-use crate::{export, figures, machine};
+use crate::{export, machine, provenance};
 use clap::Args;
 use linerate_cmt::processor::Processor;
 use linerate_explain::cpi::EventCosts;
 use linerate_explain::questions::{Asked, QUESTIONS, ask};
 use linerate_record::answers::AnswerVerdict;
 use linerate_record::{Body, Provenance, Record};
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 const AFTER: &str = "\
@@ -72,7 +71,7 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Answer, Failure> {
     }
     let against = args.against.as_ref().map(|file| export::read(file)).transpose()?;
     let processor = processor(args, &record)?;
-    let provenance = figures::provenance();
+    let provenance = provenance::provenance();
     let costs = costs(args, &record, &provenance);
     let name = file.display().to_string();
     let asked = Asked {
@@ -86,10 +85,8 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<Answer, Failure> {
     let report = ask(&asked, args.ask.as_deref())
         .map_err(|error| Failure::new(format!("--ask: {error}")))?;
     let is_told = report.answers.iter().any(|one| one.verdict != AnswerVerdict::CannotTell);
-    let text = linerate_report::answers(&report, &emit::style(emit::WHOLE));
     let body = Body::Answers(Box::new(report));
-    let answers = Record { provenance, figures: BTreeMap::new(), warnings: Vec::new(), body };
-    let done = emit::emit(&args.output, &answers, &text)?;
+    let done = emit::emit(&args.output, &Record { provenance, body })?;
     if is_told { Ok(done) } else { Ok(Answer::Status(crate::args::STATUS_OF_FAILURE)) }
 }
 

@@ -6,8 +6,8 @@ use crate::profile::Profile;
 use linerate_dataplane::buffers_octets;
 use linerate_path::model::Mapping;
 use linerate_plan::footprint::{Footprint, Home, home};
+use linerate_record::run::PacketsHome;
 use linerate_record::{Figure, Tier};
-use std::collections::BTreeMap;
 
 /// Why it is not known where the packets of a path lie.
 #[derive(Debug)]
@@ -38,12 +38,20 @@ pub(crate) fn of(loaded: &Loaded, mapping: &Mapping) -> Result<Home, Unknown> {
     home(&footprint, &profile.report, &profile.age()).map_err(Unknown::CannotTell)
 }
 
-/// The same as figures, by name.
-pub(crate) fn figures(home: &Result<Home, Unknown>) -> BTreeMap<String, Figure> {
+/// The same for the record. Its sentence is there where it is worth one: the packets exceed a
+/// cache, or there is a profile that cannot tell.
+pub(crate) fn recorded(home: &Result<Home, Unknown>) -> PacketsHome {
     const METHOD: &str = "octets of frames and buffers against the profile of this machine";
     let number = |unit: &str, value: Result<f64, &str>| match value {
         Ok(value) => Figure::exact(unit, value, Tier::Model, METHOD),
         Err(reason) => Figure::absent(unit, Tier::Model, METHOD, reason),
+    };
+    let sentence = match home {
+        Ok(home) => home.sentence.clone(),
+        Err(Unknown::NoProfile) => None,
+        Err(Unknown::CannotTell(reason)) => {
+            Some(format!("which cache the packets lie in cannot be told: {reason}"))
+        }
     };
     let home = home.as_ref().map_err(Unknown::reason);
     let tier = match home {
@@ -53,22 +61,11 @@ pub(crate) fn figures(home: &Result<Home, Unknown>) -> BTreeMap<String, Figure> 
     let wait = home.and_then(|home| home.wait.as_ref().map_err(String::as_str));
     let no_clock = "the profile has no upper end of it in cycles";
     let cycles = wait.and_then(|wait| wait.cycles.ok_or(no_clock));
-    BTreeMap::from([
-        ("packets_bytes".to_owned(), number("B", home.map(|home| home.bytes as f64))),
-        ("packets_tier".to_owned(), tier),
-        ("packets_miss_ns".to_owned(), number("ns", wait.map(|wait| wait.ns))),
-        ("packets_miss_cycles".to_owned(), number("cycles", cycles)),
-    ])
-}
-
-/// The same in a line, where it is worth one: the packets exceed a cache, or there is a profile
-/// that cannot tell.
-pub(crate) fn line(home: &Result<Home, Unknown>) -> String {
-    match home {
-        Ok(home) => home.sentence.as_ref().map_or(String::new(), |text| format!("{text}\n")),
-        Err(Unknown::NoProfile) => String::new(),
-        Err(Unknown::CannotTell(reason)) => {
-            format!("which cache the packets lie in cannot be told: {reason}\n")
-        }
+    PacketsHome {
+        bytes: number("B", home.map(|home| home.bytes as f64)),
+        tier,
+        miss_ns: number("ns", wait.map(|wait| wait.ns)),
+        miss_cycles: number("cycles", cycles),
+        sentence,
     }
 }

@@ -4,14 +4,14 @@
 use crate::emit::{self, Answer, Output};
 use crate::failure::Failure;
 use crate::files::Files;
-use crate::{figures, machine};
+use crate::{machine, provenance};
 use clap::{Args, ValueEnum};
 use linerate_cmt::processor::Processor;
 use linerate_exchange::{NothingRead, detect, perf_stat, profile_dump, vpp};
 use linerate_explain::cpi::{EventCosts, costs_of, of_strand};
-use linerate_record::strands::{ForeignFormat, Machine, StrandEvent, StrandsReport};
-use linerate_record::{Body, Figure, Record, Warning};
-use std::collections::{BTreeMap, BTreeSet};
+use linerate_record::strands::{ForeignFormat, Machine, StrandsReport};
+use linerate_record::{Body, Record};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -98,61 +98,11 @@ pub(crate) fn import(args: &ImportArgs) -> Result<Answer, Failure> {
             strand.cpi_by_cause = of_strand(strand, costs);
         }
     }
-    let style = emit::style(emit::WHOLE);
-    let warnings: Vec<Warning> = scaled(&report).into_iter().collect();
-    if !args.output.quiet {
-        if args.output.json {
-            warn(&report);
-        }
-        emit::say(&linerate_report::warnings(&warnings, &style));
+    if args.output.json && !args.output.quiet {
+        warn(&report);
     }
-    let text = linerate_report::strands(&report, &style);
-    let record = Record {
-        provenance: figures::provenance(),
-        figures: figures_of(&report),
-        warnings,
-        body: Body::Strands(Box::new(report)),
-    };
-    emit::emit(&args.output, &record, &text)
-}
-
-/// What perf scaled, if anything: its sums have a lower end and no upper one.
-fn scaled(report: &StrandsReport) -> Option<Warning> {
-    let events = report.strands.iter().flat_map(|strand| &strand.events);
-    let share = |event: &StrandEvent| Some(event.count.low? / event.count.as_number()?);
-    let scaled: Vec<(&str, f64)> = events
-        .filter(|_| report.format == ForeignFormat::PerfStat)
-        .filter_map(|event| Some((event.native.as_str(), share(event)?)))
-        .collect();
-    let least = scaled.iter().map(|(_, share)| *share).reduce(f64::min)?;
-    let names: BTreeSet<String> = scaled.iter().map(|(name, _)| (*name).to_owned()).collect();
-    Some(Warning::ScaledElsewhere { names: names.into_iter().collect(), share: least })
-}
-
-/// The figures of all strands, by strand and name: `cpu_4_kpps`, `cpu_4_dc_pti`.
-fn figures_of(report: &StrandsReport) -> BTreeMap<String, Figure> {
-    let mut figures = BTreeMap::new();
-    let mut seen: Vec<String> = Vec::new();
-    for strand in &report.strands {
-        let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' };
-        let mut label: String = strand.label().chars().map(plain).collect();
-        // Names differ; two that differ in other characters alone do not once these are replaced.
-        while seen.contains(&label) {
-            label.push('_');
-        }
-        let rates = [
-            ("kpps", &strand.kpps),
-            ("ticks_per_packet", &strand.ticks_per_packet),
-            ("instructions_per_packet", &strand.instructions_per_packet),
-            ("cpi", &strand.cpi),
-            ("ipc", &strand.ipc),
-        ];
-        figures.extend(rates.map(|(name, figure)| (format!("{label}_{name}"), figure.clone())));
-        let pti = |event: &StrandEvent| (format!("{label}_{}_pti", event.name), event.pti.clone());
-        figures.extend(strand.events.iter().map(pti));
-        seen.push(label);
-    }
-    figures
+    let provenance = provenance::provenance();
+    emit::emit(&args.output, &Record { provenance, body: Body::Strands(Box::new(report)) })
 }
 
 /// Octets that are no UTF-8, such as noise on a console, are replaced: they damage their line only.

@@ -4,18 +4,16 @@
 use crate::args::KernelsArgs;
 use crate::emit::{self, Answer};
 use crate::failure::{Failure, also};
-use crate::figures;
 use crate::files::{self, Files};
 use crate::processors::processor;
 use crate::progress::Progress;
+use crate::provenance;
 use crate::run::stop_on_interrupt;
 use linerate_kernelbench::cases::Scope;
-use linerate_kernelbench::summary;
 use linerate_kernelbench::{Filter, Request, Watch, peer_reports, sweep, variant_reports};
 use linerate_path::model::SELECTED;
 use linerate_record::kernels::{Kernel, KernelsReport, State};
-use linerate_record::{Body, Provenance, Record, Warning};
-use linerate_report::Sizes;
+use linerate_record::{Body, Provenance, Record};
 use linerate_report::svg::Plot;
 use serde_json::json;
 use std::fmt::Write;
@@ -33,7 +31,7 @@ pub(crate) fn kernels(args: &KernelsArgs) -> Result<Answer, Failure> {
     if let Some(folder) = &args.svg {
         files::create_folder("--svg", folder)?;
     }
-    let provenance = figures::provenance();
+    let provenance = provenance::provenance();
     let request = Request {
         filter,
         processor: provenance.cpu.clone(),
@@ -48,19 +46,14 @@ pub(crate) fn kernels(args: &KernelsArgs) -> Result<Answer, Failure> {
     };
     // All of them: whoever uses another processor may share its core, and surely its caches.
     let allowed = linerate_linux::allowed_cpus().map_err(Failure::new)?;
-    let others = figures::others(&allowed);
+    let provenance = Provenance { others: provenance::others(&allowed), ..provenance };
     let outcome = sweep(&request, &Watch::new(&stop, &show));
     progress.clear();
     let report = outcome.map_err(Failure::new)?.report;
-    // Somebody who names sizes wants to see them.
-    let sizes = if args.size.is_empty() { Sizes::Distinct } else { Sizes::All };
-    let text = linerate_report::kernels(&report, sizes, &emit::style(emit::NARROW));
+    let report = KernelsReport { sizes_named: !args.size.is_empty(), ..report };
     let (is_wrong, is_interrupted) = (!report.wrong.is_empty(), report.interrupted);
     let plots = args.svg.as_ref().map(|folder| (linerate_report::svg::kernels(&report), folder));
-    let warnings = others.into_iter().chain(warnings(&report, &provenance)).collect();
-    let figures = summary::figures(&report);
-    let body = Body::Kernels(Box::new(report));
-    let printed = emit::emit(args, &Record { provenance, figures, warnings, body }, &text);
+    let printed = emit::emit(args, &Record { provenance, body: Body::Kernels(Box::new(report)) });
     also(
         printed,
         plots.map_or(Ok(()), |(plots, folder)| plot(&plots, folder, NO_PLOTS, args.quiet)),
@@ -79,20 +72,6 @@ fn scope(args: &KernelsArgs) -> Scope {
     sizes.sort_unstable();
     sizes.dedup();
     Scope { kernels, sizes, states, quick: args.quick }
-}
-
-fn warnings(report: &KernelsReport, provenance: &Provenance) -> Vec<Warning> {
-    let mut warnings = Vec::new();
-    if !linerate_machine::ticks::is_invariant() {
-        warnings.push(Warning::UnsteadyCounter);
-    }
-    if provenance.emulated == Some(true) {
-        warnings.push(Warning::Emulated);
-    }
-    if let Some(reason) = report.cycles_per_tick.reason.clone() {
-        warnings.push(Warning::UnknownCoreClock { reason });
-    }
-    warnings
 }
 
 const NO_PLOTS: &str = "--svg: nothing to plot, no file was written; plots are made of mixes, and \

@@ -1,33 +1,54 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every kind of stage this program has, in one table.
+//! Every kind of stage and source this program has: one line adds a crate's.
 
-use linerate_dataplane::StageKind;
-use linerate_path::spec::StageSpec;
+use linerate_path::spec::{Kinds, SourceSpec, StageSpec};
+use linerate_stage_api::source::SourceKind;
+use linerate_stage_api::{Extension, StageKind};
 use std::sync::LazyLock;
 
-static ALL: LazyLock<Vec<StageKind>> = LazyLock::new(|| {
-    linerate_stages::KINDS.iter().chain(linerate_rlp::app::KINDS).copied().collect()
-});
+/// The crates that add kinds, in the order in which lists show them.
+static EXTENSIONS: [&Extension; 2] = [
+    &linerate_stages::EXTENSION,   // an edge router
+    &linerate_rlp::app::EXTENSION, // the Radio Link Protocol, examples/rlp
+];
 
-/// The kinds: those of an edge router, then those of the Radio Link Protocol.
+static STAGES: LazyLock<Vec<StageKind>> =
+    LazyLock::new(|| EXTENSIONS.iter().flat_map(|extension| extension.stages).copied().collect());
+
+static STAGE_SPECS: LazyLock<Vec<StageSpec>> =
+    LazyLock::new(|| STAGES.iter().map(|kind| kind.spec).collect());
+
+static SOURCE_SPECS: LazyLock<Vec<SourceSpec>> =
+    LazyLock::new(|| sources().map(|kind| kind.spec).collect());
+
+/// The kinds of stage.
 pub(crate) fn kinds() -> &'static [StageKind] {
-    &ALL
+    &STAGES
 }
 
-/// The kind with this name.
+/// The kind of stage with this name.
 pub(crate) fn kind(name: &str) -> Option<&'static StageKind> {
-    ALL.iter().find(|kind| kind.spec.kind == name)
+    STAGES.iter().find(|kind| kind.spec.kind == name)
+}
+
+fn sources() -> impl Iterator<Item = &'static SourceKind> {
+    EXTENSIONS.iter().flat_map(|extension| extension.sources)
+}
+
+/// The kind of source with this name, of those that are not built in.
+pub(crate) fn source(name: &str) -> Option<&'static SourceKind> {
+    sources().find(|kind| kind.spec.kind == name)
 }
 
 /// The specifications of all kinds, for the checker of a path.
-pub(crate) fn specs() -> Vec<StageSpec> {
-    ALL.iter().map(|kind| kind.spec).collect()
+pub(crate) fn specs() -> Kinds<'static> {
+    Kinds { stages: &STAGE_SPECS, sources: &SOURCE_SPECS }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_dataplane::context::MAX_CAUSES;
+    use linerate_stage_api::MAX_CAUSES;
     use std::collections::BTreeSet;
 
     #[test]
@@ -39,5 +60,9 @@ mod tests {
         }
         assert!(kind("").is_none());
         assert!(kinds().iter().all(|kind| kind.spec.drop_causes.len() <= MAX_CAUSES));
+        let sources: Vec<&str> = specs().sources.iter().map(|spec| spec.kind).collect();
+        assert_eq!(sources, ["a10"]);
+        assert_eq!(source("a10").map(|kind| kind.spec.kind), Some("a10"));
+        assert!(source("capture").is_none(), "it is built in");
     }
 }

@@ -4,7 +4,7 @@
 use crate::args::{Common, Goal};
 use crate::failure::Failure;
 use crate::files::Files;
-use crate::kinds::{kind, kinds, specs};
+use crate::kinds::{kind, kinds, source, specs};
 use linerate_dataplane::generator::Generator;
 use linerate_dataplane::pool::MAX_BUFFER_OCTETS;
 use linerate_dataplane::traffic::{Traffic, TrafficError};
@@ -14,7 +14,6 @@ use linerate_path::check::{Described, read};
 use linerate_path::model::{Path, Rate, RunLength, SELECTED, Source, WIRE_OVERHEAD_OCTETS};
 use linerate_path::problem::Problem;
 use linerate_record::units::Kpps;
-use linerate_rlp::app::source;
 use std::fs;
 use std::path::{Path as FilePath, PathBuf};
 
@@ -55,7 +54,7 @@ pub(crate) fn load(common: &Common) -> Result<Loaded, Failure> {
         .map_err(|error| Failure::new(format!("cannot read the packet path {shown}: {error}")))?;
     let stem = file.file_stem().map_or("path".into(), |stem| stem.to_string_lossy());
     let described =
-        read(&text, &stem, &specs()).map_err(|problems| Failure::new(problems.display(&shown)))?;
+        read(&text, &stem, specs()).map_err(|problems| Failure::new(problems.display(&shown)))?;
     let at = |problem: Problem| Failure::new(problem.display(&shown));
     let steers = steering(&described.path, kinds()).map_err(|error| match error {
         RunError::Stage { stage, error } => {
@@ -76,12 +75,13 @@ pub(crate) fn load(common: &Common) -> Result<Loaded, Failure> {
             captured(file, capture, |octets| Traffic::from_capture(octets, *buffer_octets, &steers))
                 .map_err(|why| at(described.problem_at_key("source", "file", &why)))?
         }
-        Source::A10(a10) => {
-            let wrapped = |octets: &[u8]| {
+        Source::Registered(used) => {
+            let made = |octets: &[u8]| {
                 let inner = Traffic::from_capture(octets, MAX_BUFFER_OCTETS as u32, &[])?;
-                source::traffic(&inner, a10, &steers)
+                let kind = source(&used.kind).expect("the checker knows the same kinds");
+                (kind.traffic)(used, &inner, &steers)
             };
-            captured(file, &a10.file, wrapped)
+            captured(file, &used.file, made)
                 .map_err(|why| at(described.problem_at_key("source", "file", &why)))?
         }
         Source::Generator { sizes, flows, seed, buffer_octets } => {

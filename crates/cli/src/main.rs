@@ -12,9 +12,7 @@ mod emit;
 mod explain;
 mod export;
 mod failure;
-mod figures;
 mod files;
-mod flows;
 mod footprint;
 mod import;
 mod kernels;
@@ -26,7 +24,9 @@ mod plan;
 mod processors;
 mod profile;
 mod progress;
+mod provenance;
 mod regions;
+mod report;
 mod run;
 mod schema;
 mod stages;
@@ -93,6 +93,7 @@ fn answer(cli: &Cli) -> Result<Answer, Failure> {
         Command::Tcp(args) => tcp::tcp(args),
         Command::Doctor(args) => doctor::doctor(args),
         Command::Regions(args) => regions::regions(args),
+        Command::Report(args) => report::report(args),
         Command::Stages(args) => emit::print(&stages::stages(args)?),
         Command::Schema(args) => emit::print(&schema::schema(args)?),
     }

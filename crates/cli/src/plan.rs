@@ -3,10 +3,10 @@
 
 use crate::emit::{self, Answer, Output};
 use crate::failure::{Failure, also};
-use crate::figures;
 use crate::files::{self, Files};
 use crate::kinds::{kind, specs};
 use crate::machine;
+use crate::provenance;
 use clap::Args;
 use linerate_cmt::Chip;
 use linerate_cmt::planner::{self, Simulation};
@@ -20,8 +20,7 @@ use linerate_plan::kernels::advise;
 use linerate_plan::search::Subject;
 use linerate_record::plan::PlanReport;
 use linerate_record::run::RunReport;
-use linerate_record::{Body, Figure, Provenance, Record, Tier};
-use std::collections::BTreeMap;
+use linerate_record::{Body, Provenance, Record};
 use std::fs;
 use std::path::PathBuf;
 
@@ -70,18 +69,15 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Answer, Failure> {
         .writes("--record", args.output.record.as_ref())
         .writes("--plot", args.plot.as_ref())
         .check()?;
-    let provenance = figures::provenance();
+    let provenance = provenance::provenance();
     let described = described(args)?;
     let report = match args.machine.as_str() {
         "this" => on_this_machine(args, &described, &provenance)?,
         name => elsewhere(args, &described, &machine::named(name)?)?,
     };
     let plot = args.plot.as_ref().map(|file| (linerate_report::svg::plan(&report).svg, file));
-    let text = linerate_report::plan(&report, &emit::style(emit::WHOLE));
-    let figures = figures_of(&report);
-    let body = Body::Plan(Box::new(report));
-    let record = Record { provenance, figures, warnings: Vec::new(), body };
-    let printed = emit::emit(&args.output, &record, &text);
+    let printed =
+        emit::emit(&args.output, &Record { provenance, body: Body::Plan(Box::new(report)) });
     also(printed, plot.map_or(Ok(()), |(svg, file)| files::write(file, svg)))
 }
 
@@ -90,7 +86,7 @@ fn described(args: &PlanArgs) -> Result<Described, Failure> {
     let text = fs::read_to_string(&args.path)
         .map_err(|error| Failure::new(format!("cannot read the packet path {shown}: {error}")))?;
     let stem = args.path.file_stem().map_or("path".into(), |stem| stem.to_string_lossy());
-    read_to_plan(&text, &stem, &specs()).map_err(|problems| Failure::new(problems.display(&shown)))
+    read_to_plan(&text, &stem, specs()).map_err(|problems| Failure::new(problems.display(&shown)))
 }
 
 /// The file as a command line has it.
@@ -225,7 +221,10 @@ fn mean_octets(source: &Source) -> Option<f64> {
             let sum: f64 = sizes.iter().map(|size| f64::from(*size)).sum();
             Some(sum / sizes.len() as f64)
         }
-        Source::A10(a10) => a10.octets.map(f64::from),
+        Source::Registered(used) => {
+            let spec = specs().sources.iter().find(|spec| spec.kind == used.kind)?;
+            (spec.frame_octets)(&used.params).map(f64::from)
+        }
         Source::Capture { .. } => None,
     }
 }
@@ -288,32 +287,4 @@ impl Recorded {
             }
         })
     }
-}
-
-/// The figures of a plan, by name.
-fn figures_of(report: &PlanReport) -> BTreeMap<String, Figure> {
-    const METHOD: &str = "the strand that sets the pace in the prediction";
-    let bottleneck = match &report.bottleneck.stage {
-        Some(stage) => Figure::text(stage, Tier::Model, METHOD),
-        None => Figure::absent("text", Tier::Model, METHOD, &report.bottleneck.sentence),
-    };
-    let line = match report.line_rate_kpps {
-        Some(kpps) => Figure::exact("kpps", kpps, Tier::Model, "line rate over mean wire size"),
-        None => Figure::absent(
-            "kpps",
-            Tier::Model,
-            "line rate over mean wire size",
-            "no [line], or packets of a size that the file does not tell",
-        ),
-    };
-    let best = report.recommendations.first().map(|one| &one.predicted_kpps);
-    let best = best.unwrap_or(&report.predicted_kpps).clone();
-    [
-        ("predicted_kpps", report.predicted_kpps.clone()),
-        ("best_predicted_kpps", best),
-        ("line_rate_kpps", line),
-        ("bottleneck", bottleneck),
-    ]
-    .map(|(name, figure)| (name.to_owned(), figure))
-    .into()
 }

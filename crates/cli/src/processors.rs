@@ -91,7 +91,7 @@ mod tests {
 
     fn path() -> Path {
         let text = "[source]\nkind = \"generator\"\n[[stage]]\nkind = \"parse\"\n";
-        linerate_path::check::read(text, "t", &crate::kinds::specs()).expect("a path").path
+        linerate_path::check::read(text, "t", crate::kinds::specs()).expect("a path").path
     }
 
     #[test]

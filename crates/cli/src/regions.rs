@@ -5,6 +5,7 @@ use crate::emit::{self, Answer};
 use crate::failure::Failure;
 use clap::Args;
 use linerate_record::{Body, Record};
+use linerate_report::Detail;
 use std::fs;
 use std::path::PathBuf;
 
@@ -31,10 +32,10 @@ pub(crate) fn regions(args: &RegionsArgs) -> Result<Answer, Failure> {
     })?;
     let record =
         Record::from_json(&json).map_err(|error| Failure::new(format!("{name}: {error}")))?;
-    let Body::Regions(report) = &record.body else {
+    if !matches!(record.body, Body::Regions(_)) {
         return Err(Failure::new(format!(
             "{name} is a record of another kind; name one that a program wrote about its regions"
         )));
-    };
-    emit::print(&linerate_report::regions(report, &emit::style(emit::WHOLE)))
+    }
+    emit::print(&linerate_report::text(&record, &emit::options(Detail::Brief)))
 }

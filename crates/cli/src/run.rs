@@ -4,14 +4,13 @@
 use crate::args::{Common, RunArgs};
 use crate::emit::{self, Answer};
 use crate::failure::{Failure, also};
-use crate::figures;
 use crate::files;
-use crate::flows;
 use crate::footprint;
 use crate::kinds::kinds;
 use crate::load::{Loaded, load};
 use crate::processors::{assign, processors};
 use crate::progress::Progress;
+use crate::provenance;
 use linerate_dataplane::capture::PcapWriter;
 use linerate_dataplane::{Counting, Job, Kept, RunError, Watch};
 use linerate_path::mapping::describe;
@@ -19,8 +18,7 @@ use linerate_path::model::Sink;
 use linerate_plan::diagnose::diagnose;
 use linerate_plan::kernels::advise;
 use linerate_record::run::RunReport;
-use linerate_record::tune::Finding;
-use linerate_record::{Body, Record, Warning};
+use linerate_record::{Body, Provenance, Record};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path as FilePath, PathBuf};
@@ -43,7 +41,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     if args.check {
         return emit::print(&checked(&loaded));
     }
-    let provenance = figures::provenance();
+    let provenance = provenance::provenance();
     let stop = stop_on_interrupt()?;
     let progress = Progress::new(common.quiet);
     progress.step(&describe(&path.mapping, &path.stages));
@@ -57,34 +55,17 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
         ..Job::new(path, kinds(), &loaded.traffic, &strands)
     };
     let watch = Watch { stop: &stop, progress: &|share| progress.at(share) };
-    let others = figures::others(&cpus);
+    let provenance = Provenance { others: provenance::others(&cpus), ..provenance };
     let result = linerate_dataplane::run(&job, &watch);
     progress.clear();
-    let mut warnings: Vec<Warning> = others.into_iter().collect();
-    if job.oversubscribe {
-        let (strands, cpus) = (strands.len() as u32, cpus.len() as u32);
-        warnings.push(Warning::Oversubscribed { strands, cpus });
-    }
-    let frames = loaded.traffic.len();
     let outcome = match result {
         Ok(outcome) => outcome,
-        Err(error) => return Err(failed(common, error, provenance, warnings, frames)),
+        Err(error) => return Err(failed(common, error, provenance, &loaded, cpus.len())),
     };
-    let finding = diagnose(&outcome.report);
     let end = outcome.report.dead_end();
-    let mut record = record(outcome.report, &finding, provenance, warnings, frames);
-    let home = footprint::of(&loaded, &path.mapping);
-    record.figures.extend(footprint::figures(&home));
-    let kpps = record.figures["processed_kpps"].as_number();
-    let mut text = text_of(&record, &finding);
-    if let Body::Run(report) = &record.body
-        && let Some(flows) = flows::of(report, path.line, loaded.traffic.mean_octets())
-    {
-        record.figures.extend(flows.figures());
-        text += &emit::sentences(&flows.line());
-    }
-    text += &emit::sentences(&footprint::line(&home));
-    let printed = emit::emit(common, &record, &text);
+    let record = record(outcome.report, provenance, &loaded, cpus.len());
+    let kpps = record.figures()["processed_kpps"].as_number();
+    let printed = emit::emit(common, &record);
     also(printed, write_kept(&path.sink, &outcome.kept))?;
     emit::reaches(loaded.goal_kpps, kpps, end.as_ref())
 }
@@ -101,38 +82,30 @@ pub(crate) fn stop_on_interrupt() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop)
 }
 
-fn record(
-    report: RunReport,
-    finding: &Finding,
-    provenance: linerate_record::Provenance,
-    mut warnings: Vec<Warning>,
-    frames: usize,
-) -> Record {
-    warnings.extend(figures::warnings(&report, &provenance, frames as u64));
-    let figures = figures::of_run(&report, finding);
-    Record { provenance, figures, warnings, body: Body::Run(Box::new(report)) }
-}
-
-fn text_of(record: &Record, finding: &Finding) -> String {
-    let Body::Run(report) = &record.body else { return String::new() };
-    let kernels = advise(report).map(|advice| advice.sentence).unwrap_or_default();
-    let tables = linerate_report::run(report, &emit::style(emit::WHOLE));
-    format!("{tables}\n{}{}", emit::sentences(&finding.sentence), emit::sentences(&kernels))
+/// The run with what was judged of it.
+fn record(report: RunReport, provenance: Provenance, loaded: &Loaded, cpus: usize) -> Record {
+    let home = footprint::of(loaded, &loaded.path.mapping);
+    let report = RunReport {
+        finding: Some(diagnose(&report)),
+        kernel_advice: advise(&report),
+        cpus_available: Some(cpus as u32),
+        packets_home: Some(footprint::recorded(&home)),
+        ..report
+    };
+    Record { provenance, body: Body::Run(Box::new(report)) }
 }
 
 /// Prints the profile that a broken stage left behind, and says what broke.
 fn failed(
     common: &Common,
     error: RunError,
-    provenance: linerate_record::Provenance,
-    warnings: Vec<Warning>,
-    frames: usize,
+    provenance: Provenance,
+    loaded: &Loaded,
+    cpus: usize,
 ) -> Failure {
     let message = error.to_string();
     if let RunError::Panicked { report, .. } = error {
-        let finding = diagnose(&report);
-        let record = record(*report, &finding, provenance, warnings, frames);
-        let printed = emit::emit(common, &record, &text_of(&record, &finding));
+        let printed = emit::emit(common, &record(*report, provenance, loaded, cpus));
         if let Err(failure) = printed {
             return Failure::new(format!("{message}; and {failure}"));
         }

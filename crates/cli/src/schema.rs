@@ -9,7 +9,7 @@ pub(crate) fn schema(args: &SchemaArgs) -> Result<String, Failure> {
     match args.format {
         Format::Record => Ok(linerate_record::schema_json()),
         Format::Path => {
-            let schema = linerate_path::schema::schema(&crate::kinds::specs());
+            let schema = linerate_path::schema::schema(crate::kinds::specs());
             serde_json::to_string_pretty(&schema).map(|json| json + "\n").map_err(Failure::new)
         }
     }

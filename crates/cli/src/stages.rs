@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 
 /// Prints the kinds of stage.
 pub(crate) fn stages(args: &StagesArgs) -> Result<String, Failure> {
-    let mut chosen = specs();
+    let mut chosen = specs().stages.to_vec();
     if let Some(kind) = &args.kind {
         chosen.retain(|spec| spec.kind == kind);
         if chosen.is_empty() {
-            let help = suggest::help(kind, specs().iter().map(|spec| spec.kind));
+            let help = suggest::help(kind, specs().stages.iter().map(|spec| spec.kind));
             return Err(Failure::new(format!("no stage of kind '{kind}'; {help}")));
         }
     }
@@ -47,7 +47,7 @@ fn state(spec: &StageSpec) -> &'static str {
 }
 
 fn text_of(spec: &StageSpec) -> String {
-    let style = emit::style(emit::NARROW);
+    let style = emit::style();
     let paragraph = |text: &str, indent| linerate_report::paragraph(text, indent, &style);
     let mut text = format!("{}\n{}", spec.kind, paragraph(spec.help, 4));
     let forbids = forbids(spec);
@@ -55,9 +55,10 @@ fn text_of(spec: &StageSpec) -> String {
     let needs = if spec.needs_headers { "; stands behind parse" } else { "" };
     text += &paragraph(&format!("state: {}; forbids: {forbids}{needs}", state(spec)), 4);
     for param in spec.params {
-        let default = match default_of(param) {
-            Value::Null => "required".to_owned(),
-            value => format!("default {value}"),
+        let default = match param.default {
+            Omitted::Required => "required".to_owned(),
+            Omitted::Absent(meaning) => format!("default: {meaning}"),
+            _ => format!("default {}", default_of(param)),
         };
         let kind = kind_of(param);
         // In one line, to be copied.
@@ -77,12 +78,13 @@ fn kind_of(param: &ParamSpec) -> String {
         ParamKind::Text => "text".to_owned(),
         ParamKind::Word(words) => words.join(" | "),
         ParamKind::Texts => "list of texts".to_owned(),
+        ParamKind::Number { max } => format!("0 to {max}"),
     }
 }
 
 fn default_of(param: &ParamSpec) -> Value {
     match param.default {
-        Omitted::Required => Value::Null,
+        Omitted::Required | Omitted::Absent(_) => Value::Null,
         Omitted::Bool(value) => json!(value),
         Omitted::Integer(value) => json!(value),
         Omitted::Text(value) => json!(value),

@@ -8,20 +8,23 @@ mod args;
 mod caches;
 mod list;
 
+use self::args::EventList;
 pub(crate) use self::args::StatArgs;
-use self::args::{EventList, Layout};
 use crate::emit::{self, Answer};
 use crate::failure::{Failure, also};
 use crate::files::{self, Files};
+use crate::provenance;
 use linerate_record::stat::{StatReport, StatTarget};
 use linerate_record::units::three_digits;
-use linerate_record::{Body, Figure, Provenance, Record};
-use linerate_report::{Style, rpistat};
+use linerate_record::{Body, Record};
+use linerate_report::{Detail, Layout, Options, Style};
 use linerate_stat::{DEFAULT_SLICE, Outcome, Progress, Request, Watch, What};
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
+
+/// The narrowest lines for the table of --list.
+const LIST_COLUMNS: usize = 80;
 
 /// The metric set that has the events of rpistat.
 const RPISTAT: &str = "rpistat";
@@ -101,7 +104,7 @@ fn said(progress: Progress<'_>) -> String {
             )
         }
         Progress::Interval { names, counts } => {
-            let style = Style { color: false, ..emit::style(emit::NARROW) };
+            let style = Style { color: false, ..emit::style() };
             linerate_report::interval_line(names, counts, &style)
         }
         _ => String::new(),
@@ -110,16 +113,20 @@ fn said(progress: Progress<'_>) -> String {
 
 /// Prints what was counted; what went wrong and why to doubt the figures goes to stderr.
 fn show(args: &StatArgs, outcome: Outcome) -> Result<Answer, Failure> {
-    let Outcome { report, figures, warnings, status, failure } = outcome;
+    let Outcome { report, status, failure } = outcome;
     let never_began = failure.is_some() && never_began(&report);
-    let (text, json) = match (args.json || args.record.is_some(), args.format) {
-        (false, Layout::Table) => (table(args, &report, &figures), None),
-        (false, Layout::Rpistat) => (rpistat(&report, &provenance()), None),
-        (true, _) => recorded(args, report, figures, warnings.clone())?,
+    let record =
+        Record { provenance: provenance::without_ticks(), body: Body::Stat(Box::new(report)) };
+    let json = match args.json || args.record.is_some() {
+        true => Some(record.to_json_pretty().map_err(Failure::new)?),
+        false => None,
+    };
+    let text = match &json {
+        Some(json) if args.json => json.clone(),
+        _ => linerate_report::text(&record, &options(args)),
     };
     if !args.quiet {
-        let style = Style { color: false, ..emit::style(emit::NARROW) };
-        emit::say(&linerate_report::warnings(&warnings, &style));
+        emit::warn(&record);
     }
     // Why there is nothing to see is said below; a table of nothing says no more.
     let printed = match args.json || !never_began {
@@ -145,41 +152,16 @@ fn never_began(report: &StatReport) -> bool {
     matches!(report.target, StatTarget::Command { .. }) && report.ended.is_none()
 }
 
-/// What to print, and the record as JSON.
-fn recorded(
-    args: &StatArgs,
-    report: StatReport,
-    figures: BTreeMap<String, Figure>,
-    warnings: Vec<linerate_record::Warning>,
-) -> Result<(String, Option<String>), Failure> {
-    let provenance = provenance();
-    let record = Record { provenance, figures, warnings, body: Body::Stat(Box::new(report)) };
-    let json = record.to_json_pretty().map_err(Failure::new)?;
-    let text = match (&record.body, args.format) {
-        (Body::Stat(report), Layout::Table) if !args.json => table(args, report, &record.figures),
-        (Body::Stat(report), Layout::Rpistat) => rpistat(report, &record.provenance),
-        _ => json.clone(),
-    };
-    Ok((text, Some(json)))
+/// How to show the result to whoever reads it.
+fn options(args: &StatArgs) -> Options {
+    let detail = if args.explain { Detail::Full } else { Detail::Brief };
+    Options { style: style(args), layout: args.format, ..emit::options(detail) }
 }
 
-fn provenance() -> Provenance {
-    linerate_machine::provenance::provenance_without_ticks(
-        concat!("linerate ", env!("CARGO_PKG_VERSION")),
-        option_env!("LINERATE_COMMIT"),
-        env!("LINERATE_COMPILER"),
-        &linerate_machine::provenance::command_line(),
-    )
-}
-
-fn table(args: &StatArgs, report: &StatReport, figures: &BTreeMap<String, Figure>) -> String {
-    linerate_report::stat(report, figures, args.explain, &style(args))
-}
-
-/// How to print for whoever reads the result.
 fn style(args: &StatArgs) -> Style {
-    let style = emit::style(emit::WHOLE);
-    Style { color: style.color && args.output.is_none(), ..style }
+    let style = emit::style();
+    let color = style.color && args.output.is_none();
+    Style { color, width: style.width.max(LIST_COLUMNS), ..style }
 }
 
 /// Puts the result where it was asked for.

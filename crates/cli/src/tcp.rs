@@ -4,22 +4,20 @@
 use crate::args::{cpu, duration};
 use crate::emit::{self, Answer, Forms, Output};
 use crate::failure::{Failure, also};
-use crate::figures;
 use crate::files::{self, Files};
 use crate::kernels;
 use crate::processors::processor;
 use crate::progress::Progress;
+use crate::provenance;
 use crate::run::stop_on_interrupt;
 use clap::{Args, ValueEnum};
-use linerate_record::tcp::TcpReport;
-use linerate_record::{Body, Provenance, Record, Warning};
+use linerate_record::{Body, Provenance, Record};
 use linerate_report::svg::Plot;
 use linerate_tcpbench::endpoint::WireMode;
 use linerate_tcpbench::measure::Watch;
 use linerate_tcpbench::pattern::{Mix, Pattern};
 use linerate_tcpbench::routines::Set;
 use linerate_tcpbench::run::{Request, Stacks, run};
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -94,29 +92,22 @@ pub(crate) fn tcp(args: &TcpArgs) -> Result<Answer, Failure> {
     if let Some(folder) = &args.svg {
         files::create_folder("--svg", folder)?;
     }
-    let provenance = figures::provenance();
+    let provenance = provenance::provenance();
     let stop = stop_on_interrupt()?;
     let progress = Progress::new(args.output.quiet);
     progress.step("tcp");
     let allowed = linerate_linux::allowed_cpus().map_err(Failure::new)?;
-    let others = figures::others(&allowed);
+    let provenance = Provenance { others: provenance::others(&allowed), ..provenance };
     let watch =
         Watch { stop: &|| stop.load(Ordering::Relaxed), progress: &|share| progress.at(share) };
     let outcome = run(request, &watch);
     progress.clear();
     let report = outcome.map_err(Failure::new)?;
-    let style = emit::style(emit::WHOLE);
-    let mut text = linerate_report::tcp(&report, &style);
-    if args.histograms {
-        text += "\n";
-        text += &linerate_report::tcp_histograms(&report, &style);
-    }
     let plots = args.svg.as_ref().map(|folder| (linerate_report::svg::tcp(&report), folder));
-    let warnings = others.into_iter().chain(warnings(&report, &provenance)).collect();
     let interrupted = report.interrupted;
-    let body = Body::Tcp(Box::new(report));
-    let record = Record { provenance, figures: BTreeMap::new(), warnings, body };
-    let printed = emit::emit(Forms::from(&args.output), &record, &text);
+    let forms = Forms::from(&args.output);
+    let forms = if args.histograms { forms.in_full() } else { forms };
+    let printed = emit::emit(forms, &Record { provenance, body: Body::Tcp(Box::new(report)) });
     let plot = |(plots, folder): (Vec<Plot>, &PathBuf)| {
         const WHY_NONE: &str = "--svg: nothing to plot, no file was written";
         kernels::plot(&plots, folder, WHY_NONE, args.output.quiet)
@@ -164,27 +155,6 @@ fn request(args: &TcpArgs) -> Result<Request, Failure> {
 fn once(names: &[String]) -> impl Iterator<Item = &String> {
     let is_first = |(index, name): &(usize, &String)| !names[..*index].contains(name);
     names.iter().enumerate().filter(is_first).map(|(_, name)| name)
-}
-
-/// Slices below this share of undisturbed ones are worth a warning: intervals are wider then.
-const PREEMPTED_SHARE: f64 = 0.25;
-
-fn warnings(report: &TcpReport, provenance: &Provenance) -> Vec<Warning> {
-    let mut warnings = Vec::new();
-    if !linerate_machine::ticks::is_invariant() {
-        warnings.push(Warning::UnsteadyCounter);
-    }
-    if provenance.emulated == Some(true) {
-        warnings.push(Warning::Emulated);
-    }
-    let patterns = || report.stacks.iter().flat_map(|stack| &stack.patterns);
-    let all: u64 = patterns().map(|pattern| pattern.slices).sum();
-    let dropped: u64 = patterns().map(|pattern| pattern.slices_dropped).sum();
-    let share = if all == 0 { 0.0 } else { dropped as f64 / all as f64 };
-    if share > PREEMPTED_SHARE {
-        warnings.push(Warning::PreemptedWindows { share });
-    }
-    warnings
 }
 
 /// The names there are.

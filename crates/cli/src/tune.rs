@@ -19,12 +19,12 @@ use crate::bench::Bench;
 use crate::calibrate;
 use crate::emit::{self, Answer};
 use crate::failure::{Failure, also};
-use crate::figures;
 use crate::files;
 use crate::footprint;
 use crate::load::{Loaded, kernels, load};
 use crate::processors::processors;
 use crate::progress::Progress;
+use crate::provenance;
 use crate::run::stop_on_interrupt;
 use linerate_kernels::Kernels;
 use linerate_path::mapping::describe;
@@ -36,16 +36,16 @@ use linerate_plan::diagnose::diagnose;
 use linerate_plan::footprint::waits;
 use linerate_plan::kernels::{advise, shares};
 use linerate_plan::model::{Environment, predict};
-use linerate_plan::verdict::{Contender, Verdict, choose, gap_to_line, prediction_error};
+use linerate_plan::verdict::{Contender, Verdict, choose};
 use linerate_record::run::RunReport;
-use linerate_record::stats::{Estimate, median_interval};
+use linerate_record::stats::{CONFIDENCE, Estimate, median_interval};
 use linerate_record::tune::{Candidate, Finding, KernelAdvice, Limit, RuledOut, TuneReport};
-use linerate_record::{Body, Figure, Record, Tier, Warning};
+use linerate_record::{Body, Figure, Provenance, Record, Tier};
 use std::cell::Cell;
 use std::path::Path as FilePath;
 use std::sync::atomic::Ordering;
 
-/// Rounds in which the baseline and the contenders take turns. The verdict needs five with a clean
+/// Rounds in which the baseline and the contenders take turns. The verdict needs six with a clean
 /// rate for an interval; the others are in hand for a busy machine.
 const ROUNDS: u32 = 8;
 
@@ -54,9 +54,6 @@ const CONTENDERS: usize = 3;
 
 /// Length of one run in a round, in seconds.
 const ROUND_SECONDS: f64 = 0.15;
-
-/// Confidence of the intervals of rates over rounds.
-const CONFIDENCE: f64 = 0.90;
 
 /// Longest single measurement: what is asked for beyond that goes into no tuning.
 const LONG_SECONDS_MAX: f64 = 10.0;
@@ -70,7 +67,7 @@ pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
     let cpus = processors(common)?;
     let files = loaded.files(common).writes("--record", common.record.as_ref());
     files.writes("--out", args.out.as_ref()).check()?;
-    let provenance = figures::provenance();
+    let provenance = provenance::provenance();
     let stop = stop_on_interrupt()?;
     let progress = Progress::new(common.quiet);
     let long = long_seconds(&loaded.path);
@@ -86,28 +83,15 @@ pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
         done: &Cell::new(0.0),
         planned: 2.0 * long + calibrate::SECONDS + runs * ROUND_SECONDS,
     };
-    let others = figures::others(&cpus);
+    let provenance = Provenance { others: provenance::others(&cpus), ..provenance };
     let ended = Tuning::new(&bench, long).and_then(Tuning::go);
     progress.clear();
     let Ended { report, kept, costs, cannot_tell } = ended?;
-    let mut warnings = mapping_warnings(&loaded.path, cpus.len());
-    warnings.extend(others);
-    let frames = loaded.traffic.len() as u64;
-    warnings.extend(figures::warnings(&report.tuned, &provenance, frames));
-    let home = footprint::of(&loaded, &nearest_feasible(&loaded.path.mapping, cpus.len(), None));
-    let mut figures = tune_figures(&report);
-    figures.extend(footprint::figures(&home));
-    let kpps = figures["tuned_kpps"].as_number();
-    let mut text = linerate_report::tune(&report, &emit::style(emit::WHOLE));
-    text += &emit::sentences(&footprint::line(&home));
-    if let (Some(costs), Ok(home)) = (&costs, &home) {
-        let waits = waits(costs, home, report.baseline.ticks_per_second);
-        text.extend(waits.iter().map(|sentence| emit::sentences(sentence)));
-    }
     let end = report.tuned.dead_end();
-    let body = Body::Tune(Box::new(report));
-    let record = Record { provenance, figures, warnings, body };
-    let printed = emit::emit(common, &record, &text);
+    let report = with_surroundings(report, costs.as_ref(), &loaded, cpus.len());
+    let record = Record { provenance, body: Body::Tune(Box::new(report)) };
+    let kpps = record.figures()["tuned_kpps"].as_number();
+    let printed = emit::emit(common, &record);
     also(printed, kept.map_or(Ok(()), |kept| write_out(args, &loaded, &kept)))?;
     if let Some(failure) = cannot_tell {
         return Err(failure);
@@ -156,10 +140,26 @@ fn long_seconds(path: &Path) -> f64 {
     }
 }
 
-fn mapping_warnings(path: &Path, cpus: usize) -> Vec<Warning> {
-    let wanted = path.mapping.strands();
-    let few = Warning::FewCpus { wanted: wanted as u32, available: cpus as u32 };
-    if wanted > cpus { vec![few] } else { Vec::new() }
+/// The report with what was available to it: processors, and where the packets are.
+fn with_surroundings(
+    report: TuneReport,
+    costs: Option<&Costs>,
+    loaded: &Loaded,
+    cpus: usize,
+) -> TuneReport {
+    let given = &loaded.path.mapping;
+    let home = footprint::of(loaded, &nearest_feasible(given, cpus, None));
+    let waits = match (costs, &home) {
+        (Some(costs), Ok(home)) => waits(costs, home, report.baseline.ticks_per_second),
+        _ => Vec::new(),
+    };
+    TuneReport {
+        given_strands: Some(given.strands() as u32),
+        cpus_available: Some(cpus as u32),
+        packets_home: Some(footprint::recorded(&home)),
+        waits,
+        ..report
+    }
 }
 
 /// One pass through the chain.
@@ -301,6 +301,10 @@ impl<'a> Tuning<'a> {
             rounds: 0,
             kernel_shares: shares(&self.baseline, &self.baseline),
             kernel_advice: self.advice.clone(),
+            given_strands: None,
+            cpus_available: None,
+            packets_home: None,
+            waits: Vec::new(),
         }
     }
 
@@ -400,49 +404,6 @@ fn speedup_figure(speedup: Option<Estimate>) -> Figure {
     const METHOD: &str = "median of the ratios of the same round";
     let absent = || Figure::absent("ratio", Tier::Sw, METHOD, "no round with both rates");
     speedup.map_or_else(absent, |speedup| Figure::number("ratio", speedup, Tier::Sw, METHOD))
-}
-
-/// The figures of a tuning, by name.
-fn tune_figures(report: &TuneReport) -> std::collections::BTreeMap<String, Figure> {
-    let kept = report.chosen.and_then(|index| report.candidates.get(index as usize));
-    let none = |unit: &str, tier| {
-        Figure::absent(unit, tier, ROUNDS_METHOD, "no candidate beat the baseline: it is kept")
-    };
-    let measured = kept.and_then(|kept| kept.measured_kpps.clone());
-    let tuned = measured.unwrap_or_else(|| report.baseline_kpps.clone());
-    let predicted = kept.map_or_else(|| none("kpps", Tier::Model), |k| k.predicted_kpps.clone());
-    let error = tuned.as_number().zip(predicted.as_number());
-    let error = error.and_then(|(tuned, predicted)| prediction_error(tuned, predicted));
-    let error = error.map_or_else(
-        || none("ratio", Tier::Sw),
-        |error| Figure::exact("ratio", error, Tier::Sw, "measured over predicted, less 1"),
-    );
-    let speedup = match kept {
-        Some(kept) => kept.speedup.clone().unwrap_or_else(|| none("ratio", Tier::Sw)),
-        None => Figure::exact("ratio", 1.0, Tier::Sw, "the baseline is kept"),
-    };
-    let line = figures::line_rate(&report.tuned);
-    let gap = tuned.as_number().zip(line.as_number()).and_then(|(t, l)| gap_to_line(t, l));
-    let gap = gap.map_or_else(
-        || Figure::absent("ratio", Tier::Sw, ROUNDS_METHOD, "no line rate to compare with"),
-        |gap| Figure::exact("ratio", gap, Tier::Sw, "1 less tuned rate over line rate"),
-    );
-    let mut figures = figures::costs(&report.tuned);
-    figures.extend(figures::of_finding(&report.finding));
-    figures.extend(figures::of_kernels(report.kernel_advice.as_ref()));
-    figures.extend(
-        [
-            ("baseline_kpps", report.baseline_kpps.clone()),
-            ("tuned_kpps", tuned),
-            ("speedup", speedup),
-            ("predicted_kpps", predicted),
-            ("prediction_error", error),
-            ("line_rate_kpps", line),
-            ("gap_to_line", gap),
-        ]
-        .map(|(name, figure)| (name.to_owned(), figure)),
-    );
-    figures
 }
 
 /// A random order for each round, so that no mapping always follows another.

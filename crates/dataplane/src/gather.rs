@@ -18,7 +18,9 @@ use crate::strand::{Head, Tail};
 use estimate::{CONFIDENCE, ticks_figure};
 use hdrhistogram::Histogram;
 use linerate_path::mapping::describe;
-use linerate_record::run::{Latency, RingReport, RunReport, StrandReport, TimeShares, WindowCount};
+use linerate_record::run::{
+    Latency, LineReport, RingReport, RunReport, StrandReport, TimeShares, WindowCount,
+};
 use linerate_record::stats::Estimate;
 use linerate_record::{Figure, Tier};
 use parts::stage_reports;
@@ -84,6 +86,16 @@ fn report(job: &Job<'_>, ended: &[Ended<'_>], pace: Pace<'_>, interrupted: bool)
         rings: ring_reports(ended),
         rejected: job.traffic.rejected().clone(),
         interrupted,
+        frames: Some(job.traffic.len() as u64),
+        cpus_available: None,
+        line: job.path.line.map(|line| LineReport {
+            bits_per_second: line.bits_per_second,
+            ports: line.ports,
+            mean_frame_octets: mean_octets,
+        }),
+        finding: None,
+        kernel_advice: None,
+        packets_home: None,
     }
 }
 

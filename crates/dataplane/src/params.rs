@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads parameters of stages: typed values out of checked ones, addresses out of texts.
+//! Reads parameters of stages and sources: typed values out of checked ones, addresses out of
+//! texts.
 //!
 //! Left out: whether a parameter was given and in its range, which the checker of the path sees to.
 
@@ -8,7 +9,7 @@ use linerate_path::model::{Params, Value};
 use std::net::Ipv4Addr;
 use std::str::FromStr;
 
-/// The parameters of one stage.
+/// The parameters of one stage or source.
 #[derive(Clone, Copy)]
 pub struct Reader<'a>(pub &'a Params);
 
@@ -38,6 +39,29 @@ impl<'a> Reader<'a> {
                 T::try_from(*n).map_err(|_| fail(name, format!("{n} is out of range")))
             }
             other => Err(fail(name, format!("{other:?} is not a whole number"))),
+        }
+    }
+
+    /// Like [`Reader::integer`], but the parameter may be absent.
+    ///
+    /// # Errors
+    /// When the parameter is of another type, or out of the range of `T`.
+    pub fn integer_if_given<T: TryFrom<i64>>(
+        self,
+        name: &'static str,
+    ) -> Result<Option<T>, BuildError> {
+        if self.0.contains_key(name) { self.integer(name).map(Some) } else { Ok(None) }
+    }
+
+    /// A number, whole or not; 0 where the parameter is absent.
+    ///
+    /// # Errors
+    /// When the parameter is of another type.
+    pub fn number_or_zero(self, name: &'static str) -> Result<f64, BuildError> {
+        match self.0.get(name) {
+            None => Ok(0.0),
+            Some(Value::Number(number)) => Ok(*number),
+            Some(other) => Err(fail(name, format!("{other:?} is not a number"))),
         }
     }
 

@@ -89,3 +89,10 @@ pub struct StageKind {
     /// The steering the stage needs, if the hash of the addresses does not do.
     pub steer: MakeSteer,
 }
+
+impl StageKind {
+    /// A kind that leaves steering to the hash of the addresses.
+    pub const fn new(spec: StageSpec, build: Build) -> Self {
+        Self { spec, build, steer: no_steering }
+    }
+}

@@ -7,7 +7,9 @@ use crate::bucket::address_bucket;
 use crate::capture::{self, Capture, CaptureError, CapturedPacket, Tail};
 use crate::generator::{Generator, GeneratorError};
 use crate::pool::MAX_BUFFER_OCTETS;
-use crate::stage::{BUCKETS, Steer};
+use crate::stage::{BUCKETS, BuildError, Steer};
+use linerate_path::model::SourceUse;
+use linerate_path::spec::SourceSpec;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -111,6 +113,19 @@ impl<'s> TrafficBuilder<'s> {
     }
 }
 
+/// A kind of source that makes its packets of those of a capture.
+#[derive(Clone, Copy)]
+pub struct SourceKind {
+    /// What a description of a path must know.
+    pub spec: SourceSpec,
+    /// Makes the traffic of the packets of the capture; the last are the stages' steering, as in
+    /// [`Traffic::from_capture`].
+    pub traffic: MakeTraffic,
+}
+
+/// Makes the traffic of a source.
+pub type MakeTraffic = fn(&SourceUse, &Traffic, &[Arc<dyn Steer>]) -> Result<Traffic, TrafficError>;
+
 /// Why there is nothing to offer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TrafficError {
@@ -118,6 +133,8 @@ pub enum TrafficError {
     Capture(CaptureError),
     /// The generator cannot make frames.
     Generator(GeneratorError),
+    /// The source refuses its parameters.
+    Source(BuildError),
     /// The capture has packets, but none that can be replayed; how many by cause.
     AllRejected(BTreeMap<String, u64>),
 }
@@ -127,6 +144,7 @@ impl fmt::Display for TrafficError {
         match self {
             Self::Capture(error) => error.fmt(f),
             Self::Generator(error) => error.fmt(f),
+            Self::Source(error) => error.fmt(f),
             Self::AllRejected(causes) => {
                 f.write_str("none of the packets of the capture can be replayed:")?;
                 for (i, (cause, packets)) in causes.iter().enumerate() {
@@ -144,11 +162,18 @@ impl fmt::Display for TrafficError {
     }
 }
 
+impl From<BuildError> for TrafficError {
+    fn from(error: BuildError) -> Self {
+        Self::Source(error)
+    }
+}
+
 impl std::error::Error for TrafficError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Capture(error) => Some(error),
             Self::Generator(error) => Some(error),
+            Self::Source(error) => Some(error),
             Self::AllRejected(_) => None,
         }
     }

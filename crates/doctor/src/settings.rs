@@ -6,14 +6,11 @@ use crate::refusal;
 use crate::surroundings::{Facts, Surroundings};
 use linerate_counters::catalog::Catalog;
 use linerate_machine::{Root, name_cpus};
-use linerate_record::doctor::{Observation, Section};
+use linerate_record::doctor::{COUNTERS_AT_ONCE, Observation, Section};
 use std::fs;
 use std::io::ErrorKind;
 
 const COUNTERS: Section = Section::Counters;
-
-/// The observation that tells how many events count at once.
-pub(super) const AT_ONCE: &str = "counters_at_once";
 
 pub(super) fn observe(trial: &Trial, around: &Surroundings, catalog: &Catalog) -> Vec<Observation> {
     let facts = around.facts();
@@ -75,10 +72,10 @@ fn at_once(trial: &Trial) -> Observation {
         (Some(count), _) => {
             let sentence =
                 "hardware events that count at the same time; sets of so many take turns";
-            COUNTERS.fact(AT_ONCE, count.to_string(), sentence)
+            COUNTERS.fact(COUNTERS_AT_ONCE, count.to_string(), sentence)
         }
-        (None, Err(refusal)) => COUNTERS.unknown(AT_ONCE, &refusal.sentence),
-        (None, Ok(())) => COUNTERS.unknown(AT_ONCE, "it was not tried"),
+        (None, Err(refusal)) => COUNTERS.unknown(COUNTERS_AT_ONCE, &refusal.sentence),
+        (None, Ok(())) => COUNTERS.unknown(COUNTERS_AT_ONCE, "it was not tried"),
     }
 }
 

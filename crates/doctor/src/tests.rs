@@ -8,8 +8,8 @@ use linerate_counters::opener::Kernel;
 use linerate_linux::errno::{EACCES, EINVAL, ENOENT, EPERM};
 use linerate_linux::perf::{self, HARDWARE, OpenError, RAW, Request, SOFTWARE, Selector, Target};
 use linerate_machine::Platform;
-use linerate_record::Scalar;
-use linerate_record::doctor::{Observation, TierState};
+use linerate_record::doctor::{Observation, TierState, Verdict};
+use linerate_record::{Derive, Scalar};
 use std::collections::BTreeSet;
 use tiers::count_at_once;
 
@@ -95,7 +95,7 @@ fn a_machine_with_counters_has_all_tiers_but_the_simulator() {
     assert_eq!(by_registers.len(), usize::from(has_registers), "{by_registers:?}");
     assert!(tier(&report, Tier::Hw).sentence.contains("6 events at once"), "{report:?}");
     assert_eq!(about(&report, "counters_at_once").value.as_deref(), Some("6"));
-    assert_eq!(figures(&report)["counters_at_once"].as_number(), Some(6.0));
+    assert_eq!(report.figures()["counters_at_once"].as_number(), Some(6.0));
     assert_eq!(tier(&report, Tier::Sim).cause.as_deref(), Some("no_valgrind"));
     // Software events have no counter to read.
     assert_eq!(about(&report, "user_access").value.as_deref(), Some("no"));
@@ -118,7 +118,7 @@ fn perf_is_not_tried_while_a_module_holds_the_counters() {
     assert_eq!(causes[..3], [held, Some("registers_closed"), held]);
     assert!(report.tiers[1].sentence.contains("line 1 does not end"), "{report:?}");
     assert_eq!(report.tiers[1].way.as_deref(), Some("registers"));
-    let reason = &figures(&report)["tier_hw_registers"].reason;
+    let reason = &report.figures()["tier_hw_registers"].reason;
     assert_eq!(reason.as_ref(), Some(&report.tiers[1].sentence));
 }
 
@@ -168,7 +168,7 @@ fn kernel_mode_forbidden_leaves_the_user_tier() {
     assert_eq!((hw.works, hw.cause.as_deref()), (false, Some("paranoid")));
     assert_eq!(hw.fix.as_deref(), Some("sudo sysctl kernel.perf_event_paranoid=1"));
     assert_eq!(about(&report, "perf_event_paranoid").verdict, Verdict::Advice);
-    assert_eq!(figures(&report)["counters_at_once"].as_number(), Some(4.0));
+    assert_eq!(report.figures()["counters_at_once"].as_number(), Some(4.0));
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn a_virtual_machine_without_counters_says_why_once_for_each_tier() {
         assert_eq!(tier(&report, kind).cause.as_deref(), Some("no_virtual_pmu"));
     }
     assert_eq!(about(&report, "counter_units").verdict, Verdict::Missing);
-    let figures = figures(&report);
+    let figures = report.figures();
     assert_eq!(figures["best_tier"].value, Scalar::Text("sw".to_owned()));
     let at_once = &figures["counters_at_once"];
     assert_eq!(at_once.value, Scalar::Absent);
@@ -233,7 +233,7 @@ fn settings_are_judged_by_what_they_cost() {
     assert_eq!(fix("nmi_watchdog"), "sudo sysctl kernel.nmi_watchdog=0");
     assert_eq!(fix("user_access"), "sudo sysctl kernel.perf_user_access=1");
     let advice = report.observations.iter().filter(|o| o.fix.is_some()).count();
-    assert!(figures(&report)["advice"].as_number().unwrap() >= advice as f64);
+    assert!(report.figures()["advice"].as_number().unwrap() >= advice as f64);
 }
 
 #[test]
@@ -249,12 +249,12 @@ fn a_valgrind_that_does_not_run_is_no_simulator() {
 #[test]
 fn this_machine_contradicts_itself_nowhere() {
     let report = examine(&Kernel, &Surroundings::gather());
-    let figures = figures(&report);
+    let figures = report.figures();
     for state in &report.tiers {
         assert_eq!(state.works, state.cause.is_none(), "{state:?}");
         assert!(state.works || state.fix.is_some() || state.way.is_some(), "{state:?}");
         let way = state.way.as_ref().map(|way| format!("_{way}")).unwrap_or_default();
-        let figure = &figures[&format!("tier_{}{way}", tiers::word(state.tier))];
+        let figure = &figures[&format!("tier_{}{way}", state.tier.name())];
         assert_eq!(figure.reason.as_ref(), (!state.works).then_some(&state.sentence));
     }
     assert!(tier(&report, report.best_tier).works);

@@ -134,16 +134,6 @@ impl Trial {
 /// The way by the registers that a module opened.
 const REGISTERS: &str = "registers";
 
-pub(super) fn word(tier: Tier) -> &'static str {
-    match tier {
-        Tier::Hw => "hw",
-        Tier::User => "user",
-        Tier::Sw => "sw",
-        Tier::Sim => "sim",
-        Tier::Model => "model",
-    }
-}
-
 fn works(tier: Tier, sentence: &str) -> TierState {
     let sentence = sentence.to_owned();
     TierState { tier, way: None, works: true, sentence, cause: None, fix: None }

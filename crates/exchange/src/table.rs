@@ -5,141 +5,26 @@
 //! Absent figures have an empty value and their reason in the first, and are left out of the
 //! second, which has no word for them. Left out of both: curves, histograms, and sentences.
 
+mod rows;
+
+pub use rows::rows;
+
 use crate::CannotWrite;
-use linerate_record::run::RunReport;
-use linerate_record::strands::{StrandCounts, StrandsReport};
-use linerate_record::{Body, Figure, Record, Scalar, Tier};
+use linerate_record::{Figure, Scalar};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// A figure and whose it is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// The strand, thread or region; empty for all of the record.
+    /// The strand, thread, level or whatever the record is of; empty for all of the record.
     pub strand: String,
-    /// The stage, node or function; empty for all of the strand.
+    /// The stage, node, function or variant; empty for all of the strand.
     pub stage: String,
     /// The figure's name.
     pub name: String,
     /// The figure.
     pub figure: Figure,
-}
-
-/// The figures of a record: those that people quote, then those of its parts.
-///
-/// # Errors
-/// It has none.
-pub fn rows(record: &Record) -> Result<Vec<Row>, CannotWrite> {
-    let whole = |(name, figure): (&String, &Figure)| row("", "", name, figure);
-    let mut rows: Vec<Row> = record.figures.iter().map(whole).collect();
-    match &record.body {
-        Body::Run(run) => of_run(run, &mut rows),
-        Body::Tune(tune) => of_run(&tune.tuned, &mut rows),
-        Body::Strands(strands) => of_strands(strands, &mut rows),
-        Body::Regions(regions) => {
-            for region in &regions.regions {
-                let thread = region.tid.to_string();
-                rows.push(row(&thread, &region.name, "ticks", &region.ticks));
-                rows.push(row(&thread, &region.name, "own_ticks", &region.own_ticks));
-                let of = |e: &linerate_record::regions::RegionEvent| {
-                    row(&thread, &region.name, &e.name, &e.count)
-                };
-                rows.extend(region.events.iter().map(of));
-            }
-        }
-        _ => {}
-    }
-    if rows.is_empty() {
-        return Err(CannotWrite(
-            "the record has no figures by name; those of --json are all there is".to_owned(),
-        ));
-    }
-    Ok(rows)
-}
-
-fn row(strand: &str, stage: &str, name: &str, figure: &Figure) -> Row {
-    Row {
-        strand: strand.to_owned(),
-        stage: stage.to_owned(),
-        name: name.to_owned(),
-        figure: figure.clone(),
-    }
-}
-
-fn of_run(run: &RunReport, rows: &mut Vec<Row>) {
-    for strand in &run.strands {
-        rows.push(row(&strand.name, "", "ticks_per_packet", &strand.ticks_per_packet));
-        if let Some(time) = strand.time {
-            let shares = [
-                ("busy", time.busy),
-                ("starved", time.starved),
-                ("blocked", time.blocked),
-                ("lost", time.lost),
-            ];
-            for (name, share) in shares {
-                let figure = Figure::exact("ratio", share, Tier::Sw, "share of the wall time");
-                rows.push(row(&strand.name, "", name, &figure));
-            }
-        }
-        for stage in &strand.stages {
-            let put = |name: &str, figure: &Figure| row(&strand.name, &stage.name, name, figure);
-            rows.push(put("ticks_per_packet", &stage.ticks_per_packet));
-            rows.push(put("cycles_per_packet", &stage.cycles_per_packet));
-            if let Some(kpps) = stage.kpps {
-                rows.push(put("kpps", &Figure::exact("kpps", kpps, Tier::Sw, "packets over time")));
-            }
-            let events = stage.events.iter().flatten();
-            rows.extend(events.map(|(name, figure)| put(&per_packet(name), figure)));
-        }
-    }
-}
-
-/// Events of a run are per packet, ratios are not.
-fn per_packet(name: &str) -> String {
-    if name == "cpi" { name.to_owned() } else { format!("{name}_per_packet") }
-}
-
-fn of_strands(strands: &StrandsReport, rows: &mut Vec<Row>) {
-    for strand in &strands.strands {
-        let label = strand.label();
-        let StrandCounts {
-            kpps,
-            ticks_per_packet,
-            instructions_per_packet,
-            cpi,
-            ipc,
-            events,
-            nodes,
-            ..
-        } = strand;
-        let own = [
-            ("kpps", kpps),
-            ("ticks_per_packet", ticks_per_packet),
-            ("instructions_per_packet", instructions_per_packet),
-            ("cpi", cpi),
-            ("ipc", ipc),
-        ];
-        rows.extend(own.map(|(name, figure)| row(&label, "", name, figure)));
-        for event in events {
-            rows.push(row(&label, "", &event.name, &event.count));
-            rows.push(row(&label, "", &format!("{}_per_packet", event.name), &event.per_packet));
-            rows.push(row(&label, "", &format!("{}_pti", event.name), &event.pti));
-        }
-        for node in nodes {
-            rows.push(row(&label, &node.name, "ticks_per_packet", &node.ticks_per_packet));
-            rows.push(row(&label, &node.name, "packets_per_call", &node.packets_per_call));
-        }
-    }
-}
-
-fn tier(figure: &Figure) -> &'static str {
-    match figure.tier {
-        Tier::Hw => "hw",
-        Tier::User => "user",
-        Tier::Sw => "sw",
-        Tier::Sim => "sim",
-        Tier::Model => "model",
-    }
 }
 
 /// Comma-separated values with a head; numbers as long as they take to be read back bit for bit.
@@ -153,7 +38,7 @@ pub fn csv(rows: &[Row]) -> String {
             Scalar::Absent => String::new(),
         };
         let reason = figure.reason.as_deref().map_or(String::new(), quoted);
-        let (n, tier) = (figure.n, tier(figure));
+        let (n, tier) = (figure.n, figure.tier.name());
         let (low, high) = (number(figure.low), number(figure.high));
         let [strand, stage, name, unit] = [strand, stage, name, &figure.unit].map(|s| quoted(s));
         let _ = write!(
@@ -188,7 +73,7 @@ pub fn prometheus(rows: &[Row]) -> Result<String, CannotWrite> {
             }
         }
         labels.push(format!("unit=\"{}\"", escaped(&row.figure.unit)));
-        labels.push(format!("tier=\"{}\"", tier(&row.figure)));
+        labels.push(format!("tier=\"{}\"", row.figure.tier.name()));
         let of = match (row.strand.is_empty(), row.stage.is_empty()) {
             (true, true) => "",
             (_, true) => "strand_",

@@ -10,8 +10,7 @@ use linerate_record::{Body, Figure, Provenance, Record, Scalar, Tier};
 use std::collections::BTreeMap;
 
 fn record(body: Body) -> Record {
-    let (figures, warnings) = (BTreeMap::new(), Vec::new());
-    Record { provenance: Provenance::default(), figures, warnings, body }
+    Record { provenance: Provenance::default(), body }
 }
 
 fn figure(value: f64) -> Figure {
@@ -137,6 +136,12 @@ fn run(strands: u32) -> Record {
         latency: Latency { p50: none(), p99: none(), p999: none() },
         rejected: BTreeMap::new(),
         interrupted: false,
+        frames: None,
+        cpus_available: None,
+        line: None,
+        finding: None,
+        kernel_advice: None,
+        packets_home: None,
     })))
 }
 
@@ -180,6 +185,7 @@ fn what_a_format_cannot_hold_is_refused() {
         line_bits_per_s: 1e9,
         rows: Vec::new(),
         shortfall: None,
+        measured_on: None,
     })));
     let error = readings(&budget, &processor()).unwrap_err().to_string();
     assert!(error.contains("run, tune"), "{error}");

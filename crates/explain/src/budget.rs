@@ -58,6 +58,7 @@ pub fn budget(inputs: &BudgetInputs<'_>) -> BudgetReport {
         line_bits_per_s: inputs.line_bits_per_s,
         rows,
         shortfall: None,
+        measured_on: None,
     }
 }
 

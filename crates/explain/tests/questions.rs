@@ -11,12 +11,11 @@ use linerate_explain::questions::{Asked, QUESTIONS, ask};
 use linerate_record::answers::{Answer, AnswerVerdict};
 use linerate_record::run::RunReport;
 use linerate_record::strands::{ForeignFormat, Machine, StrandCounts, StrandEvent, StrandsReport};
-use linerate_record::{Body, Figure, Provenance, Record, Tier, Warning};
+use linerate_record::{Body, Figure, Provenance, Record, Tier};
 use sim::{Dice, World, mapping, processed_kpps, run};
-use std::collections::BTreeMap;
 
-fn record(body: Body, warnings: Vec<Warning>) -> Record {
-    Record { provenance: Provenance::default(), figures: BTreeMap::new(), warnings, body }
+fn record(body: Body) -> Record {
+    Record { provenance: Provenance::default(), body }
 }
 
 fn asked(record: &Record) -> Asked<'_> {
@@ -85,7 +84,7 @@ fn imported(strands: Vec<StrandCounts>) -> Record {
         lines: 9,
         faults: Vec::new(),
     };
-    record(Body::Strands(Box::new(report)), Vec::new())
+    record(Body::Strands(Box::new(report)))
 }
 
 /// Configuration 2 of the document, with instructions per packet as 310 kpps imply them.
@@ -110,7 +109,7 @@ fn all_questions_are_answered_or_say_what_to_do_next() {
     let records = [
         configuration_2(),
         imported(Vec::new()),
-        record(Body::Run(Box::new(simulated(&[100.0, 300.0], &[(1, 1), (1, 1)]))), Vec::new()),
+        record(Body::Run(Box::new(simulated(&[100.0, 300.0], &[(1, 1), (1, 1)])))),
     ];
     for record in &records {
         let report = ask(&asked(record), None).expect("all of them");
@@ -239,7 +238,7 @@ fn a_run_tells_its_bottleneck_and_who_polls_beside_it() {
     let run = simulated(&[100.0, 400.0], &[(1, 1), (1, 1)]);
     let cpus = run.strands.iter().map(|strand| strand.cpu).collect();
     let rate = processed_kpps(&run);
-    let alone = record(Body::Run(Box::new(run.clone())), Vec::new());
+    let alone = record(Body::Run(Box::new(run.clone())));
     let found = answer(&asked(&alone), "bottleneck");
     assert_eq!(found.verdict, AnswerVerdict::Answered, "{found:?}");
     assert_eq!(value(&found, "processed"), rate);
@@ -247,9 +246,9 @@ fn a_run_tells_its_bottleneck_and_who_polls_beside_it() {
     // The strand before the bottleneck is blocked, not polling: turn the path round.
     assert_eq!(answer(&asked(&alone), "parking").verdict, AnswerVerdict::DoesNotArise);
     let run = simulated(&[400.0, 50.0], &[(1, 1), (1, 1)]);
-    let shared = Warning::SharedCore { cpus };
-    let alone = record(Body::Run(Box::new(run.clone())), Vec::new());
-    let beside = record(Body::Run(Box::new(run)), vec![shared]);
+    let alone = record(Body::Run(Box::new(run.clone())));
+    let mut beside = record(Body::Run(Box::new(run)));
+    beside.provenance.siblings = Some(vec![cpus]);
     assert_eq!(answer(&asked(&alone), "parking").verdict, AnswerVerdict::DoesNotArise);
     let found = answer(&asked(&beside), "parking");
     assert_eq!(found.verdict, AnswerVerdict::Answered, "{found:?}");
@@ -261,7 +260,7 @@ fn a_run_tells_its_bottleneck_and_who_polls_beside_it() {
 /// In time rather than instructions: a path of one strand that takes longer than 672 ns.
 #[test]
 fn without_instructions_the_time_of_a_packet_tells_how_many_strands_it_takes() {
-    let record = record(Body::Run(Box::new(simulated(&[4000.0], &[(1, 1)]))), Vec::new());
+    let record = record(Body::Run(Box::new(simulated(&[4000.0], &[(1, 1)]))));
     let asked = Asked { line_bits_per_s: Some(1e9), ..asked(&record) };
     let found = answer(&asked, "line-rate-64");
     let strands = (value(&found, "work of a packet") / 672.0).ceil();

@@ -27,7 +27,6 @@ mod memory;
 mod mixes;
 #[expect(unsafe_code, reason = "calls functions of others, in C and through pointers")]
 mod peers;
-pub mod summary;
 pub mod sweep;
 pub mod targets;
 

@@ -153,6 +153,7 @@ pub fn sweep(request: &Request, watch: &Watch<'_>) -> Result<Outcome, Error> {
         seed: request.seed,
         quick: request.quick,
         interrupted: measured.len() < request.cases.len(),
+        sizes_named: false,
     };
     Ok(Outcome { report, measured })
 }

@@ -6,7 +6,8 @@
 use crate::cpuinfo::cpu_name;
 use crate::files::read;
 use crate::platform::Platform;
-use crate::ticks::ticks_per_second;
+use crate::ticks::{is_invariant, ticks_per_second};
+use crate::topology::Topology;
 use linerate_linux as linux;
 use linerate_record::Provenance;
 use std::path::Path;
@@ -26,11 +27,12 @@ pub fn provenance(
 ) -> Provenance {
     let ticks_per_second = Some(ticks_per_second());
     let rest = provenance_without_ticks(program, commit, compiler, command);
-    Provenance { ticks_per_second, ..rest }
+    let siblings = Some(siblings(&rest.cpus));
+    Provenance { ticks_per_second, ticks_invariant: Some(is_invariant()), siblings, ..rest }
 }
 
-/// As [`provenance`], but for records that hold no ticks: their rate is left out, and it takes some
-/// hundred microseconds.
+/// As [`provenance`], but for records that hold no ticks: their rate and what cores share are left
+/// out, and it takes some hundred microseconds.
 pub fn provenance_without_ticks(
     program: &str,
     commit: Option<&str>,
@@ -53,7 +55,21 @@ pub fn provenance_without_ticks(
         emulated: platform.emulated,
         load_1min: linux::load_average().ok().map(|load| load[0]),
         ticks_per_second: None,
+        ticks_invariant: None,
+        others: None,
+        siblings: None,
     }
+}
+
+/// The cores of which more than one hardware thread is among `cpus`, by these threads.
+fn siblings(cpus: &[u32]) -> Vec<Vec<u32>> {
+    let siblings = Topology::read(cpus).cpus.into_iter().filter_map(|cpu| cpu.siblings.ok());
+    let together = |all: Vec<u32>| all.into_iter().filter(|cpu| cpus.contains(cpu)).collect();
+    let mut cores: Vec<Vec<u32>> = siblings.map(together).collect();
+    cores.retain(|core| core.len() > 1);
+    cores.sort_unstable();
+    cores.dedup();
+    cores
 }
 
 /// The command line of this process, quoted for a shell.

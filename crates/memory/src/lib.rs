@@ -31,7 +31,6 @@ pub mod noise;
 pub mod os_view;
 pub mod parallel;
 pub mod single;
-pub mod summary;
 pub mod translation;
 pub mod window;
 

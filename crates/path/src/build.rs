@@ -4,17 +4,16 @@
 //! A function returns `None` only where a mistake is on record already, its own or that of a field
 //! it needs.
 
-use crate::check::params;
 use crate::costs::{FOREIGN, GivenCosts, Named, costs};
 use crate::fields::Fields;
-use crate::keys::{DIRECTIONS, MAX_BUFFER_OCTETS, MAX_STAGES};
+use crate::keys::MAX_STAGES;
 use crate::mapping::Refusal;
 use crate::model::{
-    A10, Direction, FullRing, Line, Mapping, Path, Rate, RunLength, RunOptions, Segment, Sink,
-    Source, StageUse,
+    FullRing, Line, Mapping, Path, Rate, RunLength, RunOptions, Segment, Sink, Source, SourceUse,
+    StageUse,
 };
 use crate::problem::{Mistake, shown};
-use crate::spec::StageSpec;
+use crate::spec::{Kinds, Misfit, SourceSpec, StageSpec};
 use crate::suggest;
 use std::ops::Range;
 
@@ -33,16 +32,18 @@ pub(crate) struct Built {
 pub(crate) fn path(
     file: &Fields,
     stem: &str,
-    kinds: &[StageSpec],
+    kinds: Kinds<'_>,
     mistakes: &mut Vec<Mistake>,
 ) -> Option<Built> {
-    let mut stages = file.sections("stage").map(|sections| stages(sections, kinds, mistakes));
+    let mut stages =
+        file.sections("stage").map(|sections| stages(sections, kinds.stages, mistakes));
     let costs = match (file.section("costs"), &mut stages) {
-        (Some(section), Some(stages)) => Some(given_costs(section, stages, kinds, mistakes)),
+        (Some(section), Some(stages)) => Some(given_costs(section, stages, kinds.stages, mistakes)),
         _ => None,
     };
     let mapping = stages.as_ref().and_then(|stages| mapping(file, stages, mistakes));
-    let source = file.section("source").and_then(|section| source(section, mistakes));
+    let source =
+        file.section("source").and_then(|section| source(section, kinds.sources, mistakes));
     let run = file.section("run").and_then(|section| run(section, file, mistakes));
     let stages = stages?;
     let specs = stages.iter().map(|stage| stage.spec).collect::<Option<_>>()?;
@@ -93,52 +94,31 @@ fn line(fields: &Fields) -> Option<Line> {
     Some(Line { bits_per_second: fields.number("rate")?, ports: fields.integer("ports")? })
 }
 
-fn source(fields: &Fields, mistakes: &mut Vec<Mistake>) -> Option<Source> {
+fn source(fields: &Fields, kinds: &[SourceSpec], mistakes: &mut Vec<Mistake>) -> Option<Source> {
     match fields.variant? {
         "capture" => Some(Source::Capture {
             file: fields.text("file")?.to_owned(),
             buffer_octets: fields.integer("buffer_octets")?,
         }),
-        "a10" => a10(fields, mistakes),
-        _ => generator(fields, mistakes),
+        "generator" => generator(fields, mistakes),
+        kind => {
+            let spec = kinds.iter().find(|spec| spec.kind == kind)?;
+            registered(fields, spec, mistakes)
+        }
     }
 }
 
-fn a10(fields: &Fields, mistakes: &mut Vec<Mistake>) -> Option<Source> {
-    let buffer_octets: u32 = fields.integer("buffer_octets")?;
-    let octets: Option<u32> = fields.integer("octets");
-    if let Some(octets) = octets.filter(|octets| *octets > buffer_octets) {
-        mistakes.push(too_long(octets, buffer_octets, &fields.place("octets")));
-    }
-    let (sessions, first_key) = (fields.integer("sessions")?, fields.integer("first_key")?);
-    if u32::checked_add(first_key, sessions - 1).is_none() {
-        let message =
-            format!("{sessions} sessions from key {first_key} on: keys end at {}", u32::MAX);
-        let help = format!("first_key = {} is the largest for them", u32::MAX - (sessions - 1));
-        mistakes.push(Mistake::new(&fields.place("first_key"), message).help(help));
-    }
-    let is_forward = fields.text("direction")? == DIRECTIONS[0];
-    let naks = fields.number("naks").unwrap_or(0.0);
-    if naks > 0.0 && !is_forward {
-        let message = "NAK lists come from the terminals: they are for the forward direction";
-        mistakes.push(Mistake::new(&fields.place("naks"), message).help("leave out 'naks'"));
-    }
-    Some(Source::A10(A10 {
-        file: fields.text("file")?.to_owned(),
-        direction: if is_forward { Direction::Forward } else { Direction::Reverse },
-        octets,
-        sessions,
-        first_key,
-        naks,
-        seed: fields.integer("seed")?,
-        buffer_octets,
-    }))
-}
-
-fn too_long(octets: u32, buffer_octets: u32, at: &Range<usize>) -> Mistake {
-    let message = format!("frames of {octets} octets do not fit buffer_octets = {buffer_octets}");
-    let help = format!("raise buffer_octets (at most {MAX_BUFFER_OCTETS}) or make them shorter");
-    Mistake::new(at, message).help(help)
+/// A source of a kind that is not built in.
+fn registered(fields: &Fields, spec: &SourceSpec, mistakes: &mut Vec<Mistake>) -> Option<Source> {
+    let params = fields.params(spec.params)?;
+    let buffer_octets = fields.integer("buffer_octets")?;
+    mistakes.extend(
+        (spec.check)(&params, buffer_octets).into_iter().map(|misfit| {
+            Mistake::new(&fields.place(misfit.param), misfit.message).help(misfit.help)
+        }),
+    );
+    let file = fields.text("file")?.to_owned();
+    Some(Source::Registered(SourceUse { kind: spec.kind.to_owned(), file, buffer_octets, params }))
 }
 
 fn generator(fields: &Fields, mistakes: &mut Vec<Mistake>) -> Option<Source> {
@@ -151,7 +131,8 @@ fn generator(fields: &Fields, mistakes: &mut Vec<Mistake>) -> Option<Source> {
         } else {
             fields.place("buffer_octets")
         };
-        mistakes.push(too_long(*size, buffer_octets, &at));
+        let misfit = Misfit::too_long("sizes", *size, buffer_octets);
+        mistakes.push(Mistake::new(&at, misfit.message).help(misfit.help));
     }
     Some(Source::Generator {
         sizes,
@@ -208,7 +189,7 @@ fn stage(fields: &Fields, kinds: &[StageSpec]) -> Stage {
     let spec = all.copied().find(|spec| Some(spec.kind) == fields.variant);
     let made = spec.zip(name.zip(kind)).and_then(|(spec, (name, kind))| {
         let (name, kind) = (name.to_owned(), kind.to_owned());
-        Some(StageUse { name, kind, params: params(fields, &spec)? })
+        Some(StageUse { name, kind, params: fields.params(spec.params)? })
     });
     let at = if fields.is_given("name") { fields.place("name") } else { fields.place("kind") };
     Stage { at, kind_at: fields.place("kind"), name: name.map(str::to_owned), spec, made }

@@ -10,9 +10,9 @@ use crate::build;
 use crate::costs::{FOREIGN, GivenCosts};
 use crate::fields::{Field, Fields, Read};
 use crate::keys::{FILE, Key, Kind, Omitted, Section, Variant, Variants, quoted, toml_of};
-use crate::model::{Path, Value};
+use crate::model::Path;
 use crate::problem::{Mistake, Problem, Problems, line_start, shown};
-use crate::spec::StageSpec;
+use crate::spec::{Kinds, StageSpec};
 use crate::{suggest, value};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -75,13 +75,17 @@ impl Described {
 }
 
 /// Reads a packet path that is to run. `stem` names it if the file does not; `kinds` are the stages
-/// there are.
+/// and sources there are.
 ///
 /// # Errors
 /// Every mistake of the file. Where its structure is no TOML, only mistakes of syntax: the rest
 /// could not be told from their consequences.
-pub fn read(text: &str, stem: &str, kinds: &[StageSpec]) -> Result<Described, Problems> {
-    read_with(text, stem, kinds, false)
+pub fn read<'k>(
+    text: &str,
+    stem: &str,
+    kinds: impl Into<Kinds<'k>>,
+) -> Result<Described, Problems> {
+    read_with(text, stem, kinds.into(), false)
 }
 
 /// Reads a packet path that is to be thought about only: with `[costs]`, its stages may be of
@@ -89,14 +93,18 @@ pub fn read(text: &str, stem: &str, kinds: &[StageSpec]) -> Result<Described, Pr
 ///
 /// # Errors
 /// As [`read`].
-pub fn read_to_plan(text: &str, stem: &str, kinds: &[StageSpec]) -> Result<Described, Problems> {
-    read_with(text, stem, kinds, true)
+pub fn read_to_plan<'k>(
+    text: &str,
+    stem: &str,
+    kinds: impl Into<Kinds<'k>>,
+) -> Result<Described, Problems> {
+    read_with(text, stem, kinds.into(), true)
 }
 
 fn read_with(
     text: &str,
     stem: &str,
-    kinds: &[StageSpec],
+    kinds: Kinds<'_>,
     to_plan: bool,
 ) -> Result<Described, Problems> {
     let (table, errors) = DeTable::parse_recoverable(text);
@@ -202,7 +210,7 @@ enum Foreign {
 
 /// The pass over sections and keys.
 struct Walk<'k> {
-    kinds: &'k [StageSpec],
+    kinds: Kinds<'k>,
     foreign: Foreign,
     mistakes: Vec<Mistake>,
     places: BTreeMap<String, Range<usize>>,
@@ -450,7 +458,7 @@ fn meant(written: &str, known: &[&Key]) -> Option<String> {
 
 /// Where a key belongs that stands in the wrong place: another variant, the top of the file, or
 /// another section.
-fn belongs(written: &str, variants: &[Variant], kinds: &[StageSpec]) -> Option<String> {
+fn belongs(written: &str, variants: &[Variant], kinds: Kinds<'_>) -> Option<String> {
     let has = |keys: &[Key]| keys.iter().any(|key| key.name == written);
     if let Some(variant) = variants.iter().find(|variant| has(&variant.keys)) {
         return Some(format!("it belongs to kind '{}'", variant.kind));
@@ -467,10 +475,4 @@ fn belongs(written: &str, variants: &[Variant], kinds: &[StageSpec]) -> Option<S
         has(section.keys) || section.variants(kinds).iter().any(|variant| has(&variant.keys))
     });
     homes.next().map(|section| format!("it belongs in {}", section.title))
-}
-
-/// The parameters among the fields of a stage.
-pub(crate) fn params(fields: &Fields, spec: &StageSpec) -> Option<BTreeMap<String, Value>> {
-    let param = |name: &str| Some((name.to_owned(), fields.value(name)?.clone()));
-    spec.params.iter().map(|spec| param(spec.name)).collect()
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The values of one section after each has been checked by itself.
 
-use crate::model::{Rate, Value};
+use crate::model::{Params, Rate, Value};
+use crate::spec::{Default, ParamSpec};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -59,6 +60,20 @@ impl Fields {
         self.fields.get(key).is_some_and(|field| field.at.is_some())
     }
 
+    /// The parameters of a stage or source; `None` where one could not be read.
+    pub(crate) fn params(&self, specs: &[ParamSpec]) -> Option<Params> {
+        let mut params = Params::new();
+        for spec in specs {
+            let value = match (self.read(spec.name), spec.default) {
+                (Some(Read::Value(value)), _) => value.clone(),
+                (None, Default::Absent(_)) => continue,
+                _ => return None,
+            };
+            params.insert(spec.name.to_owned(), value);
+        }
+        Some(params)
+    }
+
     pub(crate) fn value(&self, key: &str) -> Option<&Value> {
         match self.read(key)? {
             Read::Value(value) => Some(value),
@@ -90,7 +105,7 @@ impl Fields {
 
     pub(crate) fn number(&self, key: &str) -> Option<f64> {
         match self.read(key)? {
-            Read::Number(number) => Some(*number),
+            Read::Number(number) | Read::Value(Value::Number(number)) => Some(*number),
             _ => None,
         }
     }

@@ -2,15 +2,15 @@
 //! Every section and key as text for people.
 
 use crate::keys::{FILE, Key, Kind, Omitted, Section, toml_of};
-use crate::spec::StageSpec;
+use crate::spec::Kinds;
 use crate::suggest::list;
 use crate::value::expected;
 use std::fmt::Write;
 
 /// All keys of the file and the parameters of `kinds`, one section after the other.
-pub fn help(kinds: &[StageSpec]) -> String {
+pub fn help<'k>(kinds: impl Into<Kinds<'k>>) -> String {
     let mut text = String::new();
-    section(&mut text, &FILE, kinds);
+    section(&mut text, &FILE, kinds.into());
     text
 }
 
@@ -19,7 +19,7 @@ fn line(out: &mut String, indent: usize, words: std::fmt::Arguments<'_>) {
     let _ = writeln!(out, "{:indent$}{words}", "");
 }
 
-fn section(out: &mut String, section: &Section, kinds: &[StageSpec]) {
+fn section(out: &mut String, section: &Section, kinds: Kinds<'_>) {
     let title = if section.title.is_empty() { "At the top of the file" } else { section.title };
     line(out, 0, format_args!("{title}: {}", section.help));
     let variants = section.variants(kinds);

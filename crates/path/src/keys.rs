@@ -7,15 +7,8 @@
 
 use crate::costs::STATES;
 use crate::model::SELECTED;
-use crate::spec::{Default, ParamKind, ParamSpec, StageSpec};
-
-/// Smallest frame without its check sequence, in octets: Ethernet frames have at least 64 octets
-/// with it (IEEE 802.3, 3.2.7), and captures and buffers leave its 4 octets out.
-pub const MIN_FRAME_OCTETS: u32 = 60;
-
-/// Largest `buffer_octets`: offsets in a packet are 16 bits wide, and 128 octets in front of the
-/// frame stay free for headers put on later.
-pub const MAX_BUFFER_OCTETS: u32 = u16::MAX as u32 - 128;
+use crate::spec::{Default, Kinds, ParamKind, ParamSpec, SourceSpec, StageSpec};
+pub use crate::spec::{MAX_BUFFER_OCTETS, MIN_FRAME_OCTETS};
 
 /// Stages of one path at most.
 pub const MAX_STAGES: usize = 16;
@@ -72,11 +65,6 @@ pub enum Kind {
     BitRate,
     /// A time, as text with unit.
     Duration,
-    /// A number, whole or not, from 0 to `max`, both included; of what, the help says.
-    Amount {
-        /// Largest value.
-        max: f64,
-    },
     /// How fast packets are offered: a word, a packet rate or a bit rate.
     OfferedRate,
     /// Frame sizes in octets: a number, a list of numbers, or `"imix"`.
@@ -115,13 +103,18 @@ pub struct Section {
     pub variants: Variants,
 }
 
+/// A variant every build has: kind, help, keys.
+pub type FixedVariant = (&'static str, &'static str, &'static [Key]);
+
 /// Where the variants of a section come from.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Variants {
     /// There are none.
     None,
-    /// These: kind, help, keys.
-    Fixed(&'static [(&'static str, &'static str, &'static [Key])]),
+    /// These.
+    Fixed(&'static [FixedVariant]),
+    /// These, and the registered kinds of source.
+    Sources(&'static [FixedVariant]),
     /// The kinds of stage.
     Stages,
 }
@@ -146,36 +139,44 @@ impl Section {
         }
     }
 
-    /// The variants of the section, given which kinds of stage there are.
-    pub fn variants(&self, stages: &[StageSpec]) -> Vec<Variant> {
+    /// The variants of the section, given which kinds there are.
+    pub fn variants(&self, kinds: Kinds<'_>) -> Vec<Variant> {
+        let fixed = |all: &'static [FixedVariant]| {
+            all.iter().map(|&(kind, help, keys)| Variant { kind, help, keys: keys.to_vec() })
+        };
         match self.variants {
             Variants::None => Vec::new(),
-            Variants::Fixed(all) => all
-                .iter()
-                .map(|&(kind, help, keys)| Variant { kind, help, keys: keys.to_vec() })
-                .collect(),
-            Variants::Stages => stages
-                .iter()
-                .map(|spec| Variant {
-                    kind: spec.kind,
-                    help: spec.help,
-                    keys: spec.params.iter().map(Key::of_param).collect(),
-                })
-                .collect(),
+            Variants::Fixed(all) => fixed(all).collect(),
+            Variants::Sources(all) => {
+                fixed(all).chain(kinds.sources.iter().map(Variant::of_source)).collect()
+            }
+            Variants::Stages => kinds.stages.iter().map(Variant::of_stage).collect(),
         }
     }
 }
 
+impl Variant {
+    fn of_stage(spec: &StageSpec) -> Self {
+        let keys = spec.params.iter().map(Key::of_param).collect();
+        Self { kind: spec.kind, help: spec.help, keys }
+    }
+
+    fn of_source(spec: &SourceSpec) -> Self {
+        let params = spec.params.iter().map(Key::of_param);
+        let keys = std::iter::once(CAPTURE_FILE).chain(params).chain([BUFFER_OCTETS]).collect();
+        Self { kind: spec.kind, help: spec.help, keys }
+    }
+}
+
 impl Key {
-    /// The parameter of a stage as a key.
+    /// The parameter of a stage or source as a key.
     fn of_param(param: &ParamSpec) -> Self {
-        Self {
-            name: param.name,
-            kind: Kind::Param(param.kind),
-            omitted: Omitted::Is(param.default),
-            help: param.help,
-            example: "",
-        }
+        let omitted = match param.default {
+            Default::Absent(meaning) => Omitted::Means(meaning),
+            default => Omitted::Is(default),
+        };
+        let kind = Kind::Param(param.kind);
+        Self { name: param.name, kind, omitted, help: param.help, example: "" }
     }
 
     /// Whether the file is refused without it.
@@ -199,7 +200,7 @@ impl Key {
             Kind::Param(ParamKind::Integer { min, .. }) => min.to_string(),
             Kind::Param(ParamKind::Word(words)) => quoted(words.first().unwrap_or(&"")),
             Kind::Param(ParamKind::Texts) => "[\"...\"]".to_owned(),
-            Kind::Amount { .. } => "1".to_owned(),
+            Kind::Param(ParamKind::Number { max }) => max.min(1.0).to_string(),
             Kind::Table(_) | Kind::Tables(_) => String::new(),
             _ => "\"...\"".to_owned(),
         }
@@ -218,7 +219,7 @@ impl Key {
 /// A default as written in the file; `None` where there is none.
 pub(crate) fn toml_of(default: Default) -> Option<String> {
     match default {
-        Default::Required => None,
+        Default::Required | Default::Absent(_) => None,
         Default::Bool(value) => Some(value.to_string()),
         Default::Integer(value) => Some(value.to_string()),
         Default::Text(value) => Some(quoted(value)),
@@ -310,24 +311,14 @@ const BUFFER_OCTETS: Key = key(
     "",
 );
 
+const CAPTURE_FILE: Key =
+    key("file", Kind::Label, REQUIRED, "The capture, relative to this file.", "\"edge.pcapng\"");
+
 static SOURCE: Section = Section {
     title: "[source]",
     help: "Where packets come from.",
-    variants: Variants::Fixed(&[
-        (
-            "capture",
-            "A pcap or pcapng file, replayed from memory.",
-            &[
-                key(
-                    "file",
-                    Kind::Label,
-                    REQUIRED,
-                    "The capture, relative to this file.",
-                    "\"edge.pcapng\"",
-                ),
-                BUFFER_OCTETS,
-            ],
-        ),
+    variants: Variants::Sources(&[
+        ("capture", "A pcap or pcapng file, replayed from memory.", &[CAPTURE_FILE, BUFFER_OCTETS]),
         (
             "generator",
             "UDP packets made to measure.",
@@ -351,48 +342,9 @@ static SOURCE: Section = Section {
                 BUFFER_OCTETS,
             ],
         ),
-        ("a10", "The packets of a capture in the sessions of a radio access network.", &A10),
     ]),
     keys: &[key("kind", Kind::Variant, REQUIRED, "Which kind of source.", "\"capture\"")],
 };
-
-/// The way of packets that [`A10`] offers, in the words of the file.
-pub(crate) const DIRECTIONS: [&str; 2] = ["forward", "reverse"];
-
-const A10: [Key; 8] = [
-    key("file", Kind::Label, REQUIRED, "The capture, relative to this file.", "\"edge.pcapng\""),
-    key(
-        "direction",
-        Kind::Param(ParamKind::Word(&DIRECTIONS)),
-        text(DIRECTIONS[0]),
-        "To the terminals, in A10 envelopes, or from them, in RLP frames.",
-        "",
-    ),
-    key(
-        "octets",
-        integer(MIN_FRAME_OCTETS as i64, MAX_BUFFER_OCTETS as i64),
-        Omitted::Means("one frame for each packet of the capture"),
-        "Octets of every frame without check sequence.",
-        "338",
-    ),
-    key("sessions", integer(1, 1 << 16), number(64), "Sessions that share the packets.", ""),
-    key(
-        "first_key",
-        integer(0, u32::MAX as i64),
-        number(1),
-        "Key of the first session; the others follow.",
-        "",
-    ),
-    key(
-        "naks",
-        Kind::Amount { max: 0.5 },
-        Omitted::Means("0"),
-        "Share of the frames that are NAK lists of terminals.",
-        "0.01",
-    ),
-    key("seed", integer(0, i64::MAX), number(1), "Start of the random places of NAK lists.", ""),
-    BUFFER_OCTETS,
-];
 
 static STAGE: Section = Section {
     title: "[[stage]]",
@@ -526,11 +478,11 @@ static RUN: Section = Section {
 const MAX_COST: f64 = 1e7;
 
 const fn amount(name: &'static str, omitted: &'static str, help: &'static str) -> Key {
-    key(name, Kind::Amount { max: MAX_COST }, Omitted::Means(omitted), help, "")
+    key(name, Kind::Param(ParamKind::Number { max: MAX_COST }), Omitted::Means(omitted), help, "")
 }
 
 const fn share(name: &'static str, omitted: &'static str, help: &'static str) -> Key {
-    key(name, Kind::Amount { max: 1.0 }, Omitted::Means(omitted), help, "0.5")
+    key(name, Kind::Param(ParamKind::Number { max: 1.0 }), Omitted::Means(omitted), help, "0.5")
 }
 
 static COSTS: Section = Section {

@@ -16,6 +16,7 @@ pub mod help;
 pub mod keys;
 pub mod mapping;
 pub mod model;
+mod params;
 pub mod parse;
 pub mod problem;
 pub mod schema;

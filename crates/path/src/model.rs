@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A packet path as data, after it has been checked.
 
-use std::collections::BTreeMap;
+pub use crate::params::{Params, Value};
 use std::ops::Range;
 
 /// Octets on the wire beside the captured frame: 4 of FCS, 8 of preamble, 12 of inter-packet gap.
@@ -70,8 +70,8 @@ pub enum Source {
         /// Largest frame a buffer holds, in octets.
         buffer_octets: u32,
     },
-    /// The packets of a capture as a radio access network carries them: framed as PPP, in sessions.
-    A10(A10),
+    /// What a registered kind makes of the packets of a capture.
+    Registered(SourceUse),
 }
 
 impl Source {
@@ -80,14 +80,14 @@ impl Source {
         match self {
             Self::Capture { buffer_octets, .. }
             | Self::Generator { buffer_octets, .. }
-            | Self::A10(A10 { buffer_octets, .. }) => *buffer_octets,
+            | Self::Registered(SourceUse { buffer_octets, .. }) => *buffer_octets,
         }
     }
 
     /// The capture the packets are taken from, relative to the file that describes the path.
     pub fn file(&self) -> Option<&String> {
         match self {
-            Self::Capture { file, .. } | Self::A10(A10 { file, .. }) => Some(file),
+            Self::Capture { file, .. } | Self::Registered(SourceUse { file, .. }) => Some(file),
             Self::Generator { .. } => None,
         }
     }
@@ -95,40 +95,23 @@ impl Source {
     /// As [`Source::file`], to name it from elsewhere.
     pub fn file_mut(&mut self) -> Option<&mut String> {
         match self {
-            Self::Capture { file, .. } | Self::A10(A10 { file, .. }) => Some(file),
+            Self::Capture { file, .. } | Self::Registered(SourceUse { file, .. }) => Some(file),
             Self::Generator { .. } => None,
         }
     }
 }
 
-/// A capture whose packets travel in sessions of a radio access network.
+/// A source of a registered kind: a capture, and what is made of it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct A10 {
-    /// The file, relative to the file that describes the path.
+pub struct SourceUse {
+    /// Which kind of source.
+    pub kind: String,
+    /// The capture, relative to the file that describes the path.
     pub file: String,
-    /// Which way they travel.
-    pub direction: Direction,
-    /// Octets of every frame without check sequence; `None` for a frame per packet.
-    pub octets: Option<u32>,
-    /// Number of sessions.
-    pub sessions: u32,
-    /// Key of the first session; the others follow.
-    pub first_key: u32,
-    /// Share of the frames that are NAK lists, 0 to 0.5.
-    pub naks: f64,
-    /// Seed of where the NAK lists stand.
-    pub seed: u64,
     /// Largest frame a buffer holds, in octets.
     pub buffer_octets: u32,
-}
-
-/// Which way packets of a session travel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// To the terminal: they arrive in A10 envelopes.
-    Forward,
-    /// From the terminal: they arrive in RLP frames.
-    Reverse,
+    /// Its parameters; defaults are filled in, and what has none may be absent.
+    pub params: Params,
 }
 
 /// Where packets go.
@@ -154,22 +137,6 @@ pub struct StageUse {
     pub kind: String,
     /// Its parameters; every parameter the kind has is present, defaults filled in.
     pub params: Params,
-}
-
-/// Parameters of a stage by name, checked against its specification.
-pub type Params = BTreeMap<String, Value>;
-
-/// The value of a parameter.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Value {
-    /// `true` or `false`.
-    Bool(bool),
-    /// A whole number.
-    Integer(i64),
-    /// A text.
-    Text(String),
-    /// A list of texts.
-    Texts(Vec<String>),
 }
 
 /// Which stages run on which strand.

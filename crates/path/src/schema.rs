@@ -7,19 +7,19 @@
 
 use crate::keys::{FILE, Key, Kind, MAX_BUFFER_OCTETS, MAX_STAGES, MAX_STRANDS};
 use crate::keys::{MIN_FRAME_OCTETS, Omitted, Section, Variant};
-use crate::spec::{Default, ParamKind, StageSpec};
+use crate::spec::{Default, Kinds, ParamKind};
 use crate::value::IMIX;
 use serde_json::{Map, Value, json};
 
-/// The schema (draft 2020-12) of a packet path whose stages are of these kinds.
-pub fn schema(kinds: &[StageSpec]) -> Value {
-    let mut schema = section(&FILE, kinds);
+/// The schema (draft 2020-12) of a packet path whose stages and source are of these kinds.
+pub fn schema<'k>(kinds: impl Into<Kinds<'k>>) -> Value {
+    let mut schema = section(&FILE, kinds.into());
     schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     schema["title"] = json!("Packet path of linerate");
     schema
 }
 
-fn section(section: &Section, kinds: &[StageSpec]) -> Value {
+fn section(section: &Section, kinds: Kinds<'_>) -> Value {
     let variants = section.variants(kinds);
     let mut schema = if variants.is_empty() {
         table(section.keys.iter(), None, kinds)
@@ -39,7 +39,7 @@ fn section(section: &Section, kinds: &[StageSpec]) -> Value {
 fn table<'k>(
     keys: impl Iterator<Item = &'k Key>,
     variant: Option<&Variant>,
-    kinds: &[StageSpec],
+    kinds: Kinds<'_>,
 ) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
@@ -77,7 +77,7 @@ fn must_be_given(key: &Key) -> bool {
 
 fn json_of(default: Default) -> Option<Value> {
     match default {
-        Default::Required => None,
+        Default::Required | Default::Absent(_) => None,
         Default::Bool(value) => Some(json!(value)),
         Default::Integer(value) => Some(json!(value)),
         Default::Text(value) => Some(json!(value)),
@@ -85,7 +85,7 @@ fn json_of(default: Default) -> Option<Value> {
     }
 }
 
-fn value(kind: &Kind, kinds: &[StageSpec]) -> Value {
+fn value(kind: &Kind, kinds: Kinds<'_>) -> Value {
     match *kind {
         Kind::Param(ParamKind::Bool) => json!({ "type": "boolean" }),
         Kind::Param(ParamKind::Integer { min, max }) => integer(min, max),
@@ -96,7 +96,9 @@ fn value(kind: &Kind, kinds: &[StageSpec]) -> Value {
         | Kind::BitRate
         | Kind::Duration
         | Kind::OfferedRate => json!({ "type": "string" }),
-        Kind::Amount { max } => json!({ "type": "number", "minimum": 0, "maximum": max }),
+        Kind::Param(ParamKind::Number { max }) => {
+            json!({ "type": "number", "minimum": 0, "maximum": max })
+        }
         Kind::Label => json!({ "type": "string", "minLength": 1 }),
         Kind::Name => json!({ "type": "string", "pattern": "^[A-Za-z0-9_-]+$" }),
         Kind::PowerOfTwo { min, max } => {

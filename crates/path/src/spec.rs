@@ -4,6 +4,16 @@
 //! The kinds themselves live elsewhere; they hand their specifications to the checker, so that one
 //! table serves the checker, the published schema and the help.
 
+use crate::params::{Params, Value};
+
+/// Smallest frame without its check sequence, in octets: Ethernet frames have at least 64 octets
+/// with it (IEEE 802.3, 3.2.7), and captures and buffers leave its 4 octets out.
+pub const MIN_FRAME_OCTETS: u32 = 60;
+
+/// Largest `buffer_octets`: offsets in a packet are 16 bits wide, and 128 octets in front of the
+/// frame stay free for headers put on later.
+pub const MAX_BUFFER_OCTETS: u32 = u16::MAX as u32 - 128;
+
 /// How a stage depends on packets that went before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
@@ -33,6 +43,11 @@ pub enum ParamKind {
     Word(&'static [&'static str]),
     /// A list of texts.
     Texts,
+    /// A number, whole or not, from 0 to `max`, both included.
+    Number {
+        /// Largest value.
+        max: f64,
+    },
 }
 
 /// What an omitted parameter means.
@@ -48,9 +63,24 @@ pub enum Default {
     Text(&'static str),
     /// An empty list.
     EmptyTexts,
+    /// Nothing: the parameter is then absent, which means this.
+    Absent(&'static str),
 }
 
-/// One parameter of a kind of stage.
+impl Default {
+    /// The value that is taken, if there is one.
+    pub fn value(self) -> Option<Value> {
+        match self {
+            Self::Required | Self::Absent(_) => None,
+            Self::Bool(value) => Some(Value::Bool(value)),
+            Self::Integer(value) => Some(Value::Integer(value)),
+            Self::Text(value) => Some(Value::Text(value.to_owned())),
+            Self::EmptyTexts => Some(Value::Texts(Vec::new())),
+        }
+    }
+}
+
+/// One parameter of a kind of stage or source.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ParamSpec {
     /// Its key; not `kind` or `name`, which every stage has.
@@ -81,4 +111,72 @@ pub struct StageSpec {
     pub keeps_order: bool,
     /// Why packets are dropped here, in the words of the report.
     pub drop_causes: &'static [&'static str],
+}
+
+/// A kind of source that makes its packets of those of a capture. Beside its parameters it has the
+/// keys `file` and `buffer_octets` of every such source.
+#[derive(Clone, Copy, Debug)]
+pub struct SourceSpec {
+    /// The word for `kind = "..."`.
+    pub kind: &'static str,
+    /// One line of help.
+    pub help: &'static str,
+    /// Its parameters.
+    pub params: &'static [ParamSpec],
+    /// What is wrong with parameters that are right each by itself; handed the largest frame a
+    /// buffer holds, in bytes, too.
+    pub check: fn(&Params, u32) -> Vec<Misfit>,
+    /// The bytes of each frame, where they do not depend on the capture.
+    pub frame_octets: fn(&Params) -> Option<u32>,
+}
+
+/// Parameters that do not go together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misfit {
+    /// The parameter to point at.
+    pub param: &'static str,
+    /// What is wrong.
+    pub message: String,
+    /// What to write instead.
+    pub help: String,
+}
+
+impl Misfit {
+    /// Frames of so many bytes do not fit a buffer.
+    pub fn too_long(param: &'static str, octets: u32, buffer_octets: u32) -> Self {
+        Self {
+            param,
+            message: format!(
+                "frames of {octets} octets do not fit buffer_octets = {buffer_octets}"
+            ),
+            help: format!("raise buffer_octets (at most {MAX_BUFFER_OCTETS}) or make them shorter"),
+        }
+    }
+}
+
+/// The kinds of stage and of source that exist, beside the sources every build has.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Kinds<'k> {
+    /// The kinds of stage.
+    pub stages: &'k [StageSpec],
+    /// The kinds of source.
+    pub sources: &'k [SourceSpec],
+}
+
+impl<'k> From<&'k [StageSpec]> for Kinds<'k> {
+    fn from(stages: &'k [StageSpec]) -> Self {
+        Self { stages, sources: &[] }
+    }
+}
+
+impl<'k, const N: usize> From<&'k [StageSpec; N]> for Kinds<'k> {
+    fn from(stages: &'k [StageSpec; N]) -> Self {
+        Self::from(stages.as_slice())
+    }
+}
+
+impl<'k> From<&'k Vec<StageSpec>> for Kinds<'k> {
+    fn from(stages: &'k Vec<StageSpec>) -> Self {
+        Self::from(stages.as_slice())
+    }
 }

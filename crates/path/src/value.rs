@@ -32,7 +32,6 @@ pub(crate) fn read(key: &Key, given: &Given<'_>) -> Result<Field, Vec<Mistake>> 
         }
         Kind::BitRate => Read::Number(quantity(key, given, parse::bit_rate)?),
         Kind::Duration => Read::Number(quantity(key, given, parse::seconds)?),
-        Kind::Amount { max } => Read::Number(amount(key, given, max)?),
         Kind::OfferedRate => Read::Rate(quantity(key, given, parse::rate)?),
         Kind::Sizes => Read::Integers(sizes(key, given)?),
         Kind::Processors => {
@@ -65,7 +64,7 @@ pub(crate) fn expected(kind: &Kind) -> String {
         Kind::PowerOfTwo { min, max } => format!("a power of two from {min} to {max}"),
         Kind::BitRate => "a bit rate with its unit".to_owned(),
         Kind::Duration => "a time with its unit".to_owned(),
-        Kind::Amount { max } => format!("a number from 0 to {max}"),
+        Kind::Param(ParamKind::Number { max }) => format!("a number from 0 to {max}"),
         Kind::OfferedRate => {
             let words = suggest::list(parse::rate_words());
             format!("{words}, or a rate with its unit")
@@ -125,6 +124,7 @@ fn param(key: &Key, kind: ParamKind, given: &Given<'_>) -> Result<Value, Vec<Mis
         ParamKind::Text => Value::Text(text(key, given)?),
         ParamKind::Word(words) => Value::Text(word(key, given, words)?),
         ParamKind::Texts => Value::Texts(texts(key, given)?),
+        ParamKind::Number { max } => Value::Number(amount(key, given, max)?),
     })
 }
 

@@ -80,18 +80,6 @@ fn ratio(under: &[Option<f64>], above: &[Option<f64>]) -> Option<Estimate> {
     (!under.is_empty()).then(|| paired_ratio(&under, &above, CONFIDENCE))
 }
 
-/// How far a measurement lies above its prediction, as a share of the prediction; negative below.
-/// `None` unless both are positive.
-pub fn prediction_error(measured: f64, predicted: f64) -> Option<f64> {
-    (measured > 0.0 && predicted > 0.0).then(|| measured / predicted - 1.0)
-}
-
-/// Share of the line rate that is missing; negative when the path is faster than the line.
-/// `None` unless both are positive.
-pub fn gap_to_line(kpps: f64, line_kpps: f64) -> Option<f64> {
-    (kpps > 0.0 && line_kpps > 0.0).then(|| 1.0 - kpps / line_kpps)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,13 +161,5 @@ mod tests {
         let verdict = choose(&base, &[Contender { mapping: &two, kpps: &kpps }]);
         assert_eq!(verdict.speedups[0].map(|s| s.n), Some(5));
         assert_eq!(verdict.chosen, Some(0));
-    }
-
-    #[test]
-    fn errors_and_gaps_have_the_sign_they_say() {
-        assert_eq!(prediction_error(110.0, 100.0).map(|e| e > 0.0), Some(true));
-        assert_eq!(prediction_error(90.0, 0.0), None);
-        assert_eq!(gap_to_line(75.0, 100.0), Some(0.25));
-        assert_eq!(gap_to_line(f64::NAN, 100.0), None);
     }
 }

@@ -2,8 +2,6 @@
 //! The body of an `answers` record: questions about another record, answered from what it holds.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::fmt;
 
 /// Questions and answers.
@@ -82,19 +80,4 @@ pub struct Evidence {
     pub unit: String,
     /// What it rests on: a tier, or the document it is from.
     pub source: String,
-}
-
-impl AnswersReport {
-    /// What scripts read: verdict, sentence and next command of each question.
-    pub fn summary(&self) -> BTreeMap<&'static str, Value> {
-        let of = |answer: &Answer| {
-            json!({
-                "id": answer.id,
-                "verdict": answer.verdict,
-                "sentence": answer.sentence,
-                "next": answer.next,
-            })
-        };
-        BTreeMap::from([("answers", self.answers.iter().map(of).collect())])
-    }
 }

@@ -2,8 +2,6 @@
 //! The body of a `budget` record: what a packet may cost at line rate. Computed, not measured.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-use std::collections::BTreeMap;
 
 /// What a packet may cost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,6 +29,10 @@ pub struct BudgetReport {
     pub rows: Vec<BudgetRow>,
     /// How a measured path compares; `null` where none was given.
     pub shortfall: Option<Shortfall>,
+    /// The processor that path was measured on; `null` where none was given, or its record does not
+    /// name it.
+    #[serde(default)]
+    pub measured_on: Option<String>,
 }
 
 /// The budget of one size of frame.
@@ -119,20 +121,4 @@ pub struct Shortfall {
     /// The share of the line with the shortest frames, at most 1.
     #[serde(serialize_with = "crate::finite")]
     pub share_of_line_at_shortest: f64,
-}
-
-impl BudgetReport {
-    /// What scripts read beside the figures, which are of the first size: a list with each.
-    pub fn summary(&self) -> BTreeMap<&'static str, Value> {
-        let of = |row: &BudgetRow| {
-            json!({
-                "frame_octets": row.frame_octets,
-                "ns_per_packet": row.ns_per_packet,
-                "packets_per_s": row.packets_per_s,
-                "cycles_per_packet": row.cycles_per_packet,
-                "instructions_per_packet": row.instructions_per_packet,
-            })
-        };
-        BTreeMap::from([("frames", self.rows.iter().map(of).collect())])
-    }
 }

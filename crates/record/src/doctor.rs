@@ -4,6 +4,9 @@
 use crate::figure::Tier;
 use serde::{Deserialize, Serialize};
 
+/// The observation that says how many hardware events count at the same time.
+pub const COUNTERS_AT_ONCE: &str = "counters_at_once";
+
 /// What this machine can measure and run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A whole record, and its JSON: written, read back, and refused with a reason.
 //!
-//! On the wire the fields of the body stand beside those of the envelope, `kind` telling which they
-//! are, and every figure appears twice: whole under `figures`, its bare value under `summary`,
-//! where scripts find it. Bodies that are lists, such as the tiers of a memory hierarchy, put their
-//! bare values there too. `summary` is not stored here; it is derived when writing and checked when
-//! reading, so that the two cannot drift apart.
+//! A record is its provenance and its body; figures, summary and warnings follow from these. On the
+//! wire the fields of the body are next to those of the envelope, `kind` says which they are, and
+//! what follows is written out for scripts: every figure whole under `figures`, its bare value
+//! under `summary`, together with bare values of the lists of the body. Reading derives all of it
+//! again and refuses a record in which something else is written.
 
 use crate::answers::AnswersReport;
 use crate::budget::BudgetReport;
 use crate::doctor::DoctorReport;
-use crate::figure::{Figure, Scalar};
+use crate::figure::{Figure, Figures, Scalar, bare};
 use crate::kernels::KernelsReport;
 use crate::memory::MemoryReport;
 use crate::plan::PlanReport;
@@ -32,17 +32,13 @@ use std::fmt;
 const SCHEMA: &str = "linerate-record";
 /// Records of another major version are not read; of a newer minor version, what is known.
 const MAJOR: u32 = 1;
-const MINOR: u32 = 3;
+const MINOR: u32 = 4;
 
 /// What was measured, and what is needed to judge it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
     /// Where the record comes from.
     pub provenance: Provenance,
-    /// The figures people quote, by name; names are those of `summary`.
-    pub figures: BTreeMap<String, Figure>,
-    /// Reasons to doubt the figures.
-    pub warnings: Vec<Warning>,
     /// What the command did, in full.
     pub body: Body,
 }
@@ -76,26 +72,6 @@ pub enum Body {
     Plan(Box<PlanReport>),
     /// TCP stacks under patterns of traffic, with every set of routines.
     Tcp(Box<TcpReport>),
-}
-
-impl Body {
-    /// Bare values of the body, for scripts, beside those of the figures.
-    fn summary(&self) -> BTreeMap<&'static str, Value> {
-        match self {
-            Self::Memory(report) => report.summary(),
-            Self::Budget(report) => report.summary(),
-            Self::Strands(report) => report.summary(),
-            Self::Answers(report) => report.summary(),
-            Self::Plan(report) => report.summary(),
-            Self::Tcp(report) => report.summary(),
-            Self::Run(_)
-            | Self::Tune(_)
-            | Self::Kernels(_)
-            | Self::Stat(_)
-            | Self::Doctor(_)
-            | Self::Regions(_) => BTreeMap::new(),
-        }
-    }
 }
 
 /// An entry of `summary`.
@@ -138,26 +114,50 @@ struct Wire<'a> {
 #[derive(Deserialize)]
 struct Envelope {
     provenance: Provenance,
+}
+
+/// What a record says that follows from the rest of it.
+#[derive(Deserialize)]
+struct Stated {
     summary: BTreeMap<String, Value>,
-    figures: BTreeMap<String, Figure>,
+    figures: Figures,
     warnings: Vec<Warning>,
 }
 
 impl Record {
+    /// The figures people quote, by name; names are those of `summary`.
+    pub fn figures(&self) -> Figures {
+        self.body.derive().figures()
+    }
+
+    /// Reasons to doubt the figures.
+    pub fn warnings(&self) -> Vec<Warning> {
+        self.body.derive().warnings(&self.provenance)
+    }
+
+    /// Bare values for scripts, by name: those of the figures, and lists of the body.
+    pub fn summary(&self) -> BTreeMap<String, Value> {
+        let figures = self.figures();
+        let figures = figures.iter().map(|(name, figure)| (name.clone(), bare(figure)));
+        let lists = self.body.derive().lists().into_iter();
+        figures.chain(lists.map(|(name, list)| (name.to_owned(), list))).collect()
+    }
+
     /// The record as indented JSON, a line feed at its end.
     ///
     /// # Errors
     /// [`WriteError`] when a number that must be there is infinite or not a number.
     pub fn to_json_pretty(&self) -> Result<String, WriteError> {
-        let figures = self.figures.iter().map(|(name, f)| (name.as_str(), Bare::Figure(&f.value)));
-        let body = self.body.summary().into_iter().map(|(name, bare)| (name, Bare::Body(bare)));
+        let (figures, warnings) = (self.figures(), self.warnings());
+        let lists = self.body.derive().lists().into_iter();
+        let bare = figures.iter().map(|(name, f)| (name.as_str(), Bare::Figure(&f.value)));
         let wire = Wire {
             schema: SCHEMA,
             version: format!("{MAJOR}.{MINOR}"),
             provenance: &self.provenance,
-            summary: figures.chain(body).collect(),
-            figures: &self.figures,
-            warnings: &self.warnings,
+            summary: bare.chain(lists.map(|(name, list)| (name, Bare::Body(list)))).collect(),
+            figures: &figures,
+            warnings: &warnings,
             body: &self.body,
         };
         let mut json = Vec::new();
@@ -175,8 +175,9 @@ impl Record {
     /// # Errors
     /// See [`ReadError`].
     pub fn from_json(json: &str) -> Result<Self, ReadError> {
-        let kind = check_head(json)?;
-        let envelope: Envelope = read(json)?;
+        let Head { minor, kind } = check_head(json)?;
+        let Envelope { provenance } = read(json)?;
+        let stated: Stated = read(json)?;
         let body: Body = match kind.as_str() {
             "run" => Body::Run(read(json)?),
             "tune" => Body::Tune(read(json)?),
@@ -192,14 +193,23 @@ impl Record {
             "tcp" => Body::Tcp(read(json)?),
             _ => return Err(ReadError::UnknownKind { kind }),
         };
-        check_summary(&envelope, &body)?;
-        let Envelope { provenance, figures, warnings, .. } = envelope;
-        Ok(Self { provenance, figures, warnings, body })
+        let record = Self { provenance, body };
+        match minor {
+            MINOR => stated.check_against(&record)?,
+            _ => stated.check_alone()?,
+        }
+        Ok(record)
     }
 }
 
-/// Whether this is a record that this version reads; its kind.
-fn check_head(json: &str) -> Result<String, ReadError> {
+/// What a record says of itself.
+struct Head {
+    minor: u32,
+    kind: String,
+}
+
+/// Whether this is a record that this version reads.
+fn check_head(json: &str) -> Result<Head, ReadError> {
     let value: Value = serde_json::from_str(json).map_err(|error| ReadError::syntax(&error))?;
     let no_record = |found: &str| ReadError::NotARecord { found: found.to_owned() };
     let text = |field| match value.get(field) {
@@ -216,7 +226,7 @@ fn check_head(json: &str) -> Result<String, ReadError> {
     }
     let version = text("version")?;
     match parse_version(&version) {
-        Some((MAJOR, _)) => text("kind"),
+        Some((MAJOR, minor)) => Ok(Head { minor, kind: text("kind")? }),
         Some(_) => Err(ReadError::OtherVersion { version }),
         None => Err(no_record(&format!("`version` is `{version}`"))),
     }
@@ -239,21 +249,39 @@ fn read<T: DeserializeOwned>(json: &str) -> Result<T, ReadError> {
     })
 }
 
-fn check_summary(envelope: &Envelope, body: &Body) -> Result<(), ReadError> {
-    let Envelope { summary, figures, .. } = envelope;
-    let of_body = body.summary();
-    let names = summary.keys().chain(figures.keys()).map(String::as_str);
-    for name in names.chain(of_body.keys().copied()) {
-        let stated = summary.get(name);
-        let agrees = match figures.get(name) {
-            Some(figure) => stated.and_then(as_scalar).as_ref() == Some(&figure.value),
-            None => stated == of_body.get(name),
+impl Stated {
+    /// Whether it says what follows from the rest of the record.
+    fn check_against(&self, record: &Record) -> Result<(), ReadError> {
+        differing(&self.figures, &record.figures())
+            .map_or(Ok(()), |name| changed("figures", &name))?;
+        let summary = record.summary();
+        differing(&self.summary, &summary).map_or(Ok(()), |name| changed("summary", &name))?;
+        if self.warnings != record.warnings() {
+            return Err(ReadError::Changed { field: "warnings".to_owned() });
+        }
+        Ok(())
+    }
+
+    /// Whether it does not contradict itself: what followed from a record of another minor version
+    /// is not known here.
+    fn check_alone(&self) -> Result<(), ReadError> {
+        let agrees = |(name, figure): (&String, &Figure)| {
+            self.summary.get(name).and_then(as_scalar).as_ref() == Some(&figure.value)
         };
-        if !agrees {
-            return Err(ReadError::SummaryMismatch { name: name.to_owned() });
+        match self.figures.iter().find(|entry| !agrees(*entry)) {
+            Some((name, _)) => changed("summary", name),
+            None => Ok(()),
         }
     }
-    Ok(())
+}
+
+fn changed(part: &str, name: &str) -> Result<(), ReadError> {
+    Err(ReadError::Changed { field: format!("{part}.{name}") })
+}
+
+/// The first name that is in one only, or has another value in the other.
+fn differing<T: PartialEq>(a: &BTreeMap<String, T>, b: &BTreeMap<String, T>) -> Option<String> {
+    a.keys().chain(b.keys()).find(|name| a.get(*name) != b.get(*name)).cloned()
 }
 
 fn as_scalar(value: &Value) -> Option<Scalar> {
@@ -332,10 +360,10 @@ pub enum ReadError {
         /// Column of the error.
         column: usize,
     },
-    /// `summary` and `figures` do not say the same.
-    SummaryMismatch {
-        /// The name they differ in.
-        name: String,
+    /// `figures`, `summary` or `warnings` do not say what follows from the rest of the record.
+    Changed {
+        /// The field, as a path: `summary.throughput_kpps`.
+        field: String,
     },
 }
 
@@ -376,10 +404,10 @@ impl fmt::Display for ReadError {
             Self::Field { field, message, line, column } => {
                 write!(f, "line {line}, column {column}: `{field}`: {message}")
             }
-            Self::SummaryMismatch { name } => write!(
+            Self::Changed { field } => write!(
                 f,
-                "`{name}` differs between `summary` and `figures`; the record was changed by hand: \
-                 make both say the same"
+                "`{field}` does not follow from the rest of the record, which was changed by hand: \
+                 take the record as it was written, or measure again"
             ),
         }
     }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One figure: a value that never travels without its unit, interval, tier and method.
 
+use crate::stats::{CONFIDENCE, Estimate};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// What a figure rests on. Ordered from the strongest evidence to the weakest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -19,6 +21,22 @@ pub enum Tier {
     /// Computed by a model; nothing was measured.
     Model,
 }
+
+impl Tier {
+    /// The word for it, in JSON and on command lines.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hw => "hw",
+            Self::User => "user",
+            Self::Sw => "sw",
+            Self::Sim => "sim",
+            Self::Model => "model",
+        }
+    }
+}
+
+/// The figures people quote, by name.
+pub type Figures = BTreeMap<String, Figure>;
 
 /// The value of a figure: a bare number, a text, or nothing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -59,7 +77,7 @@ pub struct Figure {
 
 impl Figure {
     /// A number with its interval at `confidence`.
-    pub fn number(unit: &str, estimate: crate::stats::Estimate, tier: Tier, method: &str) -> Self {
+    pub fn number(unit: &str, estimate: Estimate, tier: Tier, method: &str) -> Self {
         if !estimate.value.is_finite() {
             return Self::absent(unit, tier, method, "the estimate is not a finite number");
         }
@@ -130,6 +148,36 @@ impl Figure {
         match self.value {
             Scalar::Number(x) => Some(x),
             Scalar::Text(_) | Scalar::Absent => None,
+        }
+    }
+
+    /// The number as an estimate; `None` without a number. An end that the figure does not have is
+    /// infinite: a value of unknown spread bounds nothing.
+    pub fn estimate(&self) -> Option<Estimate> {
+        Some(Estimate {
+            value: self.as_number()?,
+            low: self.low.unwrap_or(f64::NEG_INFINITY),
+            high: self.high.unwrap_or(f64::INFINITY),
+            confidence: self.confidence.unwrap_or(CONFIDENCE),
+            n: self.n,
+        })
+    }
+
+    /// The figure and its interval times `factor`, which is not negative, in another unit.
+    #[must_use]
+    pub fn scaled(&self, factor: f64, unit: &str, method: &str) -> Self {
+        if self.as_number().is_none() {
+            let reason = self.reason.as_deref().unwrap_or("it is not a number");
+            return Self::absent(unit, self.tier, method, reason);
+        }
+        let scaled = |x: Option<f64>| x.map(|x| x * factor);
+        Self {
+            value: self.as_number().map_or(Scalar::Absent, |x| Scalar::Number(x * factor)),
+            unit: unit.to_owned(),
+            low: scaled(self.low),
+            high: scaled(self.high),
+            method: method.to_owned(),
+            ..self.clone()
         }
     }
 }

@@ -175,15 +175,15 @@ pub struct Row {
     pub timing: Timing,
     /// Core cycles per call: the median over the rounds.
     pub cycles: Option<f64>,
-    /// Lower end of the 90 % interval of `cycles`.
+    /// Lower end of the 95 % interval of `cycles`.
     pub cycles_low: Option<f64>,
-    /// Upper end of the 90 % interval of `cycles`.
+    /// Upper end of the 95 % interval of `cycles`.
     pub cycles_high: Option<f64>,
     /// Ticks of the timestamp counter per call: the median over the rounds.
     pub ticks: Option<f64>,
-    /// Lower end of the 90 % interval of `ticks`.
+    /// Lower end of the 95 % interval of `ticks`.
     pub ticks_low: Option<f64>,
-    /// Upper end of the 90 % interval of `ticks`.
+    /// Upper end of the 95 % interval of `ticks`.
     pub ticks_high: Option<f64>,
     /// Rounds that the row rests on.
     pub n: u64,
@@ -194,9 +194,9 @@ pub struct Row {
     /// The speed as a share of the bound's in the same rounds: the bound's time over this time.
     /// May exceed 1 where the bound is only the best routine known.
     pub of_bound: Option<f64>,
-    /// Lower end of the 90 % interval of `of_bound`.
+    /// Lower end of the 95 % interval of `of_bound`.
     pub of_bound_low: Option<f64>,
-    /// Upper end of the 90 % interval of `of_bound`.
+    /// Upper end of the 95 % interval of `of_bound`.
     pub of_bound_high: Option<f64>,
     /// Why a number above is `null`; `null` when all are there that can be.
     pub reason: Option<String>,
@@ -338,6 +338,9 @@ pub struct KernelsReport {
     pub quick: bool,
     /// Whether the run was stopped before its end.
     pub interrupted: bool,
+    /// Whether sizes were named on the command line: then the report shows all of them.
+    #[serde(default)]
+    pub sizes_named: bool,
 }
 
 impl KernelsReport {
@@ -393,6 +396,7 @@ mod tests {
             seed: 1,
             quick: true,
             interrupted: false,
+            sizes_named: false,
         }
     }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The measurement record: units, samples, intervals, provenance and the JSON schema.
 //!
-//! Every command makes or reads a record; the stages of the program meet only there. So a record
-//! says what was measured ([`Body`]), the figures people quote ([`Figure`], with unit, interval and
-//! what each rests on), where it comes from ([`Provenance`]) and why to doubt it ([`Warning`]).
+//! Every command makes or reads a record; the stages of the program meet only there. A record is
+//! what was measured ([`Body`]) and where it comes from ([`Provenance`]). What follows from these
+//! two, in [`mod@derive`], is not part of it: the figures people quote ([`Figure`], with unit,
+//! interval and what each rests on), the lists that scripts read, why to doubt it ([`Warning`]).
 //!
 //! Pure: no files, no clock. Left out: how records are printed for people (`linerate-report`).
 
@@ -12,6 +13,7 @@
 pub mod accuracy;
 pub mod answers;
 pub mod budget;
+pub mod derive;
 pub mod doctor;
 pub mod envelope;
 pub mod figure;
@@ -29,10 +31,11 @@ pub mod tune;
 pub mod units;
 pub mod warning;
 
+pub use derive::Derive;
 #[cfg(feature = "schema")]
 pub use envelope::schema_json;
 pub use envelope::{Body, ReadError, Record, WriteError};
-pub use figure::{Figure, Scalar, Tier};
+pub use figure::{Figure, Figures, Scalar, Tier};
 pub use provenance::Provenance;
 pub use warning::Warning;
 

@@ -6,10 +6,8 @@
 //! time of a load as a function of the size of the chain is a [`Curve`]; its steps are the
 //! [`MemoryTier`]s.
 
-use crate::figure::{Figure, bare};
+use crate::figure::Figure;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-use std::collections::BTreeMap;
 
 /// What `linerate memory` found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -531,70 +529,4 @@ impl MemoryReport {
             |curve: &&Curve| curve.order == Order::PageLocal && curve.pages == self.pages.used;
         self.curves.iter().find(is_main)
     }
-
-    /// What scripts read: bare values of the tiers, the translation buffer, the pages, the noise,
-    /// the timer and the system's view, under these names.
-    pub fn summary(&self) -> BTreeMap<&'static str, Value> {
-        let tiers = self.tiers.iter().map(tier_summary).collect();
-        let tlb = self.tlb.iter().map(tlb_summary).collect();
-        let os_view = self.os_view.iter().map(|view| {
-            json!({
-                "name": view.name,
-                "stated_bytes": view.stated_bytes,
-                "found_bytes": bare(&view.found_bytes),
-                "verdict": view.verdict,
-            })
-        });
-        let pages = json!({
-            "base_bytes": self.pages.base_bytes,
-            "huge_bytes": self.pages.huge_bytes,
-            "granted": bare(&self.pages.granted),
-            "verdict": self.pages.verdict,
-        });
-        let noise = json!({
-            "seconds": self.noise.seconds,
-            "lost": bare(&self.noise.lost),
-            "longest_us": bare(&self.noise.longest_us),
-            "load": self.conditions.load_before,
-        });
-        let timer = json!({
-            "source": self.timer.source,
-            "step_ns": bare(&self.timer.step_ns),
-            "overhead_ns": bare(&self.timer.overhead_ns),
-            "core_ghz": bare(&self.timer.core_ghz),
-        });
-        BTreeMap::from([
-            ("tiers", Value::Array(tiers)),
-            ("tlb", Value::Array(tlb)),
-            ("os_view", os_view.collect()),
-            ("pages", pages),
-            ("noise", noise),
-            ("timer", timer),
-        ])
-    }
-}
-
-fn tier_summary(tier: &MemoryTier) -> Value {
-    json!({
-        "name": tier.name,
-        "size_bytes": bare(&tier.size_bytes),
-        "size_low": tier.size_bytes.low,
-        "size_high": tier.size_bytes.high,
-        "latency_ns": bare(&tier.latency_ns),
-        "latency_cycles": bare(&tier.latency_cycles),
-        "low": tier.latency_ns.low,
-        "high": tier.latency_ns.high,
-    })
-}
-
-fn tlb_summary(level: &TlbLevel) -> Value {
-    json!({
-        "name": level.name,
-        "pages": level.pages,
-        "entries": bare(&level.entries),
-        "onset": bare(&level.onset),
-        "half": bare(&level.half),
-        "cost_ns": bare(&level.cost_ns),
-        "cost_cycles": bare(&level.cost_cycles),
-    })
 }

@@ -5,8 +5,6 @@
 use crate::figure::Figure;
 use crate::tune::RuledOut;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-use std::collections::BTreeMap;
 
 /// By what the predictions were made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -202,31 +200,4 @@ pub struct PlanReport {
     pub search: Search,
     /// What the predictions rest on.
     pub inputs: Vec<Input>,
-}
-
-impl PlanReport {
-    /// What scripts read beside the figures: the recommendations, and how busy each strand is.
-    pub fn summary(&self) -> BTreeMap<&'static str, Value> {
-        let of = |one: &Recommendation| {
-            json!({
-                "change": one.change,
-                "gain": one.gain.as_number(),
-                "low": one.gain.low,
-                "high": one.gain.high,
-                "why": one.why,
-            })
-        };
-        let strand = |one: &PlannedStrand| {
-            json!({
-                "name": one.name,
-                "runs": one.runs,
-                "utilisation": one.utilisation.as_number(),
-                "cpi": one.cpi.as_number(),
-            })
-        };
-        BTreeMap::from([
-            ("recommendations", self.recommendations.iter().map(of).collect()),
-            ("strands", self.strands.iter().map(strand).collect()),
-        ])
-    }
 }

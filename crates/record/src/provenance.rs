@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where a record comes from.
 
+use crate::figure::Figure;
 use serde::{Deserialize, Serialize};
 
 // The default says nothing: for records that are made up.
@@ -35,4 +36,16 @@ pub struct Provenance {
     pub load_1min: Option<f64>,
     /// Ticks of the timestamp counter per second.
     pub ticks_per_second: Option<f64>,
+    /// Whether the timestamp counter has one rate whatever the core's clock does; `null` where no
+    /// ticks were read, and in records before version 1.4.
+    #[serde(default)]
+    pub ticks_invariant: Option<bool>,
+    /// The share of the time of the processors that other programs took just before the
+    /// measurement, 0 to 1; `null` where that was not watched, and in records before version 1.4.
+    #[serde(default)]
+    pub others: Option<Figure>,
+    /// Which of `cpus` are hardware threads of one core: each core with more than one of them;
+    /// `null` where that was not read, and in records before version 1.4.
+    #[serde(default)]
+    pub siblings: Option<Vec<Vec<u32>>>,
 }

@@ -3,6 +3,7 @@
 
 use crate::figure::Figure;
 use crate::kernels::Kernel;
+use crate::tune::{Finding, KernelAdvice};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -303,6 +304,59 @@ pub struct RunReport {
     pub rejected: BTreeMap<String, u64>,
     /// Whether the run was stopped before its end.
     pub interrupted: bool,
+    /// Packets of the input that the source goes round, rejected ones left out; `null` in records
+    /// before version 1.4.
+    #[serde(default)]
+    pub frames: Option<u64>,
+    /// Logical processors that the strands could be placed on; `null` in records before version
+    /// 1.4, and in the runs within a `tune` record, which has them itself.
+    #[serde(default)]
+    pub cpus_available: Option<u32>,
+    /// The line of the path; `null` without one, and in records before version 1.4.
+    #[serde(default)]
+    pub line: Option<LineReport>,
+    /// What limits the path, as judged when it was measured; `null` as for `cpus_available`.
+    #[serde(default)]
+    pub finding: Option<Finding>,
+    /// Whether other kernels suit the calls of the path better; `null` when that is not known, and
+    /// as for `cpus_available`.
+    #[serde(default)]
+    pub kernel_advice: Option<KernelAdvice>,
+    /// Where the packets are in the memory hierarchy; `null` as for `cpus_available`.
+    #[serde(default)]
+    pub packets_home: Option<PacketsHome>,
+}
+
+/// The line that a path is to fill.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LineReport {
+    /// Bits per second of a port.
+    #[serde(serialize_with = "crate::finite")]
+    pub bits_per_second: f64,
+    /// Ports, each with a flow of its own.
+    pub ports: u32,
+    /// Mean size of the frames in bytes, FCS excluded.
+    #[serde(serialize_with = "crate::finite")]
+    pub mean_frame_octets: f64,
+}
+
+/// In which level of the memory hierarchy the packets of a path are: frames and buffers against the
+/// sizes that the profile of the machine has.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PacketsHome {
+    /// Bytes of frames and buffers that one strand meets.
+    pub bytes: Figure,
+    /// The nearest level that holds them, by name.
+    pub tier: Figure,
+    /// The most that a load from there waits, in ns.
+    pub miss_ns: Figure,
+    /// The most that a load from there waits, in cycles of the core.
+    pub miss_cycles: Figure,
+    /// What to make of it; `null` where the packets are near enough not to matter, or no profile
+    /// was made.
+    pub sentence: Option<String>,
 }
 
 impl StrandReport {

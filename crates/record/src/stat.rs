@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What `linerate stat` found: counts of events, raw and scaled, and what follows from them.
 
-use crate::figure::{Figure, Tier};
+use crate::figure::{Figure, Figures, Tier};
+use crate::warning::Warning;
 use serde::{Deserialize, Serialize, Serializer};
 
 /// Counters of a command, a process, its threads, or processors.
@@ -51,6 +52,13 @@ pub struct StatReport {
     pub baseline: Vec<BaselineChange>,
     /// What that record is of; `null` without one.
     pub baseline_of: Option<BaselineOf>,
+    /// The times that passed, by name: `elapsed_s`, and of a command `user_s` and others; empty in
+    /// records before version 1.4.
+    #[serde(default)]
+    pub times: Figures,
+    /// What the simulator remarked of the command.
+    #[serde(default)]
+    pub remarks: Vec<Warning>,
 }
 
 /// How large the environment of a command was. The kernel puts it above the stack, so its size

@@ -18,6 +18,10 @@
 
 pub mod coverage;
 
+/// The confidence of every interval that linerate gives: the share of repetitions in which it holds
+/// the truth. An interval of another confidence says in its doc comment why.
+pub const CONFIDENCE: f64 = 0.95;
+
 /// An estimate and its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
@@ -39,6 +43,8 @@ impl Estimate {
         Self { value, low, high, confidence, n: n as u64 }
     }
 }
+
+mod algebra;
 
 /// The `q` quantile of `samples`, for `q` from 0 to 1: linear between order statistics, the
 /// smallest sample at 0 and the largest at 1 (definition 7 of Hyndman and Fan, 1996).

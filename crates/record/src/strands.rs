@@ -5,10 +5,8 @@
 //! Counts are those of the input, to the digit. Everything that is computed from them is a
 //! [`Figure`]; one that the input does not tell is absent with a reason.
 
-use crate::figure::{Figure, bare};
+use crate::figure::Figure;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
 use std::fmt;
 
 /// Strands of another program.
@@ -244,33 +242,5 @@ impl StrandCounts {
     /// An event by its name.
     pub fn event(&self, name: &str) -> Option<&StrandEvent> {
         self.events.iter().find(|event| event.name == name)
-    }
-
-    fn summary(&self) -> Value {
-        let mut of = Map::from_iter([
-            ("name".to_owned(), json!(self.name)),
-            ("cpu".to_owned(), json!(self.cpu)),
-            ("packets".to_owned(), json!(self.packets)),
-            ("kpps".to_owned(), bare(&self.kpps)),
-            ("ticks_per_packet".to_owned(), bare(&self.ticks_per_packet)),
-            ("instructions_per_packet".to_owned(), bare(&self.instructions_per_packet)),
-            ("cpi".to_owned(), bare(&self.cpi)),
-            ("ipc".to_owned(), bare(&self.ipc)),
-        ]);
-        let pti = |event: &StrandEvent| (format!("{}_pti", event.name), bare(&event.pti));
-        of.extend(self.events.iter().map(pti));
-        of.insert("bound".to_owned(), json!(self.cpi_by_cause.as_ref().map(|cpi| cpi.bound)));
-        Value::Object(of)
-    }
-}
-
-impl StrandsReport {
-    /// What scripts read: bare values of each strand, and how many faults the input has.
-    pub fn summary(&self) -> BTreeMap<&'static str, Value> {
-        BTreeMap::from([
-            ("strands", self.strands.iter().map(StrandCounts::summary).collect()),
-            ("faults", json!(self.faults.len())),
-            ("first_fault_line", json!(self.faults.first().map(|fault| fault.line))),
-        ])
     }
 }

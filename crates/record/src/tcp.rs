@@ -5,11 +5,9 @@
 //! All sets of a pattern ran in the same rounds, in random order, client and server in one thread,
 //! the clock of the stacks virtual. Rates are per second of processor time.
 
-use crate::figure::{Figure, bare};
+use crate::figure::Figure;
 use crate::kernels::Skipped;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
-use std::collections::BTreeMap;
 
 /// The stacks there are, by name.
 pub const STACKS: [&str; 2] = ["smoltcp", "lwip"];
@@ -228,22 +226,6 @@ impl TcpSeam {
     }
 }
 
-impl TcpReport {
-    /// `summary.<stack>.<pattern>`: of the set that is selected.
-    pub(crate) fn summary(&self) -> BTreeMap<&'static str, Value> {
-        let named = |stack: &TcpStack| STACKS.into_iter().find(|name| *name == stack.name);
-        let stacks = self.stacks.iter().filter_map(|stack| Some((named(stack)?, stack)));
-        let patterns = |stack: &TcpStack| {
-            let selected = |pattern: &TcpPattern| {
-                let set = pattern.sets.iter().find(|set| set.name == self.selected)?;
-                Some((pattern.name.clone(), set.summary()))
-            };
-            Value::Object(stack.patterns.iter().filter_map(selected).collect())
-        };
-        stacks.map(|(name, stack)| (name, patterns(stack))).collect()
-    }
-}
-
 /// Where two methods disagree most on the shares of a set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TcpApart {
@@ -267,23 +249,6 @@ impl TcpSet {
             Some(TcpApart { routine, share })
         });
         apart.max_by(|a, b| a.share.total_cmp(&b.share))
-    }
-
-    fn summary(&self) -> Value {
-        let figures = [
-            ("gbps_per_cpu_s", &self.gbps_per_cpu_s),
-            ("of_bound", &self.of_bound),
-            ("over_c", &self.over_c),
-            ("over_scalar", &self.over_scalar),
-            ("share_checksum", &self.share_checksum),
-            ("share_copy", &self.share_copy),
-            ("share_copy_checksum", &self.share_copy_checksum),
-            ("round_trip_cpu_ns", &self.round_trip_cpu_ns),
-        ];
-        let entries = figures.map(|(name, figure)| (name.to_owned(), bare(figure)));
-        let apart = self.shares_apart().map_or(Value::Null, |apart| Value::from(apart.share));
-        let apart = ("shares_apart".to_owned(), apart);
-        Value::Object(Map::from_iter(entries.into_iter().chain([apart])))
     }
 }
 
@@ -330,9 +295,7 @@ mod tests {
         let shares = [[Some(0.5), Some(0.5)], [Some(0.25), Some(0.375)], [Some(0.5), None]];
         let apart = set(shares).shares_apart();
         assert_eq!(apart, Some(TcpApart { routine: "copy", share: 0.125 }));
-        assert_eq!(set(shares).summary()["shares_apart"], 0.125);
         let unseen = set([[Some(0.5), None], [None, Some(0.5)], [None, None]]);
         assert_eq!(unseen.shares_apart(), None);
-        assert_eq!(unseen.summary()["shares_apart"], Value::Null);
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::figure::Figure;
 use crate::kernels::Kernel;
-use crate::run::RunReport;
+use crate::run::{PacketsHome, RunReport};
 use serde::{Deserialize, Serialize};
 
 /// Why a strand limits the path.
@@ -136,4 +136,17 @@ pub struct TuneReport {
     pub kernel_shares: Option<Vec<KernelShare>>,
     /// Whether other kernels suit the baseline's calls better; `null` when that is not known.
     pub kernel_advice: Option<KernelAdvice>,
+    /// Strands of the mapping of the file; `null` in records before version 1.4.
+    #[serde(default)]
+    pub given_strands: Option<u32>,
+    /// Logical processors that strands could be placed on; `null` in records before version 1.4.
+    #[serde(default)]
+    pub cpus_available: Option<u32>,
+    /// Where the packets are in the memory hierarchy under the baseline; `null` in records before
+    /// version 1.4.
+    #[serde(default)]
+    pub packets_home: Option<PacketsHome>,
+    /// What the stages that were seen to wait for memory wait, a sentence each.
+    #[serde(default)]
+    pub waits: Vec<String>,
 }

@@ -115,6 +115,13 @@ pub enum Warning {
         #[serde(serialize_with = "crate::finite")]
         share: f64,
     },
+    /// The rate that a budget is compared with was measured on another processor.
+    OtherProcessor {
+        /// That processor; `null` where its record does not name it.
+        measured_on: Option<String>,
+        /// The processor of the budget.
+        budget_of: String,
+    },
     /// The instructions are emulated.
     Emulated,
     /// Written by a newer version, with a code this one does not know.
@@ -199,6 +206,14 @@ impl Warning {
                 names.join(", "),
                 percent(*share)
             ),
+            Self::OtherProcessor { measured_on, budget_of } => {
+                let other = measured_on.as_deref().unwrap_or("a processor of no known name");
+                write!(
+                    f,
+                    "--from: its rate was measured on {other}, and the budget is that of \
+                     {budget_of}"
+                )
+            }
             Self::Emulated => write!(f, "the processor is emulated"),
             Self::Unknown => write!(f, "a newer linerate wrote a warning this one does not know"),
         }
@@ -253,6 +268,7 @@ impl Warning {
                 "count fewer events at a time (perf stat -e), or use linerate stat, which tells \
                  the error"
             }
+            Self::OtherProcessor { .. } => "the rate says nothing of this one",
             Self::Emulated => "counts are exact, times mean nothing; measure on hardware",
             Self::Unknown => "read the record with the version named in its provenance",
         }

@@ -9,7 +9,6 @@ use linerate_counters::event::Event;
 use linerate_record::regions::{RegionEvent, RegionReport, RegionsReport};
 use linerate_record::stats::Estimate;
 use linerate_record::{Figure, Tier};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 const METHOD: &str = "between entering and leaving, own cost subtracted";
@@ -265,68 +264,6 @@ fn figure(unit: &str, estimate: Estimate, visits: u64, tier: Tier) -> Figure {
         return Figure { n: visits, ..exact };
     }
     Figure::number(unit, Estimate { low: estimate.low.max(0.0), ..estimate }, tier, METHOD)
-}
-
-/// What people quote: per region of all threads together, `NAME.ticks_per_visit` and, where units
-/// of work were reported, `NAME.ticks_per_unit` and `NAME.EVENT_per_unit`.
-pub(crate) fn quoted(report: &RegionsReport) -> BTreeMap<String, Figure> {
-    let mut names: BTreeMap<&str, Vec<&RegionReport>> = BTreeMap::new();
-    for region in &report.regions {
-        names.entry(&region.name).or_default().push(region);
-    }
-    let mut figures = BTreeMap::from([("own_ticks".to_owned(), report.own_ticks.clone())]);
-    for (name, threads) in names {
-        let visits: u64 = threads.iter().map(|region| region.visits).sum();
-        let units: u64 = threads.iter().map(|region| region.units).sum();
-        let ticks = sum(threads.iter().map(|region| &region.ticks));
-        figures.insert(format!("{name}.ticks_per_visit"), per(&ticks, visits, "visit"));
-        if units == 0 {
-            continue;
-        }
-        figures.insert(format!("{name}.ticks_per_unit"), per(&ticks, units, "unit"));
-        let events = threads.first().map_or(0, |region| region.events.len());
-        for event in 0..events {
-            let of_event = threads.iter().filter_map(|region| region.events.get(event));
-            let count = sum(of_event.map(|event| &event.count));
-            let event = &threads[0].events[event].name;
-            figures.insert(format!("{name}.{event}_per_unit"), per(&count, units, "unit"));
-        }
-    }
-    figures
-}
-
-/// The figures together; absent, with its reason, if one of them is.
-fn sum<'a>(figures: impl Iterator<Item = &'a Figure> + Clone) -> Figure {
-    let missing = figures.clone().find(|figure| figure.as_number().is_none());
-    let mut figures = figures.cloned();
-    let first = missing.cloned().or_else(|| figures.next());
-    let first = first.expect("a region has at least one thread");
-    if first.as_number().is_none() {
-        return first;
-    }
-    let number = |figure: &Figure| figure.as_number().unwrap_or(0.0);
-    figures.fold(first, |sum, next| {
-        let value = number(&sum) + number(&next);
-        let low = sum.low.unwrap_or(number(&sum)) + next.low.unwrap_or(number(&next));
-        let high = sum.high.unwrap_or(number(&sum)) + next.high.unwrap_or(number(&next));
-        let confidence = sum.confidence.or(next.confidence).unwrap_or(0.95);
-        let n = sum.n + next.n;
-        Figure::number(&sum.unit, Estimate { value, low, high, confidence, n }, sum.tier, METHOD)
-    })
-}
-
-fn per(figure: &Figure, units: u64, unit: &str) -> Figure {
-    let units = units as f64;
-    Figure {
-        value: match figure.as_number() {
-            Some(value) if units > 0.0 => linerate_record::Scalar::Number(value / units),
-            _ => linerate_record::Scalar::Absent,
-        },
-        unit: format!("{}/{unit}", figure.unit),
-        low: figure.low.map(|low| low / units),
-        high: figure.high.map(|high| high / units),
-        ..figure.clone()
-    }
 }
 
 #[cfg(test)]

@@ -227,8 +227,6 @@ impl Regions {
                 "not known: the program's own",
                 &command_line(),
             ),
-            figures: figures::quoted(&report),
-            warnings: Vec::new(),
             body: Body::Regions(Box::new(report)),
         }
     }

@@ -206,7 +206,7 @@ fn the_record_is_written_where_it_was_asked_for() {
     let record = Record::from_json(&std::fs::read_to_string(&file).unwrap()).unwrap();
     assert_eq!(record.body, Body::Regions(Box::new(regions.report())));
     for name in ["own_ticks", "rx.ticks_per_visit", "rx.ticks_per_unit"] {
-        assert!(record.figures.contains_key(name), "{name}");
+        assert!(record.figures().contains_key(name), "{name}");
     }
     assert!(record.provenance.command.contains("rust"), "{}", record.provenance.command);
 

@@ -3,10 +3,9 @@
 //! would change something or do instead, each on a line of its own so that it can be copied. What
 //! is done by hand or elsewhere stands behind `#`.
 
-use crate::Style;
-use crate::layout::{Paint, labelled, painted, stacked};
+use crate::layout::{Paint, fenced, labelled, painted, stacked};
 use crate::value::{ABSENT, clean};
-use linerate_record::Tier;
+use crate::{Markup, Style};
 use linerate_record::doctor::{DoctorReport, Observation, Section, TierState, Verdict};
 
 /// The report of `linerate doctor`. Its commands are never broken, so they may be wider than
@@ -19,12 +18,13 @@ pub fn doctor(report: &DoctorReport, style: &Style) -> String {
         sheet.block(head, items.map(|o| sheet.observation(o)).collect())
     });
     let mut blocks = vec![
-        labelled("best tier", Paint::Head, word(report.best_tier), style)
+        labelled("best tier", Paint::Head, report.best_tier.name(), style)
             + &labelled("marks", Paint::Head, MARKS, style),
         sheet.block("tiers", report.tiers.iter().map(|tier| sheet.tier(tier)).collect()),
     ];
     blocks.extend(sections);
-    blocks.push(sheet.block(COMMANDS, sheet.commands(report)));
+    let commands = fenced(&sheet.commands(report).concat(), style);
+    blocks.push(sheet.block(COMMANDS, if commands.is_empty() { vec![] } else { vec![commands] }));
     stacked(&blocks)
 }
 
@@ -38,20 +38,9 @@ const SECTIONS: [(Section, &str); 4] = [
 const COMMANDS: &str = "what would change it (not run)";
 const MARKS: &str = "+ as it should be, ! costs accuracy or speed, x missing, ? not known";
 
-fn word(tier: Tier) -> &'static str {
-    match tier {
-        Tier::Hw => "hw",
-        Tier::User => "user",
-        Tier::Sw => "sw",
-        Tier::Sim => "sim",
-        Tier::Model => "model",
-    }
-}
-
-/// A tier, and its way where that is not the usual one.
 fn named(state: &TierState) -> String {
     let way = state.way.as_ref().map(|way| format!(" {way}"));
-    word(state.tier).to_owned() + &way.unwrap_or_default()
+    state.tier.name().to_owned() + &way.unwrap_or_default()
 }
 
 /// Lines narrower than this have no room for texts beside names.
@@ -93,6 +82,9 @@ impl Sheet<'_> {
     /// A mark, a name, and a text beside or below it.
     fn item(&self, mark: &str, paint: Option<Paint>, name: &str, text: &str) -> String {
         let label = format!("{mark} {}", clean(name));
+        if self.style.markup == Markup::Markdown {
+            return labelled(label.trim(), Paint::Head, &clean(text), self.style);
+        }
         let is_beside = self.style.width >= BESIDE;
         let indent = " ".repeat(if is_beside { self.column } else { 4 });
         let options = textwrap::Options::new(self.style.width)

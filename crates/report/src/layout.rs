@@ -3,8 +3,8 @@
 //!
 //! Colour is put on whole lines and labels after they are laid out, so that it takes no room.
 
-use crate::Style;
 use crate::value::clean;
+use crate::{Markup, Style};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 /// What a piece of text is, for those who see colours.
@@ -33,8 +33,14 @@ impl Paint {
     }
 }
 
-/// Each line of `text` painted; colour that runs over an end of line spills in some pagers.
+/// Each line of `text` painted; colour that runs over an end of line spills in some pagers. In
+/// Markdown a heading.
 pub(crate) fn painted(paint: Paint, text: &str, style: &Style) -> String {
+    match (style.markup, paint) {
+        (Markup::Terminal, _) => {}
+        (Markup::Markdown, Paint::Head) => return format!("### {}\n", text.replace('\n', " ")),
+        (Markup::Markdown, _) => return text.to_owned(),
+    }
     text.lines().map(|line| paint.apply(line, style)).collect::<Vec<_>>().join("\n")
 }
 
@@ -43,6 +49,10 @@ const LABEL_COLUMNS: usize = 12;
 
 /// `label`, and `text` beside it, broken at words and indented under itself.
 pub(crate) fn labelled(label: &str, paint: Paint, text: &str, style: &Style) -> String {
+    if style.markup == Markup::Markdown {
+        let label = if label.is_empty() { String::new() } else { format!("**{label}** ") };
+        return format!("- {label}{}\n", text.trim());
+    }
     let indent = " ".repeat(LABEL_COLUMNS);
     let options =
         textwrap::Options::new(style.width).initial_indent(&indent).subsequent_indent(&indent);
@@ -50,6 +60,15 @@ pub(crate) fn labelled(label: &str, paint: Paint, text: &str, style: &Style) -> 
     let beside = body.get(label.len()..).unwrap_or_default();
     let lines = format!("{}{beside}", paint.apply(label, style));
     lines.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+}
+
+/// Lines whose columns matter, as they are; in Markdown fenced.
+pub(crate) fn fenced(text: &str, style: &Style) -> String {
+    match style.markup {
+        Markup::Terminal => text.to_owned(),
+        Markup::Markdown if text.trim().is_empty() => String::new(),
+        Markup::Markdown => format!("```\n{}\n```\n", text.trim_end_matches('\n')),
+    }
 }
 
 /// A table under construction. Cells are texts.
@@ -97,10 +116,26 @@ impl Grid {
         columns.iter().sum::<usize>() + GAP * columns.len().saturating_sub(1) <= style.width
     }
 
+    /// The table as GitHub's Markdown has it, an empty line at its end.
+    fn markdown(&self) -> String {
+        let cell = |text: &String| text.trim().replace('|', "\\|").replace('\n', " ");
+        let line = |cells: &[String]| {
+            let cells: Vec<String> = cells.iter().map(cell).collect();
+            format!("| {} |\n", cells.join(" | "))
+        };
+        let rule = |right: &bool| if *right { "---:|" } else { "---|" };
+        let rules: String = self.right.iter().map(rule).collect();
+        let rows: String = self.rows.iter().map(|row| line(row)).collect();
+        format!("{}|{rules}\n{rows}\n", line(&self.head))
+    }
+
     /// The table; nothing without rows.
     pub(crate) fn render(&self, style: &Style) -> String {
         if self.rows.is_empty() {
             return String::new();
+        }
+        if style.markup == Markup::Markdown {
+            return self.markdown();
         }
         let mut table = Table::new();
         table
@@ -140,7 +175,7 @@ pub(crate) fn stacked(blocks: &[String]) -> String {
 mod tests {
     use super::*;
 
-    const PLAIN: Style = Style { color: false, width: 40 };
+    const PLAIN: Style = Style::plain(40);
 
     #[test]
     fn texts_stay_beside_their_label() {

@@ -5,6 +5,8 @@
 //! record does not hold is shown as `-` with its reason nearby, never as 0. Texts of a record come
 //! from a file, so control characters are replaced before they reach a terminal.
 //!
+//! [`text()`] is total: it gives of every record what the command printed that made it.
+//!
 //! Left out: judging figures (`linerate-plan`), and finding out what the terminal can do (the
 //! command line).
 
@@ -25,6 +27,7 @@ mod stat;
 mod strands;
 pub mod svg;
 mod tcp;
+mod text;
 mod tune;
 mod value;
 
@@ -33,14 +36,25 @@ pub use budget::budget;
 pub use doctor::doctor;
 pub use kernels::{Sizes, kernels};
 use linerate_record::Warning;
-pub use memory::{Detail, Glyphs, memory};
+pub use memory::memory;
 pub use plan::plan;
 pub use regions::regions;
 pub use run::run;
 pub use stat::{interval_line, rpistat, stat};
 pub use strands::strands;
 pub use tcp::{histograms as tcp_histograms, tcp};
+pub use text::{markdown, text};
 pub use tune::tune;
+
+/// What a text is written in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Markup {
+    /// Lines for a terminal.
+    #[default]
+    Terminal,
+    /// Markdown, tables as GitHub has them.
+    Markdown,
+}
 
 /// How to render.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +64,56 @@ pub struct Style {
     /// Columns to stay within, at least 40. Under about 80, long cells are broken over several
     /// lines.
     pub width: usize,
+    /// What the text is written in. Markdown has neither colour nor width.
+    pub markup: Markup,
+}
+
+impl Style {
+    /// Lines for a terminal without colours.
+    pub const fn plain(width: usize) -> Self {
+        Self { color: false, width, markup: Markup::Terminal }
+    }
+}
+
+/// How much of a record is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// What most want to know.
+    Brief,
+    /// Everything: of a `memory` record every size, the histograms, the events; of kernels every
+    /// size; of counts what each metric is good for; of TCP stacks the lengths of their calls.
+    Full,
+}
+
+/// The characters that plots and bars are drawn with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Glyphs {
+    /// Patterns of eight dots (U+2800 to U+28FF), lines and blocks.
+    Braille,
+    /// Those of every terminal.
+    Ascii,
+}
+
+/// How counts are laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// Events and metrics as tables.
+    Table,
+    /// The report of rpistat, with its nine events.
+    Rpistat,
+}
+
+/// How to show a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Colour and width. Tables that stay in one piece take 80 columns however narrow it is.
+    pub style: Style,
+    /// How much of it.
+    pub detail: Detail,
+    /// What plots are drawn with.
+    pub glyphs: Glyphs,
+    /// How counts are laid out.
+    pub layout: Layout,
 }
 
 /// A text broken at words, `indent` columns in; a line feed at its end.

@@ -15,31 +15,13 @@ mod translation;
 
 pub(crate) use translation::reach;
 
-use crate::Style;
 use crate::layout::{Paint, labelled, painted, stacked};
 use crate::value::{ABSENT, clean, count, reason, tiers as evidence, told};
+use crate::{Detail, Glyphs, Style};
 use linerate_record::memory::{Curve, CurvePoint, Effort, MemoryReport, Order, PageKind};
 use linerate_record::units::{memory_size, three_digits};
 use linerate_record::{Figure, Provenance};
 use std::collections::BTreeMap;
-
-/// How much of a `memory` record is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Detail {
-    /// What most want to know: tiers, translation, pages, costs, bandwidth, noise.
-    Brief,
-    /// Everything: every size, the histograms, the events.
-    Full,
-}
-
-/// The characters that plots and bars are drawn with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Glyphs {
-    /// Patterns of eight dots (U+2800 to U+28FF), lines and blocks.
-    Braille,
-    /// Those of every terminal.
-    Ascii,
-}
 
 /// The report of `linerate memory`. Fits 80 columns; in less, cells are broken.
 pub fn memory(

@@ -11,26 +11,20 @@ mod metrics;
 mod rows;
 mod rpistat;
 
-use crate::Style;
 use crate::layout::{Paint, labelled, stacked};
 use crate::value::{clean, significant};
+use crate::{Detail, Style};
 use linerate_record::stat::{CacheShape, ExitStatus, StatReport, StatTarget};
 use linerate_record::units::{Nanos, three_digits};
 use linerate_record::{Figure, Tier};
 pub use rows::interval_line;
 pub use rpistat::rpistat;
-use std::collections::BTreeMap;
 
-/// The report of `linerate stat`. `figures` are those of the record: times of the command are in no
-/// other place. With `explain`, every metric says what it tells and what it does not.
-pub fn stat(
-    report: &StatReport,
-    figures: &BTreeMap<String, Figure>,
-    explain: bool,
-    style: &Style,
-) -> String {
+/// The report of `linerate stat`. With [`Detail::Full`], every metric is explained.
+pub fn stat(report: &StatReport, detail: Detail, style: &Style) -> String {
+    let explain = detail == Detail::Full;
     stacked(&[
-        head(report, figures, style),
+        head(report, style),
         events::table(report, style) + &events::missing(report, style),
         metrics::table(report, style),
         if explain { metrics::explained(report, style) } else { String::new() },
@@ -44,7 +38,7 @@ fn line(label: &str, text: &str, style: &Style) -> String {
     labelled(label, Paint::Head, &clean(text), style)
 }
 
-fn head(report: &StatReport, figures: &BTreeMap<String, Figure>, style: &Style) -> String {
+fn head(report: &StatReport, style: &Style) -> String {
     let mut lines = line("counted", &target(report), style);
     let end = end(report);
     if !end.is_empty() {
@@ -58,7 +52,7 @@ fn head(report: &StatReport, figures: &BTreeMap<String, Figure>, style: &Style) 
         lines += &line("caches", &text, style);
         lines += &note(&caches.note, style);
     }
-    lines += &line("elapsed", &elapsed(report, figures), style);
+    lines += &line("elapsed", &elapsed(report), style);
     lines + &rotation(report, style)
 }
 
@@ -201,8 +195,8 @@ fn shape(cache: CacheShape) -> String {
     format!("{size}, {ways}, lines of {}", cache.line_octets)
 }
 
-fn elapsed(report: &StatReport, figures: &BTreeMap<String, Figure>) -> String {
-    let figure = |name: &str| figures.get(name).and_then(Figure::as_number);
+fn elapsed(report: &StatReport) -> String {
+    let figure = |name: &str| report.times.get(name).and_then(Figure::as_number);
     let time = |seconds: f64| Nanos(seconds * 1e9).to_string();
     let each = figure("elapsed_s").filter(|_| report.repetitions > 1);
     let mut text = match each {
@@ -220,7 +214,8 @@ fn elapsed(report: &StatReport, figures: &BTreeMap<String, Figure>) -> String {
     if each.is_some() {
         text += &format!("; {} in all", time(report.elapsed_s));
     }
-    if let Some(reason) = figures.get("elapsed_s").and_then(|figure| figure.reason.as_deref()) {
+    if let Some(reason) = report.times.get("elapsed_s").and_then(|figure| figure.reason.as_deref())
+    {
         text += &format!("; {reason}");
     }
     text

@@ -72,13 +72,13 @@ fn tiers_come_first_and_commands_last() {
 
 #[test]
 fn narrow_terminals_have_texts_below_names() {
-    let style = Style { color: false, width: 40 };
+    let style = Style::plain(40);
     assert_golden("doctor-40.txt", &style, &doctor(&stuck(), &style));
 }
 
 #[test]
 fn marks_have_colours() {
-    let style = Style { color: true, width: 100 };
+    let style = Style { color: true, ..Style::plain(100) };
     assert_golden("doctor-color.txt", &style, &doctor(&stuck(), &style));
 }
 

@@ -148,6 +148,12 @@ fn pipeline() -> RunReport {
         },
         rejected: counts(&[("cut header", 4), ("zero length", 1)]),
         interrupted: false,
+        frames: None,
+        cpus_available: None,
+        line: None,
+        finding: None,
+        kernel_advice: None,
+        packets_home: None,
     }
 }
 
@@ -233,6 +239,10 @@ fn tuned() -> TuneReport {
     split.kernels = Some("avx2".to_owned());
     let given = "parse | verify | filter | nat44 | forward | gre | count";
     TuneReport {
+        given_strands: None,
+        cpus_available: None,
+        packets_home: None,
+        waits: Vec::new(),
         given_mapping: given.to_owned(),
         baseline_mapping: edge.to_owned(),
         baseline: RunReport { mapping: edge.to_owned(), ..pipeline() },
@@ -265,6 +275,10 @@ fn tuned() -> TuneReport {
 fn kept() -> TuneReport {
     let report = tuned();
     TuneReport {
+        given_strands: None,
+        cpus_available: None,
+        packets_home: None,
+        waits: Vec::new(),
         given_mapping: report.baseline_mapping.clone(),
         candidates: vec![],
         ruled_out: vec![],
@@ -386,14 +400,14 @@ fn the_mark_of_waiting_for_memory_is_explained_where_it_stands() {
 
 #[test]
 fn a_narrow_terminal_gets_narrow_lines() {
-    let narrow = Style { color: false, width: 72 };
+    let narrow = Style::plain(72);
     assert_golden("tune-72.txt", &narrow, &linerate_report::tune(&tuned(), &narrow));
 }
 
 #[test]
 fn every_width_is_answered() {
     for width in [0, 1, 10, 40, 1000, usize::MAX] {
-        let style = Style { color: false, width };
+        let style = Style::plain(width);
         assert!(linerate_report::run(&pipeline(), &style).contains("throughput"), "{width}");
         assert!(linerate_report::tune(&tuned(), &style).contains("speed-up"), "{width}");
     }

@@ -125,14 +125,14 @@ fn by_formula() -> PlanReport {
 #[test]
 fn a_plan_by_simulation() {
     assert_golden("plan-simulated.txt", &PLAIN, &plan(&simulated(), &PLAIN));
-    let color = Style { color: true, width: 100 };
+    let color = Style { color: true, ..Style::plain(100) };
     assert_golden("plan-color.txt", &color, &plan(&simulated(), &color));
 }
 
 #[test]
 fn a_plan_by_formula_and_within_72_columns() {
     assert_golden("plan-formula.txt", &PLAIN, &plan(&by_formula(), &PLAIN));
-    let narrow = Style { color: false, width: 72 };
+    let narrow = Style::plain(72);
     assert_golden("plan-72.txt", &narrow, &plan(&simulated(), &narrow));
 }
 

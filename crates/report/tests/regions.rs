@@ -70,7 +70,7 @@ fn regions_stand_per_unit_of_work() {
 fn threads_are_told_apart_and_narrow_terminals_served() {
     let mut report = example();
     report.regions[2].tid = 4712;
-    let narrow = Style { color: false, width: 80 };
+    let narrow = Style::plain(80);
     assert_golden("regions-80.txt", &narrow, &regions(&report, &narrow));
 }
 

@@ -8,12 +8,12 @@
 //! look-up does: equal packets load equal lines, so a source of few packets stays in a near cache.
 
 use crate::params::Reader;
-use linerate_dataplane::{Burst, Stage, StageContext, StageKind, no_steering};
-use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
+use linerate_stage_api::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
+use linerate_stage_api::{Burst, Stage, StageContext, StageKind};
 use std::hint::black_box;
 
-pub(crate) const KIND: StageKind = StageKind {
-    spec: StageSpec {
+pub(crate) const KIND: StageKind = StageKind::new(
+    StageSpec {
         kind: "chase",
         help: "Load memory in a random cycle, each load waiting for the last, for experiments.",
         params: &[
@@ -35,13 +35,12 @@ pub(crate) const KIND: StageKind = StageKind {
         keeps_order: true,
         drop_causes: &[],
     },
-    build: |params, _| {
+    |params, _| {
         let params = Reader(params);
         let lines = params.integer::<usize>("kib")? * 1024 / size_of::<Line>();
         Ok(Box::new(Chase { lines: cycle(lines), loads: params.integer("loads")? }))
     },
-    steer: no_steering,
-};
+);
 
 #[derive(Clone, Copy)]
 #[repr(align(64))]

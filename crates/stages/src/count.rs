@@ -3,12 +3,12 @@
 //! and the largest frame. Changes and drops nothing.
 
 use crate::headers::protocol;
-use linerate_dataplane::packet::Layers;
-use linerate_dataplane::{Burst, Stage, StageContext, StageKind, no_steering};
-use linerate_path::spec::{StageSpec, State};
+use linerate_stage_api::Layers;
+use linerate_stage_api::spec::{StageSpec, State};
+use linerate_stage_api::{Burst, Stage, StageContext, StageKind};
 
-pub(crate) const KIND: StageKind = StageKind {
-    spec: StageSpec {
+pub(crate) const KIND: StageKind = StageKind::new(
+    StageSpec {
         kind: "count",
         help: "Count packets and octets by IP version and protocol; smallest and largest frame.",
         params: &[],
@@ -17,9 +17,8 @@ pub(crate) const KIND: StageKind = StageKind {
         keeps_order: true,
         drop_causes: &[],
     },
-    build: |_, _| Ok(Box::new(Count::default())),
-    steer: no_steering,
-};
+    |_, _| Ok(Box::new(Count::default())),
+);
 
 /// The names of packets and octets, by [`class`].
 const NAMES: [(&str, &str); 9] = [

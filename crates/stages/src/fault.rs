@@ -2,11 +2,11 @@
 //! `fault`: panics at one packet, to try out how a broken stage is reported.
 
 use crate::params::Reader;
-use linerate_dataplane::{Burst, Stage, StageContext, StageKind, Verdict, no_steering};
-use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
+use linerate_stage_api::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
+use linerate_stage_api::{Burst, Stage, StageContext, StageKind, Verdict};
 
-pub(crate) const KIND: StageKind = StageKind {
-    spec: StageSpec {
+pub(crate) const KIND: StageKind = StageKind::new(
+    StageSpec {
         kind: "fault",
         help: "Panic at one packet, to try out how a broken stage is reported.",
         params: &[ParamSpec {
@@ -20,9 +20,8 @@ pub(crate) const KIND: StageKind = StageKind {
         keeps_order: true,
         drop_causes: &[],
     },
-    build: |params, _| Ok(Box::new(Fault { packet: Reader(params).integer("packet")? })),
-    steer: no_steering,
-};
+    |params, _| Ok(Box::new(Fault { packet: Reader(params).integer("packet")? })),
+);
 
 struct Fault {
     packet: u64,

@@ -11,12 +11,12 @@
 
 mod rule;
 
-use crate::cause::causes;
 use crate::headers::{array, be16, be32, protocol};
 use crate::params::Reader;
-use linerate_dataplane::packet::{Fragment, Layers};
-use linerate_dataplane::{BuildError, Burst, Stage, StageContext, StageKind, no_steering};
-use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
+use linerate_stage_api::causes;
+use linerate_stage_api::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
+use linerate_stage_api::{BuildError, Burst, Stage, StageContext, StageKind};
+use linerate_stage_api::{Fragment, Layers};
 use rule::{Key, LATER_FRAGMENT, Parsed, Rule};
 
 causes! {
@@ -30,8 +30,8 @@ causes! {
 
 const PERMIT_OR_DENY: ParamKind = ParamKind::Word(&["permit", "deny"]);
 
-pub(crate) const KIND: StageKind = StageKind {
-    spec: StageSpec {
+pub(crate) const KIND: StageKind = StageKind::new(
+    StageSpec {
         kind: "filter",
         help: "Permit or deny packets by 5-tuple rules; the first match wins.",
         params: &[
@@ -61,9 +61,8 @@ pub(crate) const KIND: StageKind = StageKind {
         keeps_order: true,
         drop_causes: CAUSES,
     },
-    build: |params, _| Ok(Box::new(Filter::new(Reader(params))?)),
-    steer: no_steering,
-};
+    |params, _| Ok(Box::new(Filter::new(Reader(params))?)),
+);
 
 struct Filter {
     v4: Vec<Rule<u32>>,

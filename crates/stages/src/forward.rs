@@ -9,14 +9,14 @@
 //! Leaves out: ARP and neighbour discovery, multicast, ICMP errors (time exceeded, unreachable),
 //! options that want something of a router, source address validation beyond martians, fragmenting.
 
-use crate::cause::causes;
 use crate::headers::{array_mut, be16, be32};
 use crate::params::{Mac, Prefix, Reader, fail};
 use crate::routes::{Route, Routes};
-use linerate_dataplane::packet::Layers;
-use linerate_dataplane::{BuildError, Burst, Stage, StageContext, StageKind, no_steering};
-use linerate_kernels::checksum;
-use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
+use linerate_stage_api::Layers;
+use linerate_stage_api::causes;
+use linerate_stage_api::kernels::checksum;
+use linerate_stage_api::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
+use linerate_stage_api::{BuildError, Burst, Stage, StageContext, StageKind};
 
 causes! {
     /// No `parse` has seen the packet.
@@ -29,8 +29,8 @@ causes! {
     NoRoute = "no_route",
 }
 
-pub(crate) const KIND: StageKind = StageKind {
-    spec: StageSpec {
+pub(crate) const KIND: StageKind = StageKind::new(
+    StageSpec {
         kind: "forward",
         help: "Route: TTL or hop limit less one, martians dropped, Ethernet addresses rewritten.",
         params: &[
@@ -58,9 +58,8 @@ pub(crate) const KIND: StageKind = StageKind {
         keeps_order: true,
         drop_causes: CAUSES,
     },
-    build: |params, _| Ok(Box::new(Forward::new(Reader(params))?)),
-    steer: no_steering,
-};
+    |params, _| Ok(Box::new(Forward::new(Reader(params))?)),
+);
 
 struct Forward {
     v4: Routes<u32>,

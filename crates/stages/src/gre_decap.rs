@@ -8,18 +8,16 @@
 //!
 //! Leaves out: reassembly of outer fragments (dropped), routing (RFC 1701), payloads other than IP.
 
-use crate::cause::causes;
 use crate::headers::{
     self, ETHERNET_OCTETS, ETHERTYPE_IPV4, ETHERTYPE_IPV6, Fault, array, array_mut, be16, be32,
     protocol,
 };
 use crate::params::{Address4, Reader};
-use linerate_dataplane::packet::{Fragment, Layers, Packet};
-use linerate_dataplane::{
-    Burst, Stage, StageContext, StageKernels, StageKind, Verdict, no_steering,
-};
-use linerate_kernels::{Sum, checksum};
-use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
+use linerate_stage_api::causes;
+use linerate_stage_api::kernels::{Sum, checksum};
+use linerate_stage_api::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
+use linerate_stage_api::{Burst, Stage, StageContext, StageKernels, StageKind, Verdict};
+use linerate_stage_api::{Fragment, Layers, Packet};
 
 causes! {
     /// No `parse` has seen the packet.
@@ -54,8 +52,8 @@ impl From<Fault> for Cause {
     }
 }
 
-pub(crate) const KIND: StageKind = StageKind {
-    spec: StageSpec {
+pub(crate) const KIND: StageKind = StageKind::new(
+    StageSpec {
         kind: "gre_decap",
         help: "Take packets out of a GRE tunnel over IPv4; other packets pass untouched.",
         params: &[
@@ -83,15 +81,14 @@ pub(crate) const KIND: StageKind = StageKind {
         keeps_order: true,
         drop_causes: CAUSES,
     },
-    build: |params, _| {
+    |params, _| {
         let params = Reader(params);
         let Address4(local) = params.parsed("local")?;
         let remote = params.optional("remote")?.map(|Address4(remote)| remote);
         let key = u32::try_from(params.integer::<i64>("key")?).ok();
         Ok(Box::new(Decap { local, remote, key, untouched: 0 }))
     },
-    steer: no_steering,
-};
+);
 
 struct Decap {
     local: u32,

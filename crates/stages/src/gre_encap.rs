@@ -12,14 +12,14 @@
 //! Leaves out: fragmenting (a packet too long for `mtu` is dropped, DF or not), the GRE checksum,
 //! ICMP "packet too big", IPv6 outside.
 
-use crate::cause::causes;
 use crate::headers::{ETHERNET_OCTETS, ETHERTYPE_IPV4, ETHERTYPE_IPV6, array, be16, protocol};
 use crate::params::{Address4, Reader};
-use linerate_dataplane::packet::{Fragment, Layers, Packet};
-use linerate_dataplane::{BuildError, Burst, Stage, StageContext, StageKind, no_steering};
-use linerate_kernels::{Sum, checksum};
-use linerate_path::model::Params;
-use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
+use linerate_stage_api::causes;
+use linerate_stage_api::kernels::{Sum, checksum};
+use linerate_stage_api::params::Params;
+use linerate_stage_api::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
+use linerate_stage_api::{BuildError, Burst, Stage, StageContext, StageKind};
+use linerate_stage_api::{Fragment, Layers, Packet};
 
 causes! {
     /// No `parse` has seen the packet.
@@ -57,8 +57,8 @@ const PARAMS: &[ParamSpec] = &[
     },
 ];
 
-pub(crate) const KIND: StageKind = StageKind {
-    spec: StageSpec {
+pub(crate) const KIND: StageKind = StageKind::new(
+    StageSpec {
         kind: "gre_encap",
         help: "Put packets into a GRE tunnel over IPv4.",
         params: PARAMS,
@@ -67,12 +67,11 @@ pub(crate) const KIND: StageKind = StageKind {
         keeps_order: true,
         drop_causes: CAUSES,
     },
-    build: |params, _| build(params, None),
-    steer: no_steering,
-};
+    |params, _| build(params, None),
+);
 
-pub(crate) const SEQUENCED: StageKind = StageKind {
-    spec: StageSpec {
+pub(crate) const SEQUENCED: StageKind = StageKind::new(
+    StageSpec {
         kind: "gre_encap_sequenced",
         help: "Put packets into a GRE tunnel over IPv4 and number them in one sequence.",
         params: PARAMS,
@@ -81,9 +80,8 @@ pub(crate) const SEQUENCED: StageKind = StageKind {
         keeps_order: true,
         drop_causes: CAUSES,
     },
-    build: |params, _| build(params, Some(0)),
-    steer: no_steering,
-};
+    |params, _| build(params, Some(0)),
+);
 
 const IP_OCTETS: usize = 20;
 /// The outer IPv4 header, and GRE with key and sequence number.

@@ -5,7 +5,7 @@
 //! Leaves out: IEEE 802.3 length frames and LLC/SNAP, more than two tags, IPv6 jumbograms
 //! (RFC 2675), what stands behind AH in IPv4, and every checksum.
 
-use linerate_dataplane::packet::{Fragment, Layers};
+use linerate_stage_api::{Fragment, Layers};
 
 /// IP protocol numbers (IANA registry "Protocol Numbers").
 pub(crate) mod protocol {

@@ -9,7 +9,6 @@
 
 #![forbid(unsafe_code)]
 
-mod cause;
 mod chase;
 mod count;
 mod fault;
@@ -25,8 +24,8 @@ mod routes;
 mod verify;
 mod work;
 
-use linerate_dataplane::StageKind;
-use linerate_path::spec::StageSpec;
+use linerate_stage_api::spec::StageSpec;
+use linerate_stage_api::{Extension, StageKind};
 
 /// Every kind of stage, in the order in which a path would use them.
 pub static KINDS: &[StageKind] = &[
@@ -44,6 +43,9 @@ pub static KINDS: &[StageKind] = &[
     fault::KIND,
 ];
 
+/// What the program's table of kinds takes of this crate.
+pub static EXTENSION: Extension = Extension { stages: KINDS, sources: &[] };
+
 /// The specifications of all kinds, for the checker of a path.
 pub fn specs() -> Vec<StageSpec> {
     KINDS.iter().map(|kind| kind.spec).collect()
@@ -57,8 +59,8 @@ pub fn kind(name: &str) -> Option<&'static StageKind> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_dataplane::context::MAX_CAUSES;
-    use linerate_path::spec::{Default, ParamKind};
+    use linerate_stage_api::MAX_CAUSES;
+    use linerate_stage_api::spec::{Default, ParamKind};
     use std::collections::BTreeSet;
 
     #[test]

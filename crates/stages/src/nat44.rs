@@ -40,14 +40,14 @@
 mod table;
 mod way;
 
-use crate::cause::causes;
 use crate::headers::{self, array_mut, be16, be32, protocol};
 use crate::params::{Prefix4, Reader, fail};
-use linerate_dataplane::packet::Layers;
-use linerate_dataplane::{BuildError, Burst, Stage, StageContext, StageKind, Steer};
-use linerate_kernels::Sum;
-use linerate_kernels::checksum::{self, Change};
-use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
+use linerate_stage_api::Layers;
+use linerate_stage_api::causes;
+use linerate_stage_api::kernels::Sum;
+use linerate_stage_api::kernels::checksum::{self, Change};
+use linerate_stage_api::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
+use linerate_stage_api::{BuildError, Burst, Stage, StageContext, StageKind, Steer};
 use std::sync::Arc;
 use table::{Endpoint, Outbound, Table};
 use way::{Group, Refusal, Transport, Way};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Prefixes of addresses as parameters, beside what every stage reads.
 
-pub(crate) use linerate_dataplane::params::{Address4, Mac, Reader, fail};
+pub(crate) use linerate_stage_api::params::{Address4, Mac, Reader, fail};
 use std::net::{IpAddr, Ipv4Addr};
 use std::str::FromStr;
 

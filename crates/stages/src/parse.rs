@@ -5,11 +5,11 @@
 //! behind the IP packet (link-layer padding) stay.
 
 use crate::headers::{self, FAULT_NAMES};
-use linerate_dataplane::{Burst, Stage, StageContext, StageKind, Verdict, no_steering};
-use linerate_path::spec::{StageSpec, State};
+use linerate_stage_api::spec::{StageSpec, State};
+use linerate_stage_api::{Burst, Stage, StageContext, StageKind, Verdict};
 
-pub(crate) const KIND: StageKind = StageKind {
-    spec: StageSpec {
+pub(crate) const KIND: StageKind = StageKind::new(
+    StageSpec {
         kind: "parse",
         help: "Find the headers: Ethernet, VLAN tags, IPv4, IPv6 with extensions, TCP, UDP, ICMP.",
         params: &[],
@@ -18,9 +18,8 @@ pub(crate) const KIND: StageKind = StageKind {
         keeps_order: true,
         drop_causes: &FAULT_NAMES,
     },
-    build: |_, _| Ok(Box::new(Parse)),
-    steer: no_steering,
-};
+    |_, _| Ok(Box::new(Parse)),
+);
 
 struct Parse;
 

@@ -9,13 +9,13 @@
 //!
 //! Leaves out: SCTP, DCCP, UDP-Lite, and the home address option of Mobile IPv6.
 
-use crate::cause::causes;
 use crate::headers::{array, be16, is_en_route_v6, protocol};
 use crate::params::Reader;
-use linerate_dataplane::packet::{Fragment, Layers};
-use linerate_dataplane::{Burst, Stage, StageContext, StageKernels, StageKind, no_steering};
-use linerate_kernels::{Sum, checksum};
-use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
+use linerate_stage_api::causes;
+use linerate_stage_api::kernels::{Sum, checksum};
+use linerate_stage_api::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
+use linerate_stage_api::{Burst, Stage, StageContext, StageKernels, StageKind};
+use linerate_stage_api::{Fragment, Layers};
 
 causes! {
     /// No `parse` has seen the packet.
@@ -26,8 +26,8 @@ causes! {
     ZeroUdpV6 = "zero_udp_checksum_v6",
 }
 
-pub(crate) const KIND: StageKind = StageKind {
-    spec: StageSpec {
+pub(crate) const KIND: StageKind = StageKind::new(
+    StageSpec {
         kind: "verify",
         help: "Drop packets with a wrong checksum: IPv4 header, TCP, UDP, ICMP, ICMPv6.",
         params: &[ParamSpec {
@@ -41,11 +41,8 @@ pub(crate) const KIND: StageKind = StageKind {
         keeps_order: true,
         drop_causes: CAUSES,
     },
-    build: |params, _| {
-        Ok(Box::new(Verify { l4: Reader(params).bool("l4")?, counts: Counts::default() }))
-    },
-    steer: no_steering,
-};
+    |params, _| Ok(Box::new(Verify { l4: Reader(params).bool("l4")?, counts: Counts::default() })),
+);
 
 struct Verify {
     l4: bool,

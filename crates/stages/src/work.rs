@@ -6,12 +6,12 @@
 //! alone the compiler would make one multiplication.
 
 use crate::params::Reader;
-use linerate_dataplane::{Burst, Stage, StageContext, StageKind, no_steering};
-use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
+use linerate_stage_api::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
+use linerate_stage_api::{Burst, Stage, StageContext, StageKind};
 use std::hint::black_box;
 
-pub(crate) const KIND: StageKind = StageKind {
-    spec: StageSpec {
+pub(crate) const KIND: StageKind = StageKind::new(
+    StageSpec {
         kind: "work",
         help: "Compute without touching memory: a stage whose cost is known, for experiments.",
         params: &[ParamSpec {
@@ -25,9 +25,8 @@ pub(crate) const KIND: StageKind = StageKind {
         keeps_order: true,
         drop_causes: &[],
     },
-    build: |params, _| Ok(Box::new(Work { adds: Reader(params).integer("adds")?, value: 1 })),
-    steer: no_steering,
-};
+    |params, _| Ok(Box::new(Work { adds: Reader(params).integer("adds")?, value: 1 })),
+);
 
 struct Work {
     adds: u32,

@@ -17,21 +17,12 @@
 //! caches. Where no cost could be judged there is no answer at all, which is a failure, not a yes.
 //! Left out: metrics are not judged, since more of them may be better.
 
+use linerate_record::derive::per_unit_name;
 use linerate_record::stat::{BaselineChange, BaselineOf, Judged, StatReport, UnitOfWork};
-use linerate_record::{Body, Figure, Record, Tier, Warning};
-use std::collections::BTreeMap;
+use linerate_record::{Body, Figure, Figures, Record, Tier};
 
 /// Exact numbers are divided and multiplied again; this is what may get lost.
 const ROUNDING: f64 = 1e-12;
-
-/// What came of it.
-#[derive(Debug, Default, PartialEq)]
-pub(crate) struct Comparison {
-    /// Figures in both, and costs in either, by name.
-    pub(crate) changes: Vec<BaselineChange>,
-    /// Costs that were not judged, and why.
-    pub(crate) warnings: Vec<Warning>,
-}
 
 /// What the earlier record is of; `None` if it is no record of counts.
 pub(crate) fn baseline_of(before: &Record) -> Option<BaselineOf> {
@@ -44,17 +35,19 @@ pub(crate) fn baseline_of(before: &Record) -> Option<BaselineOf> {
     })
 }
 
-/// Compares `figures`, which belong to `report`, with those of `before`.
+/// Compares `figures`, which belong to `report`, with those of `before`: figures in both, and costs
+/// in either, by name.
 pub(crate) fn compare(
     report: &StatReport,
-    figures: &BTreeMap<String, Figure>,
+    figures: &Figures,
     before: &Record,
     threshold: f64,
-) -> Comparison {
-    let costs = costs(report, figures, before);
+) -> Vec<BaselineChange> {
+    let before_figures = before.figures();
+    let costs = costs(report, figures, before, &before_figures);
     let same_caches = matches!(&before.body, Body::Stat(old) if old.caches == report.caches);
     let change = |(name, now): (&String, &Figure)| {
-        let then = before.figures.get(name);
+        let then = before_figures.get(name);
         let (new, old) = (now.as_number(), then.and_then(Figure::as_number));
         let judged = match costs.contains(name) {
             true if new.is_none() && old.is_none() => return None,
@@ -75,8 +68,7 @@ pub(crate) fn compare(
             judged,
         })
     };
-    let changes: Vec<BaselineChange> = figures.iter().filter_map(change).collect();
-    Comparison { warnings: warnings(&changes), changes }
+    figures.iter().filter_map(change).collect()
 }
 
 /// Whether a cost can be judged.
@@ -90,22 +82,6 @@ fn judged(now: &Figure, then: Option<&Figure>, same_caches: bool) -> Judged {
         (_, Some(then)) if low(now).is_none() || high(then).is_none() => Judged::NoInterval,
         _ => Judged::Yes,
     }
-}
-
-/// What to do about costs that were not judged.
-fn warnings(changes: &[BaselineChange]) -> Vec<Warning> {
-    let names = |reasons: &[Judged]| -> Option<Vec<String>> {
-        let changes = changes.iter().filter(|change| reasons.contains(&change.judged));
-        let names: Vec<String> = changes.map(|change| change.name.clone()).collect();
-        (!names.is_empty()).then_some(names)
-    };
-    let without_interval =
-        names(&[Judged::NoInterval]).map(|names| Warning::NoVerdictWithoutInterval { names });
-    let on_other_grounds = names(&[Judged::OtherTier, Judged::OtherCaches])
-        .map(|names| Warning::NoVerdictOnOtherGrounds { names });
-    let in_one_only = names(&[Judged::NotCountedBefore, Judged::NotCountedNow])
-        .map(|names| Warning::NoVerdictWithoutCount { names });
-    [without_interval, on_other_grounds, in_one_only].into_iter().flatten().collect()
 }
 
 /// Why there is no answer; `None` if there is one.
@@ -122,7 +98,7 @@ pub(crate) fn failure(changes: &[BaselineChange]) -> Option<String> {
 }
 
 /// The figures of which more is worse.
-fn costs(report: &StatReport, now: &BTreeMap<String, Figure>, before: &Record) -> Vec<String> {
+fn costs(report: &StatReport, now: &Figures, before: &Record, then: &Figures) -> Vec<String> {
     let unit = report.unit_of_work.as_ref();
     let old_unit = match &before.body {
         Body::Stat(old) => old.unit_of_work.as_ref(),
@@ -134,9 +110,9 @@ fn costs(report: &StatReport, now: &BTreeMap<String, Figure>, before: &Record) -
         _ => true,
     };
     let cost = |name: &String| {
-        let per_unit = unit.map(|unit| super::per_unit_name(name, &unit.name));
+        let per_unit = unit.map(|unit| per_unit_name(name, &unit.name));
         per_unit
-            .filter(|name| now.contains_key(name) && before.figures.contains_key(name))
+            .filter(|name| now.contains_key(name) && then.contains_key(name))
             .unwrap_or_else(|| name.clone())
     };
     let time = is_same_work.then(|| super::ELAPSED.to_owned());
@@ -160,9 +136,9 @@ fn high(figure: &Figure) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_record::Provenance;
     use linerate_record::stat::{CacheShape, EventCount, SimulatedCaches, StatTarget, UnitOfWork};
     use linerate_record::stats::Estimate;
+    use linerate_record::{Derive, Provenance, Warning};
 
     fn exact(value: f64) -> Figure {
         Figure::exact("events", value, Tier::Sim, "counted")
@@ -208,20 +184,23 @@ mod tests {
             threads: Vec::new(),
             baseline: Vec::new(),
             baseline_of: None,
+            times: Figures::new(),
+            remarks: Vec::new(),
         }
     }
 
     fn record(figures: &[(&str, Figure)]) -> Record {
-        let instructions = &figures[0].1;
-        Record {
-            provenance: Provenance::default(),
-            figures: named(figures),
-            warnings: Vec::new(),
-            body: Body::Stat(Box::new(report(instructions))),
-        }
+        let report = StatReport { times: named(figures), ..report(&figures[0].1) };
+        Record { provenance: Provenance::default(), body: Body::Stat(Box::new(report)) }
     }
 
-    fn named(figures: &[(&str, Figure)]) -> BTreeMap<String, Figure> {
+    /// What a record with these changes warns of.
+    fn warnings(changes: &[BaselineChange]) -> Vec<Warning> {
+        let report = StatReport { baseline: changes.to_vec(), ..report(&exact(1.0)) };
+        report.warnings(&Provenance::default())
+    }
+
+    fn named(figures: &[(&str, Figure)]) -> Figures {
         figures.iter().map(|(name, figure)| ((*name).to_owned(), figure.clone())).collect()
     }
 
@@ -229,11 +208,11 @@ mod tests {
     fn verdict(before: Figure, now: Figure) -> Option<bool> {
         let before = record(&[("instructions", before)]);
         let figures = [("instructions", now)];
-        let comparison = compare(&report(&figures[0].1), &named(&figures), &before, 0.001);
-        assert_eq!(comparison.changes.len(), 1);
-        let BaselineChange { judged, is_regression, .. } = comparison.changes[0];
-        assert_eq!(judged == Judged::Yes, comparison.warnings.is_empty());
-        assert_eq!(judged == Judged::Yes, failure(&comparison.changes).is_none());
+        let changes = compare(&report(&figures[0].1), &named(&figures), &before, 0.001);
+        assert_eq!(changes.len(), 1);
+        let BaselineChange { judged, is_regression, .. } = changes[0];
+        assert_eq!(judged == Judged::Yes, warnings(&changes).is_empty());
+        assert_eq!(judged == Judged::Yes, failure(&changes).is_none());
         (judged == Judged::Yes).then_some(is_regression)
     }
 
@@ -278,8 +257,8 @@ mod tests {
         let mut report = report(&exact(3000.0));
         report.unit_of_work = Some(UnitOfWork { name: "packets".to_owned(), count: exact(300.0) });
         let regressions = |now: &[(&str, Figure)]| -> Vec<bool> {
-            let comparison = compare(&report, &named(now), &before, 0.001);
-            comparison.changes.iter().map(|change| change.is_regression).collect()
+            let changes = compare(&report, &named(now), &before, 0.001);
+            changes.iter().map(|change| change.is_regression).collect()
         };
         assert_eq!(regressions(&figures(3000.0, 10.0)), [false, false]);
         assert_eq!(regressions(&figures(900.0, 11.0)), [false, true]);
@@ -311,8 +290,8 @@ mod tests {
         let is_slower = |units: f64| {
             let mut report = report(&exact(1000.0));
             report.unit_of_work = Some(of(units));
-            let comparison = compare(&report, &named(&figures(2.0)), &before, 0.001);
-            comparison.changes.iter().any(|change| change.is_regression)
+            let changes = compare(&report, &named(&figures(2.0)), &before, 0.001);
+            changes.iter().any(|change| change.is_regression)
         };
         assert!(is_slower(100.0) && !is_slower(200.0));
     }
@@ -322,7 +301,7 @@ mod tests {
         let absent = Figure::absent("events", Tier::Hw, "counted", "no counter");
         let warned = |before: Figure, now: &[(&str, Figure)]| {
             let before = record(&[("instructions", before)]);
-            compare(&report(&exact(1.0)), &named(now), &before, 0.001).warnings
+            warnings(&compare(&report(&exact(1.0)), &named(now), &before, 0.001))
         };
         let names = vec!["instructions".to_owned()];
         let warning = [Warning::NoVerdictWithoutCount { names }];
@@ -337,15 +316,14 @@ mod tests {
     fn metrics_change_without_a_verdict() {
         let before = record(&[("instructions", exact(1.0)), ("ipc", exact(1.0))]);
         let now = named(&[("instructions", exact(1.0)), ("ipc", exact(2.0)), ("new", exact(1.0))]);
-        let comparison = compare(&report(&exact(1.0)), &now, &before, 0.001);
-        let changes: Vec<(&str, Option<f64>, bool)> = comparison
-            .changes
+        let all = compare(&report(&exact(1.0)), &now, &before, 0.001);
+        let changes: Vec<(&str, Option<f64>, bool)> = all
             .iter()
             .map(|change| (change.name.as_str(), change.change, change.is_regression))
             .collect();
         assert_eq!(changes, [("instructions", Some(0.0), false), ("ipc", Some(1.0), false)]);
-        assert_eq!(comparison.changes[1].judged, Judged::NoCost);
-        assert!(comparison.warnings.is_empty());
+        assert_eq!(all[1].judged, Judged::NoCost);
+        assert!(warnings(&all).is_empty());
     }
 
     /// A gate that passes because nothing was compared is no gate.
@@ -357,7 +335,7 @@ mod tests {
         let now = [("instructions", absent), ("page_faults", once), ("elapsed_s", exact(1.0))];
         let mut report = report(&now[0].1);
         report.events.push(event("page_faults", &now[1].1));
-        let changes = compare(&report, &named(&now), &before, 0.001).changes;
+        let changes = compare(&report, &named(&now), &before, 0.001);
         let judged: Vec<_> = changes.iter().map(|c| (c.name.as_str(), c.judged)).collect();
         let wanted = [
             ("elapsed_s", Judged::NotCountedBefore),
@@ -368,7 +346,7 @@ mod tests {
         assert_eq!((changes[1].before, changes[1].now, changes[1].change), (Some(1e6), None, None));
         assert!(failure(&changes).unwrap().contains("0 of 3 figures could be judged"));
         // Nothing in common is no answer either.
-        assert_eq!(compare(&report, &named(&[("ipc", exact(1.0))]), &before, 0.001).changes, []);
+        assert_eq!(compare(&report, &named(&[("ipc", exact(1.0))]), &before, 0.001), []);
         assert!(failure(&[]).is_some());
     }
 
@@ -385,7 +363,7 @@ mod tests {
             ll: shape,
             note: String::new(),
         });
-        let judged = |now| compare(&report, &now, &before, 0.001).changes[0].judged;
+        let judged = |now| compare(&report, &now, &before, 0.001)[0].judged;
         assert_eq!(judged(now), Judged::OtherCaches);
         assert_eq!(judged(named(&[("instructions", spread(2.0, 1.0, 3.0))])), Judged::OtherTier);
         let of = baseline_of(&before).unwrap();

@@ -2,7 +2,7 @@
 //! Counting a command, a process or processors from start to end.
 //!
 //! [`Request`] says what to count; [`Request::run`] counts it, on the best tier that works, and
-//! gives the report and the figures. The tier `sim` is Valgrind's ([`sim`]). Left out: packing
+//! gives the report. The tier `sim` is Valgrind's ([`sim`]). Left out: packing
 //! events onto counters and scaling ([`linerate_counters::session`]), printing (`linerate-report`),
 //! and catching signals (the caller does, with `linerate_linux::signal::catch`).
 
@@ -29,9 +29,8 @@ use linerate_doctor::refusal::Explanation;
 use linerate_doctor::surroundings::Surroundings;
 use linerate_linux::signal::Pending;
 use linerate_record::stat::StatReport;
-use linerate_record::{Figure, Record, Tier, Warning};
+use linerate_record::{Record, Tier};
 use run::Runner;
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::time::Duration;
@@ -83,11 +82,6 @@ const UNIT: &str = "unit";
 
 /// The name of the figure of the time that passed.
 const ELAPSED: &str = "elapsed_s";
-
-/// The name of the figure of an event per unit of work.
-fn per_unit_name(event: &str, unit: &str) -> String {
-    format!("{event}_per_{unit}")
-}
 
 /// The default of [`Request::threshold`].
 pub const DEFAULT_THRESHOLD: f64 = 0.001;
@@ -214,10 +208,6 @@ pub enum Progress<'a> {
 pub struct Outcome {
     /// In full.
     pub report: StatReport,
-    /// By name: every event, every metric, `elapsed_s`; per unit of work as `<event>_per_<unit>`.
-    pub figures: BTreeMap<String, Figure>,
-    /// Reasons to doubt them.
-    pub warnings: Vec<Warning>,
     /// What to exit with: the command's own status (of several runs, the first that is not 0), or
     /// 128 + n if signal n killed it; 126 if it could not be executed, 127 if it was not found;
     /// else 125 if something else went wrong or nothing could be judged against the baseline, else

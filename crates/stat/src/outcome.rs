@@ -5,12 +5,10 @@ use crate::assemble::Runs;
 use crate::baseline;
 use crate::run::{Run, Runner};
 use crate::simulated::Simulator;
-use crate::{Outcome, Progress, StatError, What, per_unit_name, refused, usage};
+use crate::{Outcome, Progress, StatError, What, refused, usage};
 use linerate_counters::catalog::Catalog;
-use linerate_machine::platform;
 use linerate_record::stat::{Environment, ExitStatus, SimulatedCaches, StatReport, StatTarget};
-use linerate_record::{Figure, Tier, Warning};
-use std::collections::BTreeMap;
+use linerate_record::{Derive, Tier, Warning};
 use std::ffi::OsString;
 use std::io;
 
@@ -27,16 +25,9 @@ pub(crate) fn count(runner: &Runner<'_>, catalog: &Catalog) -> Result<Outcome, S
         from_usage = usage::fill(&mut run, &runner.asked.events);
         Ok(run)
     })?;
-    // Whoever explained a refusal has read all of the surroundings.
-    let is_refused = runs.iter().flat_map(|run| &run.refusals).any(Option::is_some);
-    let emulated = match is_refused {
-        true => runner.around.facts().platform.emulated,
-        false => platform(runner.around.root()).emulated,
-    };
     let ground = Ground {
         table: catalog.table(),
         is_known_processor: catalog.is_known_processor(),
-        is_emulated: emulated == Some(true),
         caches: None,
     };
     let runs = Runs {
@@ -66,9 +57,7 @@ pub(crate) fn simulate(runner: &Runner<'_>) -> Result<Outcome, StatError> {
         Ok(run)
     })?;
     let caches = Some(simulator.geometry.caches().clone());
-    // What is emulated below the simulator makes no difference to its counts.
-    let ground =
-        Ground { table: "callgrind", is_known_processor: true, is_emulated: false, caches };
+    let ground = Ground { table: "callgrind", is_known_processor: true, caches };
     let runs = Runs {
         request: runner.request,
         asked: &asked,
@@ -105,25 +94,18 @@ fn repeat(
 struct Ground {
     table: &'static str,
     is_known_processor: bool,
-    is_emulated: bool,
     caches: Option<SimulatedCaches>,
 }
 
-fn outcome(runs: &Runs<'_>, ground: Ground, mut warnings: Vec<Warning>) -> Outcome {
-    if ground.is_emulated {
-        warnings.push(Warning::Emulated);
-    }
-    let mut report = report(runs, ground);
-    let figures = figures(&report, runs.times());
+fn outcome(runs: &Runs<'_>, ground: Ground, remarks: Vec<Warning>) -> Outcome {
+    let mut report = StatReport { remarks, ..report(runs, ground) };
     let request = runs.request;
     if let Some(before) = &request.baseline {
-        let comparison = baseline::compare(&report, &figures, before, request.threshold);
-        warnings.extend(comparison.warnings);
-        report.baseline = comparison.changes;
+        report.baseline = baseline::compare(&report, &report.figures(), before, request.threshold);
         report.baseline_of = baseline::baseline_of(before);
     }
     let (status, failure) = status(runs, &report);
-    Outcome { report, figures, warnings, status, failure }
+    Outcome { report, status, failure }
 }
 
 fn report(runs: &Runs<'_>, ground: Ground) -> StatReport {
@@ -150,6 +132,8 @@ fn report(runs: &Runs<'_>, ground: Ground) -> StatReport {
         threads: last.threads.clone(),
         baseline: Vec::new(),
         baseline_of: None,
+        times: runs.times(),
+        remarks: Vec::new(),
         events,
     }
 }
@@ -173,21 +157,6 @@ fn target(what: &What) -> StatTarget {
         What::Process(pid) => StatTarget::Process { pid: *pid },
         What::Cpus(cpus) => StatTarget::Cpus { cpus: cpus.clone() },
     }
-}
-
-/// Everything with a name of its own.
-fn figures(report: &StatReport, times: BTreeMap<String, Figure>) -> BTreeMap<String, Figure> {
-    let mut figures = times;
-    for metric in &report.metrics {
-        figures.insert(metric.name.clone(), metric.figure.clone());
-    }
-    for event in &report.events {
-        if let (Some(figure), Some(unit)) = (&event.per_unit, &report.unit_of_work) {
-            figures.insert(per_unit_name(&event.name, &unit.name), figure.clone());
-        }
-        figures.insert(event.name.clone(), event.count.clone());
-    }
-    figures
 }
 
 /// What to exit with, and what went wrong.

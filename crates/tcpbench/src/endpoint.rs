@@ -5,76 +5,11 @@
 //! "Enhanced TCP/IP Performance with AltiVec", figure 8: client and server are two of them, of one
 //! stack or of two. Left out: more than one connection at a time, listening backlogs, IPv6.
 
+pub use crate::link::{Checksums, Congestion, HEADER_OCTETS, Micros, SERVER_PORT, Side, WireMode};
 use crate::routines::{Reading, Routines, Tallies};
 use crate::wire::Port;
-use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
-
-/// Virtual time since the start of a run, in microseconds.
-pub type Micros = u64;
-
-/// The port the server listens on.
-pub const SERVER_PORT: u16 = 5001;
-
-/// Octets of the IPv4 and the TCP header of a segment that carries data: neither has options.
-pub const HEADER_OCTETS: usize = 40;
-
-/// Which end of the connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Side {
-    /// Opens connections.
-    Client,
-    /// Waits for them.
-    Server,
-}
-
-impl Side {
-    /// Its address.
-    pub const fn address(self) -> Ipv4Addr {
-        match self {
-            Self::Client => Ipv4Addr::new(192, 0, 2, 1),
-            Self::Server => Ipv4Addr::new(192, 0, 2, 2),
-        }
-    }
-
-    /// The other end.
-    pub const fn peer(self) -> Self {
-        match self {
-            Self::Client => Self::Server,
-            Self::Server => Self::Client,
-        }
-    }
-}
-
-/// Who computes and verifies the checksums of TCP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Checksums {
-    /// The routines of the set.
-    Routines,
-    /// The stack's own code, whatever that is.
-    Stack,
-    /// Nobody: the bound. Checksums are sent as 0 and not looked at.
-    Off,
-}
-
-/// How octets get from a sent frame to its receiver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum WireMode {
-    /// Copied, as by a driver that keeps its own buffers; sums may be taken on the way.
-    Copy,
-    /// Handed over where they are, as far as the stack can.
-    Reference,
-}
-
-/// How an endpoint avoids filling the network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Congestion {
-    /// It does not: the window of the receiver alone limits it.
-    None,
-    /// Reno, or what the stack has instead.
-    Reno,
-}
 
 /// What an endpoint is made for.
 #[derive(Clone, Debug)]

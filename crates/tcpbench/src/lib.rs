@@ -8,7 +8,7 @@
 //! |---|---|
 //! | what must a stack do to take part? | [`endpoint`] |
 //! | which routines does it use, how often, on what? | [`routines`] |
-//! | what carries the segments? | [`wire`] |
+//! | what carries the segments? | [`wire`]; `lent` where they stay with their sender |
 //! | what do the applications do? | [`pattern`], [`stream`] |
 //! | how do they all run together? | [`session`] |
 //! | does everything arrive as it was sent? | [`proof`] |
@@ -24,6 +24,9 @@
 pub mod endpoint;
 mod error;
 pub mod law;
+#[expect(unsafe_code, reason = "bytes that stay where another stack has them")]
+mod lent;
+mod link;
 pub mod lwip;
 pub mod measure;
 mod packet;

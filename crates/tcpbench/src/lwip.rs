@@ -21,7 +21,6 @@
 #[expect(unsafe_code, reason = "calls of C, each behind a safe function but one")]
 mod plugin;
 
-pub(crate) use plugin::PluginFrame;
 pub use plugin::{LoadError, folders};
 
 use crate::endpoint::{
@@ -152,12 +151,12 @@ const BUFFER_MAX: usize = 0xffff << 7;
 
 /// Frames that lwIP reads where they are.
 #[derive(Debug, Default)]
-struct Lent {
+struct InPlace {
     frames: Vec<Option<Frame>>,
     free: Vec<usize>,
 }
 
-impl Lent {
+impl InPlace {
     /// Keeps a frame; under which number, from 1 on.
     fn keep(&mut self, frame: Frame) -> usize {
         let place = self.free.pop().unwrap_or_else(|| {
@@ -181,7 +180,7 @@ struct LwipEndpoint {
     seam: Seam,
     verifies: bool,
     copies: bool,
-    lent: Lent,
+    in_place: InPlace,
     counters: Counters,
     /// Whether something was done that may have made frames.
     is_stirred: bool,
@@ -198,7 +197,7 @@ impl LwipEndpoint {
             seam: Seam::new(config.routines),
             verifies: settings.sums == Sums::ArriveVerified,
             copies: config.wire == WireMode::Copy,
-            lent: Lent::default(),
+            in_place: InPlace::default(),
             counters: Counters::default(),
             is_stirred: false,
         })
@@ -210,8 +209,8 @@ impl LwipEndpoint {
         // Without memory the frame is lost, as in any driver.
         let Some(mut room) = self.plugin.room(octets.len()) else { return true };
         if !self.verifies {
-            packet::copy(&mut self.seam, room.octets_mut(), octets);
-        } else if !packet::copy_verified(&mut self.seam, room.octets_mut(), octets) {
+            packet::copy(&mut self.seam, room.bytes_mut(), octets);
+        } else if !packet::copy_verified(&mut self.seam, room.bytes_mut(), octets) {
             return false;
         }
         self.plugin.input(room);
@@ -222,11 +221,11 @@ impl LwipEndpoint {
     #[expect(unsafe_code, reason = "the plug-in cannot know what keeps a frame")]
     fn lend(&mut self, mut frame: Frame, port: &mut Port<'_>) {
         let (header, payload) = frame.pinned(HEADER_OCTETS);
-        let number = self.lent.keep(frame);
-        // SAFETY: `lent` keeps the frame and so both parts where they are, and lets nobody at it,
-        // until lwIP has given its number back; if the plug-in goes first, nothing reads them.
+        let number = self.in_place.keep(frame);
+        // SAFETY: `in_place` keeps the frame and so both parts where they are, and lets nobody at
+        // it, until lwIP has given its number back; if the plug-in goes first, nothing reads them.
         if !unsafe { self.plugin.input_in_place(header, payload, number) } {
-            port.pool.put(self.lent.take(number));
+            port.pool.put(self.in_place.take(number));
         }
     }
 
@@ -244,7 +243,7 @@ impl LwipEndpoint {
             }
         }
         while let Some(number) = self.plugin.reclaim() {
-            port.pool.put(self.lent.take(number));
+            port.pool.put(self.in_place.take(number));
         }
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What drivers do with a packet: IPv4 and TCP as far as their sums go.
 
-use crate::endpoint::HEADER_OCTETS;
+use crate::link::HEADER_OCTETS;
 use crate::routines::Seam;
 use linerate_kernels::{Sum, checksum};
 

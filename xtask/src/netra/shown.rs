@@ -47,7 +47,7 @@ impl Program<'_> {
 
     fn number(&self, args: &str, name: &str) -> Result<f64, String> {
         let record = self.record(args)?;
-        let figure = record.figures.get(name).and_then(|figure| figure.as_number());
+        let figure = record.figures().get(name).and_then(|figure| figure.as_number());
         figure.ok_or_else(|| format!("linerate {args}: no figure `{name}`"))
     }
 }

@@ -54,7 +54,7 @@ pub(super) fn compare(binary: &Path, tuned: &Path) -> Result<Compared, String> {
         for which in [pair % 2, 1 - pair % 2] {
             let file = [merged.as_path(), tuned][which].display().to_string();
             let run = record(binary, &["run", "--time", SECONDS, &file])?;
-            rates[which] = run.figures.get("processed_kpps").and_then(|kpps| kpps.as_number());
+            rates[which] = run.figures().get("processed_kpps").and_then(|kpps| kpps.as_number());
             compared.note(&run, which == 1);
         }
         compared.pairs.push(rates);
@@ -75,8 +75,8 @@ fn on_one_strand(text: &str) -> Option<String> {
 
 impl Compared {
     fn note(&mut self, run: &Record, is_tuned: bool) {
-        self.others.extend(run.warnings.iter().filter_map(|warning| match warning {
-            Warning::NotIdle { share } => Some(*share),
+        self.others.extend(run.warnings().into_iter().filter_map(|warning| match warning {
+            Warning::NotIdle { share } => Some(share),
             _ => None,
         }));
         if let Some(report) = super::run_of(run).filter(|_| is_tuned) {

@@ -31,11 +31,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("kernels", &[]),
     ("kernelbench", &["record", "linux", "machine", "trial", "kernels"]),
     ("dataplane", &["record", "path", "linux", "machine", "counters", "doctor", "kernels"]),
-    ("stages", &["record (tests)", "path", "kernels", "dataplane"]),
-    (
-        "rlp",
-        &["record (tests)", "path", "linux (tests)", "machine (tests)", "kernels", "dataplane"],
-    ),
+    ("stage-api", &["record", "path", "linux", "machine", "kernels", "dataplane"]),
+    ("stages", &["stage-api"]),
+    ("examples/rlp", &["stage-api"]),
     ("tcpbench", &["record", "linux", "machine", "kernels"]),
     ("plan", &["record", "path"]),
     ("cmt", &["record", "path", "plan"]),
@@ -57,8 +55,9 @@ const ARROWS: &[(&str, &[&str])] = &[
             "kernels",
             "kernelbench",
             "dataplane",
+            "stage-api",
             "stages",
-            "rlp",
+            "examples/rlp",
             "tcpbench",
             "plan",
             "cmt",
@@ -80,6 +79,7 @@ fn package(folder: &str) -> String {
         "xtask" => "xtask".to_owned(),
         "lab/known" => "known".to_owned(),
         "lab/caches" => "linerate-caches".to_owned(),
+        "examples/rlp" => "linerate-rlp".to_owned(),
         "lab/vector-models" => "linerate-vector-models".to_owned(),
         other => format!("linerate-{other}"),
     }
@@ -206,7 +206,8 @@ fn manifests() -> BTreeMap<String, Table> {
         .map(|entry| entry.expect("entries can be read").file_name().into_string().expect("UTF-8"))
         .map(|folder| (folder.clone(), read(&format!("crates/{folder}/Cargo.toml"))))
         .collect();
-    for folder in ["xtask", "probe", "lab/caches", "lab/known", "lab/vector-models"] {
+    let others = ["xtask", "probe", "examples/rlp", "lab/caches", "lab/known", "lab/vector-models"];
+    for folder in others {
         found.insert(folder.to_owned(), read(&format!("{folder}/Cargo.toml")));
     }
     found

@@ -5,6 +5,7 @@ use crate::args::{CpuList, cpu_list};
 use clap::{ArgGroup, Args};
 use linerate_record::Tier;
 use linerate_record::units::parse_duration;
+use linerate_report::Layout;
 use linerate_stat::{DEFAULT_THRESHOLD, Per};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -138,15 +139,6 @@ pub(crate) struct StatArgs {
     /// No progress, no warnings
     #[arg(long, short)]
     pub(crate) quiet: bool,
-}
-
-/// How a result is laid out for people.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Layout {
-    /// Events and metrics as tables
-    Table,
-    /// The report of rpistat, with its nine events
-    Rpistat,
 }
 
 /// Events, as one argument has them.

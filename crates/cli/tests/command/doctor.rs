@@ -36,7 +36,7 @@ fn what_does_not_work_is_null_with_a_reason_and_a_command() {
     for state in &report.tiers {
         let tier = format!("tier_{:?}", state.tier).to_lowercase();
         let name = state.way.as_ref().map_or_else(|| tier.clone(), |way| format!("{tier}_{way}"));
-        let figure = &record.figures[&name];
+        let figure = &record.figures()[&name];
         match state.works {
             true => assert_eq!(figure.value, Scalar::Text("works".to_owned())),
             false => {
@@ -100,7 +100,7 @@ fn a_missing_valgrind_is_told() {
     let output = output.expect("the program starts");
     assert_eq!(output.status.code(), Some(0));
     let found = record(&String::from_utf8(output.stdout).expect("UTF-8"));
-    let reason = found.figures["tier_sim"].reason.clone().expect("a reason");
+    let reason = found.figures()["tier_sim"].reason.clone().expect("a reason");
     assert!(reason.contains("no Valgrind in PATH"), "{reason}");
     let Body::Doctor(report) = found.body else { panic!("not a record of a machine") };
     let valgrind = report.observations.iter().find(|o| o.name == "valgrind").expect("looked for");

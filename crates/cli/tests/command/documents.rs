@@ -4,6 +4,7 @@
 use crate::rig::answered;
 use linerate_path::check::read;
 use linerate_path::help::help;
+use linerate_path::spec::{Kinds, SourceSpec};
 use linerate_stages::{KINDS, specs};
 
 const REFERENCE: &str = include_str!("../../../../docs/path.md");
@@ -41,11 +42,25 @@ fn the_example_of_the_reference_is_a_path_of_real_stages() {
     }
 }
 
+/// The sources that are not built in.
+fn sources() -> Vec<SourceSpec> {
+    linerate_rlp::app::EXTENSION.sources.iter().map(|kind| kind.spec).collect()
+}
+
+#[test]
+fn the_reference_has_every_key() {
+    // The reference leaves the kinds of stage to `linerate stages`.
+    let expected = help(Kinds { stages: &[], sources: &sources() });
+    assert!(
+        blocks("text").contains(&expected),
+        "docs/path.md must contain this block:\n```text\n{expected}```"
+    );
+}
+
 #[test]
 fn the_reference_of_keys_holds_with_the_real_stages() {
-    let help = help(&specs());
+    let help = help(Kinds { stages: &specs(), sources: &sources() });
     let [reference] = &blocks("text")[..] else { panic!("docs/path.md has one list of keys") };
-    // The reference leaves the kinds of stage to `linerate stages`.
     for line in reference.lines().filter(|line| *line != "  kind - a word; required") {
         assert!(help.lines().any(|said| said == line), "`{line}` in docs/path.md is not so");
     }

@@ -19,6 +19,7 @@ mod placement;
 mod plan;
 mod records;
 mod regions;
+mod report;
 mod rig;
 mod rlp;
 mod stat;

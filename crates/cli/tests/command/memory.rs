@@ -403,8 +403,8 @@ fn a_run_tells_what_it_costs_that_packets_do_not_fit() {
     assert!(done.stdout.contains(" exceed L2 (2 KiB, measured "), "{}", done.stdout);
     assert!(done.stdout.contains("waits at most 80 ns"), "{}", done.stdout);
     let kept = record(&std::fs::read_to_string(&record_file).expect("a record"));
-    assert_eq!(kept.figures["packets_miss_ns"].as_number(), Some(80.0));
-    assert!(kept.figures["packets_bytes"].as_number().is_some_and(|bytes| bytes > 1e6));
+    assert_eq!(kept.figures()["packets_miss_ns"].as_number(), Some(80.0));
+    assert!(kept.figures()["packets_bytes"].as_number().is_some_and(|bytes| bytes > 1e6));
 
     let moved = Home::with_profile(|report| {
         tiny(report);
@@ -417,7 +417,7 @@ fn a_run_tells_what_it_costs_that_packets_do_not_fit() {
     assert!(done.stdout.contains(wanted), "{}", done.stdout);
 
     let without = linerate(&["run", &file, "-q", "--json"]);
-    let figures = record(&without.stdout).figures;
+    let figures = record(&without.stdout).figures();
     let reason = figures["packets_tier"].reason.clone();
     assert!(reason.is_some_and(|reason| reason.contains("linerate memory")), "{figures:?}");
 }

@@ -6,7 +6,7 @@ use crate::validator::Validator;
 use linerate_regions::{Options, Regions};
 
 /// A record that this very program wrote about itself.
-fn recorded(folder: &Folder) -> String {
+pub(crate) fn recorded(folder: &Folder) -> String {
     let file = folder.file("regions.json");
     let events = vec!["page_faults".to_owned(), "no_such_event".to_owned()];
     let options = Options { events, file: Some((&file).into()), ..Options::default() };

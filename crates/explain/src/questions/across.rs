@@ -195,7 +195,7 @@ fn placement_of_run(asked: &Asked<'_>) -> Reply {
     let Some(run) = run_of(&asked.record.body) else {
         return Reply::cannot_tell("the record has no run", "linerate run PATH.toml");
     };
-    let shared = shared_cores(&asked.record.warnings);
+    let shared = shared_cores(&asked.record.warnings());
     if run.strands.len() < 2 {
         return Reply::does_not_arise("there is one strand");
     }
@@ -235,7 +235,7 @@ pub(super) fn parking(asked: &Asked<'_>) -> Reply {
     if polling.is_empty() {
         return Reply::does_not_arise("no strand polls for long: all have packets to work on");
     }
-    let shared = shared_cores(&asked.record.warnings);
+    let shared = shared_cores(&asked.record.warnings());
     let beside: Vec<_> = polling.iter().copied().filter(|(s, _)| shared.contains(&s.cpu)).collect();
     if beside.is_empty() {
         return Reply::does_not_arise(

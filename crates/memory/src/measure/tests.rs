@@ -2,6 +2,7 @@
 //! What holds of a measurement whatever the machine. No times.
 
 use super::*;
+use linerate_record::Derive;
 use linerate_record::Figure;
 use std::cell::RefCell;
 use std::sync::atomic::AtomicBool;
@@ -49,7 +50,7 @@ fn a_report_is_whole_however_little_memory_there_is() {
     for tier in &report.tiers {
         assert!(holds(&tier.size_bytes) && holds(&tier.latency_ns), "{tier:?}");
     }
-    let figures = crate::summary::figures(&report);
+    let figures = report.figures();
     assert!(figures.values().all(holds), "{figures:?}");
     assert!(figures.contains_key("timer_step_ns") && figures.contains_key("noise_lost"));
     assert!(report.events.is_empty() && report.events_reason.is_some());

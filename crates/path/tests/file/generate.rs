@@ -14,7 +14,8 @@ pub(crate) fn cases(cases: u32) -> ProptestConfig {
 
 /// Specifications of stages by their kinds.
 pub(crate) fn specs<'a>(kinds: impl IntoIterator<Item = &'a str>) -> Vec<StageSpec> {
-    let spec = |kind| *KINDS.iter().find(|spec| spec.kind == kind).expect("a kind of the tests");
+    let spec =
+        |kind| *KINDS.stages.iter().find(|spec| spec.kind == kind).expect("a kind of the tests");
     kinds.into_iter().map(spec).collect()
 }
 
@@ -61,8 +62,8 @@ const SOURCES: &[&str] = &[
     "[source] # c-source\nkind = \"capture\"\nfile = \"edge.pcapng\"\n",
     "[source]\nkind = 'generator'\nsizes = [\n  60, # c-size\n  1514,\n]\n",
     "[source]\nkind = 'generator'\nsizes = 'imix'\nflows = 7\nseed = 9_000\n",
-    "[source]\nkind = 'a10'\nfile = \"a.pcap\"\noctets = 338 # c-octets\nnaks = 0.01\n",
-    "[source]\nkind = 'a10' # c-back\nfile = 'a.pcap'\ndirection = 'reverse'\nsessions = 4\n",
+    "[source]\nkind = 'cells'\nfile = \"a.pcap\"\noctets = 338 # c-octets\nlost = 0.01\n",
+    "[source]\nkind = 'cells' # c-back\nfile = 'a.pcap'\nway = 'out'\noctets = 60\n",
 ];
 
 const KERNELS: &[&str] =

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Kinds of stage for the tests: one parameter of every sort, every sort of state.
+//! Kinds of stage and source for the tests: one parameter of every sort, every sort of state.
 
-use linerate_path::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
+use linerate_path::model::{Params, Value};
+use linerate_path::spec::{
+    Default, Kinds, Misfit, ParamKind, ParamSpec, SourceSpec, StageSpec, State,
+};
 
 const fn param(name: &'static str, kind: ParamKind, default: Default) -> ParamSpec {
     ParamSpec { name, kind, default, help: "A parameter." }
@@ -24,7 +27,7 @@ const fn stage(
     }
 }
 
-pub(crate) const KINDS: &[StageSpec] = &[
+pub(crate) const STAGES: &[StageSpec] = &[
     stage("parse", &[], false, State::None),
     stage("verify", &[param("l4", ParamKind::Bool, Default::Bool(true))], true, State::None),
     stage(
@@ -47,6 +50,37 @@ pub(crate) const KINDS: &[StageSpec] = &[
     ),
     stage("count", &[], false, State::Global),
 ];
+
+/// A source that puts packets into cells, and allows no cells without a capture's length.
+const SOURCES: &[SourceSpec] = &[SourceSpec {
+    kind: "cells",
+    help: "A source.",
+    params: &[
+        param("way", ParamKind::Word(&["in", "out"]), Default::Text("in")),
+        param("octets", ParamKind::Integer { min: 60, max: 9000 }, Default::Absent("as they are")),
+        param("lost", ParamKind::Number { max: 0.5 }, Default::Absent("0")),
+    ],
+    check: cells,
+    frame_octets: |_| None,
+}];
+
+/// Frames must fit, and none may be lost on the way out.
+fn cells(params: &Params, buffer_octets: u32) -> Vec<Misfit> {
+    let mut misfits = Vec::new();
+    if let Some(Value::Integer(octets)) = params.get("octets")
+        && *octets > i64::from(buffer_octets)
+    {
+        misfits.push(Misfit::too_long("octets", *octets as u32, buffer_octets));
+    }
+    if params.contains_key("lost") && params["way"] == Value::Text("out".to_owned()) {
+        let (message, help) =
+            ("nothing is lost on the way out".to_owned(), "leave it out".to_owned());
+        misfits.push(Misfit { param: "lost", message, help });
+    }
+    misfits
+}
+
+pub(crate) const KINDS: Kinds<'_> = Kinds { stages: STAGES, sources: SOURCES };
 
 /// The name a file without `name` gets.
 pub(crate) const STEM: &str = "stem";

@@ -176,7 +176,7 @@ fn source() {
         "frames are counted without their 4 octets of check sequence, so the smallest has 60";
     sources(&[
         ("", "1:1: 'kind' is missing in [source]; example: kind = \"capture\""),
-        ("kind = 'pcap'", "2:8: 'kind' cannot be 'pcap'; valid: 'capture', 'generator', 'a10'"),
+        ("kind = 'pcap'", "2:8: 'kind' cannot be 'pcap'; valid: 'capture', 'generator', 'cells'"),
         ("kind = 'capture'", "1:1: 'file' is missing in [source]; example: file = \"edge.pcapng\""),
         (
             "kind = 'capture'\nfile = 'a'\nflows = 1",
@@ -225,34 +225,33 @@ fn source() {
 }
 
 #[test]
-fn sources_of_sessions() {
-    let with = |keys: &str| format!("kind = 'a10'\nfile = 'a'\n{keys}");
+fn registered_sources() {
+    let with = |keys: &str| format!("kind = 'cells'\nfile = 'a'\n{keys}");
     let cases = [
-        ("octets = 59", "4:10: 'octets' is 59; it must be from 60 to 65407"),
+        ("octets = 59", "4:10: 'octets' is 59; it must be from 60 to 9000"),
         (
             "octets = 3000",
             "4:10: frames of 3000 octets do not fit buffer_octets = 2048; raise buffer_octets (at \
              most 65407) or make them shorter",
         ),
-        ("sessions = 0", "4:12: 'sessions' is 0; it must be from 1 to 65536"),
+        ("lost = 0.6", "4:8: 'lost' is 0.6; it must be from 0 to 0.5"),
         (
-            "sessions = 2\nfirst_key = 4294967295",
-            "5:13: 2 sessions from key 4294967295 on: keys end at 4294967295; first_key = \
-             4294967294 is the largest for them",
+            "lost = 'a'",
+            "4:8: 'lost' must be a number from 0 to 0.5, not a text; example: lost = 0.5",
         ),
-        ("naks = 0.6", "4:8: 'naks' is 0.6; it must be from 0 to 0.5"),
+        ("lost = 0.1\nway = 'out'", "4:8: nothing is lost on the way out; leave it out"),
+        ("way = 'up'", "4:7: 'way' cannot be 'up'; valid: 'in', 'out'"),
         (
-            "naks = 0.1\ndirection = 'reverse'",
-            "4:8: NAK lists come from the terminals: they are for the forward direction; leave \
-             out 'naks'",
+            "flows = 1",
+            "4:1: unknown key 'flows' in [source] of kind 'cells'; it belongs to kind 'generator'",
         ),
-        ("direction = 'back'", "4:13: 'direction' cannot be 'back'; valid: 'forward', 'reverse'"),
     ];
     for (keys, expected) in cases {
         sources(&[(&with(keys), expected)]);
     }
-    let last = with("sessions = 1\nfirst_key = 4294967295\nnaks = 0.5");
-    sources(&[(&last, "nothing")]);
+    sources(&[(&with("lost = 0.5\noctets = 2048"), "nothing")]);
+    let missing = "1:1: 'file' is missing in [source]; example: file = \"edge.pcapng\"";
+    sources(&[("kind = 'cells'", missing)]);
 }
 
 #[test]

@@ -133,7 +133,7 @@ fn example_kinds() -> Vec<StageSpec> {
     ];
     let kinds: [(&'static str, &'static [ParamSpec]); 5] =
         [("parse", &[]), ("verify", L4), ("filter", RULES), ("nat44", NAT44), ("forward", FORWARD)];
-    let parse = KINDS[0];
+    let parse = KINDS.stages[0];
     kinds.map(|(kind, params)| StageSpec { kind, params, ..parse }).to_vec()
 }
 
@@ -149,18 +149,9 @@ fn the_example_of_the_reference_is_a_path() {
 }
 
 #[test]
-fn the_reference_has_every_key() {
-    let expected = help(&[]);
-    assert!(
-        blocks("text").contains(&expected),
-        "docs/path.md must contain this block:\n```text\n{expected}```"
-    );
-}
-
-#[test]
 fn the_help_has_every_parameter() {
     let help = help(KINDS);
-    for spec in KINDS {
+    for spec in KINDS.stages {
         assert!(help.contains(&format!("  kind = \"{}\": {}\n", spec.kind, spec.help)));
     }
     for line in [

@@ -419,6 +419,12 @@ pub(crate) fn run(world: &World, mapping: &Mapping, noise: f64, seed: u64) -> Ru
         latency: Latency { p50: none(), p99: none(), p999: none() },
         rejected: BTreeMap::new(),
         interrupted: false,
+        frames: None,
+        cpus_available: None,
+        line: None,
+        finding: None,
+        kernel_advice: None,
+        packets_home: None,
     }
 }
 

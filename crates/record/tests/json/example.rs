@@ -7,14 +7,14 @@ use linerate_record::kernels::{
     State, Timing, VariantReport, WrongResult,
 };
 use linerate_record::run::{
-    CountedEvent, CountedEvents, KernelUse, Latency, Ledger, RingReport, RunReport, StageReport,
-    StrandReport, Tally, TimeShares, VariantTime, WindowCount,
+    CountedEvent, CountedEvents, KernelUse, Latency, Ledger, LineReport, PacketsHome, RingReport,
+    RunReport, StageReport, StrandReport, Tally, TimeShares, VariantTime, WindowCount,
 };
 use linerate_record::stats::Estimate;
 use linerate_record::tune::{
     Candidate, Finding, KernelAdvice, KernelShare, Limit, RuledOut, TuneReport,
 };
-use linerate_record::{Body, Figure, Provenance, Record, Tier, Warning};
+use linerate_record::{Body, Figure, Provenance, Record, Tier};
 use std::collections::BTreeMap;
 
 fn figure(unit: &str, value: f64) -> Figure {
@@ -117,6 +117,42 @@ pub(crate) fn run_report() -> RunReport {
         },
         rejected: BTreeMap::from([("cut header".to_owned(), 4)]),
         interrupted: false,
+        frames: Some(96),
+        cpus_available: Some(2),
+        line: Some(LineReport { bits_per_second: 1e9, ports: 2, mean_frame_octets: 338.0 }),
+        finding: Some(finding()),
+        kernel_advice: Some(advice()),
+        packets_home: Some(PacketsHome {
+            bytes: Figure::exact("B", 1e6, Tier::Model, "frames and buffers"),
+            tier: Figure::text("L2", Tier::Model, "profile"),
+            miss_ns: Figure::exact("ns", 80.0, Tier::Model, "profile"),
+            miss_cycles: Figure::absent("cycles", Tier::Model, "profile", "no clock"),
+            sentence: Some("frames and buffers exceed L1".to_owned()),
+        }),
+    }
+}
+
+fn finding() -> Finding {
+    Finding {
+        limit: Limit::Processing,
+        bottleneck: Some("verify".to_owned()),
+        strand: Some("1.0".to_owned()),
+        sentence: "verify takes 211 of 422 ticks".to_owned(),
+    }
+}
+
+fn advice() -> KernelAdvice {
+    KernelAdvice {
+        in_use: "portable".to_owned(),
+        fastest: "selected".to_owned(),
+        time_ratio: figure("ratio", 0.4),
+        stage: "verify".to_owned(),
+        stage_kpps: figure("kpps", 20_000.0),
+        stage_fastest_kpps: figure("kpps", 30_000.0),
+        path_kpps: figure("kpps", 1240.0),
+        path_fastest_kpps: figure("kpps", 1400.0),
+        worth_trying: true,
+        sentence: "`selected` takes 0.4 of the time".to_owned(),
     }
 }
 
@@ -136,14 +172,10 @@ pub(crate) fn record(body: Body) -> Record {
             emulated: Some(false),
             load_1min: Some(0.1),
             ticks_per_second: Some(2.4e9),
+            ticks_invariant: Some(false),
+            others: Some(figure("ratio", 0.25)),
+            siblings: Some(vec![vec![0, 1]]),
         },
-        figures: BTreeMap::from([
-            ("throughput_kpps".to_owned(), figure("kpps", 1234.5)),
-            ("finding".to_owned(), Figure::text("verify is the bottleneck", Tier::Sw, "profile")),
-            ("line_rate_kpps".to_owned(), Figure::absent("kpps", Tier::Model, "line", "no [line]")),
-            ("third".to_owned(), Figure::exact("ratio", 1.0 / 3.0, Tier::Sw, "division")),
-        ]),
-        warnings: vec![Warning::Emulated, Warning::NotIdle { share: 0.25 }],
         body,
     }
 }
@@ -162,16 +194,15 @@ pub(crate) fn run() -> Record {
 
 pub(crate) fn tune() -> Record {
     record(Body::Tune(Box::new(TuneReport {
+        given_strands: None,
+        cpus_available: None,
+        packets_home: None,
+        waits: Vec::new(),
         given_mapping: "parse | verify | nat44".to_owned(),
         baseline_mapping: "parse | verify".to_owned(),
         baseline: run_report(),
         baseline_kpps: figure("kpps", 1240.0),
-        finding: Finding {
-            limit: Limit::Processing,
-            bottleneck: Some("verify".to_owned()),
-            strand: Some("1.0".to_owned()),
-            sentence: "verify takes 211 of 422 ticks".to_owned(),
-        },
+        finding: finding(),
         candidates: vec![Candidate {
             name: "merge and replicate x2".to_owned(),
             mapping: "parse+verify x2".to_owned(),
@@ -192,18 +223,7 @@ pub(crate) fn tune() -> Record {
             before: figure("ratio", 0.3),
             after: Figure::absent("ratio", Tier::Sw, "replay", "the calls were not logged"),
         }]),
-        kernel_advice: Some(KernelAdvice {
-            in_use: "portable".to_owned(),
-            fastest: "selected".to_owned(),
-            time_ratio: figure("ratio", 0.4),
-            stage: "verify".to_owned(),
-            stage_kpps: figure("kpps", 20_000.0),
-            stage_fastest_kpps: figure("kpps", 30_000.0),
-            path_kpps: figure("kpps", 1240.0),
-            path_fastest_kpps: figure("kpps", 1400.0),
-            worth_trying: true,
-            sentence: "`selected` takes 0.4 of the time".to_owned(),
-        }),
+        kernel_advice: Some(advice()),
     })))
 }
 
@@ -309,5 +329,6 @@ pub(crate) fn kernels() -> Record {
         seed: u64::MAX,
         quick: true,
         interrupted: false,
+        sizes_named: false,
     })))
 }

@@ -43,7 +43,7 @@ fn the_schema_refuses_what_reading_refuses() {
         |v| v["kind"] = json!("memory"),
         |v| drop(v.as_object_mut().unwrap().remove("strands")),
         |v| v["rings"][0]["held"] = json!(-1),
-        |v| v["figures"]["third"]["tier"] = json!("guess"),
+        |v| v["figures"]["finding"]["tier"] = json!("guess"),
     ];
     for change in changes {
         assert_refused(&run, change);

@@ -4,7 +4,9 @@
 use super::*;
 use crate::tree::{Amount, Outcome};
 use linerate_doctor::refusal::{Cause, Explanation};
+use linerate_record::Derive;
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 
 fn exactly(value: f64) -> Estimate {
     Estimate { value, low: value, high: value, confidence: 0.95, n: 25 }
@@ -369,12 +371,12 @@ fn threads_are_summed_for_scripts() {
         own_ticks: Figure::exact("ticks", 100.0, Tier::Sw, ""),
         regions: regions.to_vec(),
     };
-    let figures = quoted(&report);
+    let figures = report.figures();
     assert_eq!(figures["a.ticks_per_visit"].as_number(), Some(1600.0));
     assert_eq!(figures["a.ticks_per_unit"].as_number(), Some(800.0));
     assert_eq!(figures["a.ticks_per_unit"].unit, "ticks/unit");
     let absent = RegionsReport { regions: vec![one(4, 1030), one(0, 0)], ..report };
-    let figures = quoted(&absent);
+    let figures = absent.figures();
     assert_eq!(figures["a.ticks_per_visit"].as_number(), None);
     assert!(figures["a.ticks_per_visit"].reason.is_some());
 }

@@ -2,6 +2,7 @@
 //! Histograms: bars to scale under one another, and their sum.
 
 use super::{Glyphs, Page};
+use crate::layout::fenced;
 use crate::value::{count, percent, told};
 use linerate_record::memory::{Bin, Histogram, Mode};
 use linerate_record::stats::Estimate;
@@ -117,6 +118,7 @@ pub(super) fn bars(page: &Page, shown: &Shown, bins: &[Bin], expected: Option<u6
         text += &line([from, n], &drawn(bar.count, most, room, page.glyphs));
     }
     text += &line(["sum", &count(sum)], "");
+    let text = fenced(&text, page.style);
     match expected {
         Some(expected) if expected != sum => {
             text + &page.note(&format!("the bins hold {sum} of {expected} loads"))

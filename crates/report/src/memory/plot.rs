@@ -3,6 +3,7 @@
 //! dotted lines at their sizes, which are as wide as their intervals.
 
 use super::{Glyphs, Page, curve_name, drawn, edges};
+use crate::layout::fenced;
 use crate::value::clean;
 use linerate_record::units::{memory_size, three_digits};
 
@@ -46,10 +47,8 @@ pub(super) fn plot(page: &Page) -> String {
         raster.trace(&area, trace);
     }
     let title = "time of a load over the size of its chain";
-    page.title(title)
-        + &head(page, &area)
-        + &body(&area, &raster, &traces)
-        + &axis(&area, page.glyphs)
+    let drawn = head(page, &area) + &body(&area, &raster, &traces) + &axis(&area, page.glyphs);
+    page.title(title) + &fenced(&drawn, page.style)
 }
 
 /// What the area of the points stands for, in octaves.

@@ -5,7 +5,7 @@
 
 use super::{DOCUMENT, OFF, line};
 use crate::Style;
-use crate::layout::stacked;
+use crate::layout::{fenced, stacked};
 use crate::value::clean;
 use linerate_record::Figure;
 use linerate_record::tcp::{TcpPattern, TcpReport, TcpSet, TcpStack};
@@ -102,7 +102,7 @@ impl Chart<'_> {
         }
         let taken = INDENT + 2 * NAME_COLUMNS + VALUE_COLUMNS + 1;
         let room = self.style.width.saturating_sub(taken).max(BAR_COLUMNS_MIN);
-        let mut text = line(label, what, self.style);
+        let mut text = String::new();
         let mut last = None;
         for row in rows {
             let pattern = row.pattern.name.as_str();
@@ -119,7 +119,7 @@ impl Chart<'_> {
             text += drawn.trim_end();
             text.push('\n');
         }
-        text
+        line(label, what, self.style) + &fenced(&text, self.style)
     }
 }
 

@@ -5,7 +5,7 @@
 use linerate_report::Style;
 use std::path::Path;
 
-pub(crate) const PLAIN: Style = Style { color: false, width: 100 };
+pub(crate) const PLAIN: Style = Style::plain(100);
 
 /// Compares `text` with the golden file `name`, and its lines with `style`.
 #[track_caller]

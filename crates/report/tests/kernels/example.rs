@@ -237,5 +237,6 @@ pub(crate) fn report() -> KernelsReport {
         seed: 7,
         quick: false,
         interrupted: false,
+        sizes_named: false,
     }
 }

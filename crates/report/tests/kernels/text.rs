@@ -22,7 +22,7 @@ fn kernels_beside_their_bounds() {
 fn kernels_in_colour_and_narrow() {
     let narrow = Style { width: 72, ..PLAIN };
     assert_golden("kernels-72.txt", &narrow, &kernels(&report(), Sizes::Distinct, &narrow));
-    let color = Style { color: true, width: 140 };
+    let color = Style { color: true, ..Style::plain(140) };
     assert_golden("kernels-color.txt", &color, &kernels(&report(), Sizes::Distinct, &color));
 }
 

@@ -7,7 +7,7 @@ use linerate_record::memory::{MemoryReport, Order, OsVerdict};
 use linerate_record::{Figure, Tier};
 use linerate_report::{Detail, Glyphs, Style, memory};
 
-const NARROW: Style = Style { color: false, width: 80 };
+const NARROW: Style = Style::plain(80);
 
 fn brief(report: &MemoryReport, style: &Style) -> String {
     memory(report, &provenance(), Detail::Brief, Glyphs::Braille, style)
@@ -143,7 +143,7 @@ fn odd_records_are_rendered_too() {
     for report in odd() {
         for width in [40, 60, 80, 120] {
             for glyphs in [Glyphs::Braille, Glyphs::Ascii] {
-                let style = Style { color: false, width };
+                let style = Style::plain(width);
                 let text = memory(&report, &provenance(), Detail::Full, glyphs, &style);
                 assert!(text.contains("measured"), "{text}");
                 assert!(!text.contains('\x1b') && !text.contains("NaN"), "{text}");

@@ -66,6 +66,8 @@ fn metric(set: &str, name: &str, formula: &str, figure: Figure, prose: &str) -> 
 
 fn report(tier: Tier, argv: &[&str], events: Vec<EventCount>) -> StatReport {
     StatReport {
+        times: BTreeMap::new(),
+        remarks: Vec::new(),
         target: StatTarget::Command { argv: argv.iter().map(|word| word.to_string()).collect() },
         tier,
         tier_asked: false,
@@ -120,6 +122,9 @@ pub(crate) fn provenance() -> Provenance {
         emulated: Some(false),
         load_1min: Some(0.1),
         ticks_per_second: None,
+        ticks_invariant: None,
+        others: None,
+        siblings: None,
     }
 }
 

@@ -7,11 +7,16 @@ mod example;
 
 use common::{PLAIN, assert_golden, assert_same};
 use linerate_record::stat::{ExitStatus, StatReport, StatTarget};
-use linerate_record::{Figure, Tier};
-use linerate_report::{Style, rpistat, stat};
+use linerate_record::{Figure, Figures, Tier};
+use linerate_report::{Detail, Style, rpistat, stat};
 
 fn table(report: &StatReport, style: &Style) -> String {
-    stat(report, &example::figures(), false, style)
+    stat(&timed(report, example::figures()), Detail::Brief, style)
+}
+
+/// The report with these times.
+fn timed(report: &StatReport, times: Figures) -> StatReport {
+    StatReport { times, ..report.clone() }
 }
 
 #[test]
@@ -21,7 +26,7 @@ fn events_in_turns_stand_raw_and_scaled() {
 
 #[test]
 fn metrics_say_what_they_tell_when_asked() {
-    let text = stat(&example::turns(), &example::figures(), true, &PLAIN);
+    let text = stat(&timed(&example::turns(), example::figures()), Detail::Full, &PLAIN);
     assert_golden("stat-explained.txt", &PLAIN, &text);
 }
 
@@ -39,7 +44,7 @@ fn without_counters_there_is_still_an_answer() {
 
 #[test]
 fn a_simulation_names_its_caches_and_what_changed() {
-    let text = stat(&example::simulated(), &example::no_times(), false, &PLAIN);
+    let text = stat(&timed(&example::simulated(), example::no_times()), Detail::Brief, &PLAIN);
     assert_golden("stat-simulated.txt", &PLAIN, &text);
 }
 
@@ -68,7 +73,7 @@ fn control_characters_of_a_record_do_not_reach_the_terminal() {
     report.target = StatTarget::Command { argv: vec!["a\x1b[2J".to_owned()] };
     report.events[0].native = Some("\x07".to_owned());
     report.metrics[0].prose = "\x1b]0;".to_owned();
-    let text = stat(&report, &example::figures(), true, &PLAIN)
+    let text = stat(&timed(&report, example::figures()), Detail::Full, &PLAIN)
         + &rpistat(&report, &example::provenance());
     assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
 }
@@ -98,7 +103,7 @@ fn of_several_runs_it_is_told_how_one_ended_and_what_was_left_out() {
     let mut figures = example::figures();
     let each = Figure::exact("s", 1.41, Tier::Sw, "median of 12 runs");
     figures.insert("elapsed_s".to_owned(), each);
-    let text = stat(&report, &figures, false, &PLAIN);
+    let text = stat(&timed(&report, figures), Detail::Brief, &PLAIN);
     for wanted in [
         "ended       with status 3, in one run at least; interrupted: the counts are those of the \
          runs before\n",
@@ -114,7 +119,7 @@ fn nothing_counted_is_still_a_report() {
     let mut report = example::without_pmu();
     report.events.clear();
     report.metrics.clear();
-    let text = stat(&report, &Default::default(), true, &PLAIN);
+    let text = stat(&report, Detail::Full, &PLAIN);
     assert!(text.starts_with("counted     `ls -l`\nended       with status 2\n"), "{text}");
 }
 

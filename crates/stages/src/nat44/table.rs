@@ -15,7 +15,7 @@
 //! least recently gives way: a scan over at most 504 owners, which only then is paid for.
 
 use super::way::{Group, TRANSPORTS};
-use linerate_dataplane::BUCKETS;
+use linerate_stage_api::BUCKETS;
 
 /// Ports below are the system's (RFC 6335); a multiple of [`BUCKETS`].
 const FIRST_PORT: u16 = 1024;

@@ -4,8 +4,8 @@
 
 use super::{Realm, Side, is_error, is_query, is_reply};
 use crate::headers::{array, be16, be32};
-use linerate_dataplane::BUCKETS;
-use linerate_dataplane::packet::{Fragment, Layers};
+use linerate_stage_api::BUCKETS;
+use linerate_stage_api::{Fragment, Layers};
 
 /// Protocols that NAPT knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

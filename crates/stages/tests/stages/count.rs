@@ -3,7 +3,7 @@
 
 use crate::frames::*;
 use crate::rig::Rig;
-use linerate_dataplane::pool::Pool;
+use linerate_stage_api::testing::Pool;
 
 #[test]
 fn counts_by_version_and_protocol() {

@@ -3,8 +3,8 @@
 
 use crate::frames::*;
 use crate::rig::{Fate, Rig};
-use linerate_dataplane::pool::Pool;
-use linerate_path::model::Value;
+use linerate_stage_api::params::Value;
+use linerate_stage_api::testing::Pool;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 #[test]

@@ -3,7 +3,7 @@
 
 use crate::frames::*;
 use crate::rig::{Fate, Rig, build_error, text, texts};
-use linerate_dataplane::pool::Pool;
+use linerate_stage_api::testing::Pool;
 
 /// Address and prefix length, first and last port; `None` is any.
 type Side = (Option<(V4, u32)>, Option<(u16, u16)>);

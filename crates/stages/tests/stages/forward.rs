@@ -3,8 +3,8 @@
 
 use crate::frames::*;
 use crate::rig::{Fate, Rig, build_error, text, texts};
-use linerate_dataplane::pool::Pool;
-use linerate_path::model::Value;
+use linerate_stage_api::params::Value;
+use linerate_stage_api::testing::Pool;
 
 fn router() -> [(&'static str, Value); 3] {
     [

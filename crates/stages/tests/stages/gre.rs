@@ -4,8 +4,8 @@
 use crate::frames::*;
 use crate::rig::{Fate, Rig, text};
 use etherparse::{Ipv4Header, VlanId};
-use linerate_dataplane::pool::Pool;
-use linerate_path::model::Value;
+use linerate_stage_api::params::Value;
+use linerate_stage_api::testing::Pool;
 
 const LOCAL: &str = "203.0.113.1";
 const REMOTE: &str = "203.0.113.9";

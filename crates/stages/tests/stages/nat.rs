@@ -3,9 +3,9 @@
 
 use crate::frames::*;
 use crate::rig::{Fate, Rig, build_error, text};
-use linerate_dataplane::BUCKETS;
-use linerate_dataplane::pool::Pool;
-use linerate_path::model::Value;
+use linerate_stage_api::BUCKETS;
+use linerate_stage_api::params::Value;
+use linerate_stage_api::testing::Pool;
 use std::collections::{BTreeSet, HashMap};
 
 const POOL: V4 = [198, 51, 100, 8];

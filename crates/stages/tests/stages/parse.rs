@@ -4,9 +4,9 @@
 use crate::frames::*;
 use crate::rig::{Fate, build};
 use etherparse::{SlicedPacket, VlanId};
-use linerate_dataplane::packet::{Fragment, Layers};
-use linerate_dataplane::pool::Pool;
-use linerate_dataplane::{Burst, StageContext};
+use linerate_stage_api::testing::Pool;
+use linerate_stage_api::{Burst, StageContext};
+use linerate_stage_api::{Fragment, Layers};
 use proptest::prelude::*;
 
 /// What `parse` makes of each frame.

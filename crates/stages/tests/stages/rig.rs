@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Runs stages one after the other on frames, and recounts what they say they did.
 
-use linerate_dataplane::pool::Pool;
-use linerate_dataplane::{BuildContext, BuildError, Burst, Packet, Stage, StageContext, Steer};
-use linerate_path::model::{Params, Value};
-use linerate_path::spec::{Default, StageSpec};
-use linerate_record::run::Tally;
+use linerate_stage_api::params::{Params, Value};
+use linerate_stage_api::spec::{ParamSpec, StageSpec};
+use linerate_stage_api::testing::Pool;
+use linerate_stage_api::testing::Tally;
+use linerate_stage_api::{BuildContext, BuildError, Burst, Packet, Stage, StageContext, Steer};
 use std::sync::Arc;
 
 /// What became of a frame.
@@ -37,17 +37,8 @@ pub(crate) fn texts(values: &[&str]) -> Value {
 
 /// The parameters of a kind: those given, and the defaults of the others.
 pub(crate) fn params(spec: &StageSpec, given: &[(&str, Value)]) -> Params {
-    let mut params = Params::new();
-    for param in spec.params {
-        let value = match param.default {
-            Default::Required => continue,
-            Default::Bool(b) => Value::Bool(b),
-            Default::Integer(n) => Value::Integer(n),
-            Default::Text(t) => text(t),
-            Default::EmptyTexts => Value::Texts(Vec::new()),
-        };
-        params.insert(param.name.into(), value);
-    }
+    let default = |param: &ParamSpec| Some((param.name.to_owned(), param.default.value()?));
+    let mut params: Params = spec.params.iter().filter_map(default).collect();
     for (name, value) in given {
         assert!(spec.params.iter().any(|p| p.name == *name), "{} has no {name}", spec.kind);
         params.insert((*name).into(), value.clone());

@@ -3,8 +3,8 @@
 
 use crate::frames::*;
 use crate::rig::{Rig, text, texts};
-use linerate_dataplane::pool::Pool;
-use linerate_path::model::Value;
+use linerate_stage_api::params::Value;
+use linerate_stage_api::testing::Pool;
 use proptest::prelude::*;
 
 /// Every kind but `fault`, with parameters under which the frames below meet its branches.

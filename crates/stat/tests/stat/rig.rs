@@ -7,6 +7,7 @@ use linerate_doctor::surroundings::{Facts, Surroundings};
 use linerate_linux::perf::{self, HARDWARE, OpenError, SOFTWARE, Selector, Target};
 use linerate_linux::signal::Pending;
 use linerate_machine::identity::Identity;
+use linerate_record::Derive;
 use linerate_record::Figure;
 use linerate_record::stat::EventCount;
 use linerate_stat::{Outcome, Progress, Request, StatError, Watch, What};
@@ -102,8 +103,10 @@ pub(crate) fn event<'a>(outcome: &'a Outcome, name: &str) -> &'a EventCount {
     events.find(|event| event.name == name).unwrap_or_else(|| panic!("no event {name}"))
 }
 
-pub(crate) fn figure<'a>(outcome: &'a Outcome, name: &str) -> &'a Figure {
-    outcome.figures.get(name).unwrap_or_else(|| panic!("no figure {name}"))
+/// A figure of the outcome, leaked: figures are derived at each call, and tests end soon.
+pub(crate) fn figure(outcome: &Outcome, name: &str) -> &'static Figure {
+    let figure = outcome.report.figures().remove(name);
+    Box::leak(Box::new(figure.unwrap_or_else(|| panic!("no figure {name}"))))
 }
 
 #[track_caller]

@@ -2,6 +2,7 @@
 //! What runs already: processes, their threads, processors.
 
 use crate::rig::{error, event, events, figure, number, run};
+use linerate_record::Derive;
 use linerate_stat::{Request, StatError, What};
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,7 +68,7 @@ fn a_processor_is_counted() {
         // Without rights.
         None => assert!(clock.fix.is_some() && clock.count.reason.is_some()),
     }
-    assert!(!outcome.figures.contains_key("cpus_used"));
+    assert!(!outcome.report.figures().contains_key("cpus_used"));
 }
 
 #[test]

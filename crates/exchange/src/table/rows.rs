@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The figures of every kind of record: of the whole, then of its parts.
+
+use super::Row;
+use crate::CannotWrite;
+use linerate_record::answers::AnswersReport;
+use linerate_record::budget::BudgetReport;
+use linerate_record::doctor::DoctorReport;
+use linerate_record::kernels::{KernelsReport, State, Timing};
+use linerate_record::memory::MemoryReport;
+use linerate_record::plan::PlanReport;
+use linerate_record::regions::RegionsReport;
+use linerate_record::run::RunReport;
+use linerate_record::stat::StatReport;
+use linerate_record::strands::{StrandCounts, StrandsReport};
+use linerate_record::tcp::TcpReport;
+use linerate_record::tune::TuneReport;
+use linerate_record::{Body, Figure, Record, Tier};
+
+/// The figures of a record: those that people quote, then those of its parts.
+///
+/// # Errors
+/// It has none: a record of strands without strands, say.
+pub fn rows(record: &Record) -> Result<Vec<Row>, CannotWrite> {
+    let whole = record.figures();
+    let mut rows: Vec<Row> = whole.iter().map(|(name, f)| row("", "", name, f)).collect();
+    match &record.body {
+        Body::Run(report) => of_run(report, &mut rows),
+        Body::Tune(report) => of_tune(report, &mut rows),
+        Body::Kernels(report) => of_kernels(report, &mut rows),
+        Body::Stat(report) => of_stat(report, &mut rows),
+        Body::Doctor(report) => of_doctor(report, &mut rows),
+        Body::Regions(report) => of_regions(report, &mut rows),
+        Body::Memory(report) => of_memory(report, &mut rows),
+        Body::Budget(report) => of_budget(report, &mut rows),
+        Body::Strands(report) => of_strands(report, &mut rows),
+        Body::Answers(report) => of_answers(report, &mut rows),
+        Body::Plan(report) => of_plan(report, &mut rows),
+        Body::Tcp(report) => of_tcp(report, &mut rows),
+    }
+    if rows.is_empty() {
+        return Err(CannotWrite(
+            "the record has no figures by name; those of --json are all there is".to_owned(),
+        ));
+    }
+    Ok(rows)
+}
+
+fn row(strand: &str, stage: &str, name: &str, figure: &Figure) -> Row {
+    Row {
+        strand: strand.to_owned(),
+        stage: stage.to_owned(),
+        name: name.to_owned(),
+        figure: figure.clone(),
+    }
+}
+
+fn of_run(run: &RunReport, rows: &mut Vec<Row>) {
+    for strand in &run.strands {
+        rows.push(row(&strand.name, "", "ticks_per_packet", &strand.ticks_per_packet));
+        if let Some(time) = strand.time {
+            let shares = [
+                ("busy", time.busy),
+                ("starved", time.starved),
+                ("blocked", time.blocked),
+                ("lost", time.lost),
+            ];
+            for (name, share) in shares {
+                let figure = Figure::exact("ratio", share, Tier::Sw, "share of the wall time");
+                rows.push(row(&strand.name, "", name, &figure));
+            }
+        }
+        for stage in &strand.stages {
+            let put = |name: &str, figure: &Figure| row(&strand.name, &stage.name, name, figure);
+            rows.push(put("ticks_per_packet", &stage.ticks_per_packet));
+            rows.push(put("cycles_per_packet", &stage.cycles_per_packet));
+            if let Some(kpps) = stage.kpps {
+                rows.push(put("kpps", &Figure::exact("kpps", kpps, Tier::Sw, "packets over time")));
+            }
+            let events = stage.events.iter().flatten();
+            rows.extend(events.map(|(name, figure)| put(&per_packet(name), figure)));
+        }
+    }
+}
+
+/// Events of a run are per packet, ratios are not.
+fn per_packet(name: &str) -> String {
+    if name == "cpi" { name.to_owned() } else { format!("{name}_per_packet") }
+}
+
+fn of_tune(tune: &TuneReport, rows: &mut Vec<Row>) {
+    of_run(&tune.tuned, rows);
+    for candidate in &tune.candidates {
+        let put = |name: &str, figure: &Figure| row("", &candidate.name, name, figure);
+        rows.push(put("predicted_kpps", &candidate.predicted_kpps));
+        rows.extend(candidate.measured_kpps.iter().map(|kpps| put("measured_kpps", kpps)));
+        rows.extend(candidate.speedup.iter().map(|speedup| put("speedup", speedup)));
+    }
+}
+
+/// Cycles and shares of bounds: of a kernel its variants, the case in the name of the figure.
+fn of_kernels(report: &KernelsReport, rows: &mut Vec<Row>) {
+    const METHOD: &str = "median over the rounds";
+    for one in &report.rows {
+        let length = match (one.size, one.mix) {
+            (Some(size), _) => size.to_string(),
+            (None, mix) => mix.map_or("", |mix| mix.name()).to_owned(),
+        };
+        let offset = |name: &str, offset: Option<u32>| match offset {
+            Some(offset) if offset > 0 => format!("_{name}_{offset}"),
+            _ => String::new(),
+        };
+        let (from, to) = (offset("src", one.src_offset), offset("dst", one.dst_offset));
+        let latency = match (one.state, one.timing) {
+            (State::Warm, Timing::Latency) => "_latency",
+            _ => "",
+        };
+        let case = format!("{length}{from}{to}_{}{latency}", one.state);
+        let figure = |unit: &str, [value, low, high]: [Option<f64>; 3]| match value {
+            Some(value) => {
+                Figure { n: one.n, low, high, ..Figure::exact(unit, value, Tier::Sw, METHOD) }
+            }
+            None => {
+                let reason = one.reason.as_deref().unwrap_or("no bound was timed");
+                Figure::absent(unit, Tier::Sw, METHOD, reason)
+            }
+        };
+        let cycles = figure("cycles/call", [one.cycles, one.cycles_low, one.cycles_high]);
+        let bound = figure("ratio", [one.of_bound, one.of_bound_low, one.of_bound_high]);
+        let put = |name: &str, figure: &Figure| row(one.kernel.name(), &one.variant, name, figure);
+        rows.push(put(&format!("{case}_cycles"), &cycles));
+        rows.push(put(&format!("{case}_of_bound"), &bound));
+    }
+}
+
+/// Counts of threads, and of stretches of time.
+fn of_stat(report: &StatReport, rows: &mut Vec<Row>) {
+    for thread in &report.threads {
+        let of = format!("{} {}", thread.tid, thread.name);
+        let counts = report.events.iter().zip(&thread.counts);
+        rows.extend(counts.map(|(event, count)| row(&of, "", &event.name, count)));
+    }
+    for interval in &report.intervals {
+        let of = format!("{} s to {} s", interval.from_s, interval.to_s);
+        let counts = report.events.iter().zip(&interval.counts);
+        rows.extend(counts.map(|(event, count)| row("", &of, &event.name, count)));
+    }
+}
+
+fn of_doctor(report: &DoctorReport, rows: &mut Vec<Row>) {
+    const METHOD: &str = "files of the kernel, and trying";
+    for observation in &report.observations {
+        let figure = match &observation.value {
+            Some(value) => Figure::text(value, Tier::Sw, METHOD),
+            None => Figure::absent("text", Tier::Sw, METHOD, &observation.sentence),
+        };
+        rows.push(row("", "", &observation.name, &figure));
+    }
+}
+
+fn of_regions(report: &RegionsReport, rows: &mut Vec<Row>) {
+    for region in &report.regions {
+        let thread = region.tid.to_string();
+        let put = |name: &str, figure: &Figure| row(&thread, &region.name, name, figure);
+        rows.push(put("ticks", &region.ticks));
+        rows.push(put("own_ticks", &region.own_ticks));
+        rows.extend(region.events.iter().map(|event| put(&event.name, &event.count)));
+    }
+}
+
+/// What a load costs by where its translation is, and what others change about it: levels, buffers
+/// and bandwidth are among the figures of the whole.
+fn of_memory(report: &MemoryReport, rows: &mut Vec<Row>) {
+    for cost in &report.costs {
+        let tlb = match cost.tlb {
+            linerate_record::memory::TlbState::Hit => "hit",
+            linerate_record::memory::TlbState::MissL1 => "miss_l1",
+            linerate_record::memory::TlbState::Walk => "walk",
+        };
+        let put = |name: &str, figure: &Figure| row(&cost.tier, tlb, name, figure);
+        rows.push(put("load_ns", &cost.ns));
+        rows.push(put("load_cycles", &cost.cycles));
+        rows.push(put("load_overlapped_ns", &cost.overlapped_ns));
+    }
+    for loaded in &report.loaded {
+        let of = format!("{} readers, {} of the time", loaded.threads, loaded.duty);
+        rows.push(row("memory", &of, "loaded_gb_per_s", &loaded.gb_per_s));
+        rows.push(row("memory", &of, "loaded_latency_ns", &loaded.latency_ns));
+    }
+    for view in &report.os_view {
+        rows.push(row(&view.name, "", "found_bytes", &view.found_bytes));
+    }
+}
+
+fn of_budget(report: &BudgetReport, rows: &mut Vec<Row>) {
+    const METHOD: &str = "size of frame, line and clock";
+    for one in &report.rows {
+        let exact = |name: &str, unit: &str, value: f64| {
+            row("", &one.name, name, &Figure::exact(unit, value, Tier::Model, METHOD))
+        };
+        rows.push(exact("frame_octets", "B", one.frame_octets));
+        rows.push(exact("ns_per_packet", "ns", one.ns_per_packet));
+        rows.push(exact("packets_per_s", "packets/s", one.packets_per_s));
+        rows.push(exact("cycles_per_packet", "cycles", one.cycles_per_packet));
+        rows.push(exact("cycles_of_all", "cycles", one.cycles_of_all));
+        let instructions = one.instructions_per_packet;
+        let name = "instructions_per_packet";
+        rows.extend(instructions.map(|count| exact(name, "instructions", count)));
+    }
+}
+
+fn of_strands(strands: &StrandsReport, rows: &mut Vec<Row>) {
+    for strand in &strands.strands {
+        let label = strand.label();
+        let StrandCounts {
+            kpps,
+            ticks_per_packet,
+            instructions_per_packet,
+            cpi,
+            ipc,
+            events,
+            nodes,
+            ..
+        } = strand;
+        let own = [
+            ("kpps", kpps),
+            ("ticks_per_packet", ticks_per_packet),
+            ("instructions_per_packet", instructions_per_packet),
+            ("cpi", cpi),
+            ("ipc", ipc),
+        ];
+        rows.extend(own.map(|(name, figure)| row(&label, "", name, figure)));
+        for event in events {
+            rows.push(row(&label, "", &event.name, &event.count));
+            rows.push(row(&label, "", &format!("{}_per_packet", event.name), &event.per_packet));
+            rows.push(row(&label, "", &format!("{}_pti", event.name), &event.pti));
+        }
+        for node in nodes {
+            rows.push(row(&label, &node.name, "ticks_per_packet", &node.ticks_per_packet));
+            rows.push(row(&label, &node.name, "packets_per_call", &node.packets_per_call));
+        }
+    }
+}
+
+/// What each answer rests on.
+fn of_answers(report: &AnswersReport, rows: &mut Vec<Row>) {
+    for answer in &report.answers {
+        for one in &answer.evidence {
+            let figure = Figure::exact(&one.unit, one.value, Tier::Model, &one.source);
+            rows.push(row(&answer.id, "", &one.name, &figure));
+        }
+    }
+}
+
+fn of_plan(report: &PlanReport, rows: &mut Vec<Row>) {
+    for strand in &report.strands {
+        let put = |name: &str, figure: &Figure| row(&strand.name, "", name, figure);
+        rows.push(put("utilisation", &strand.utilisation));
+        rows.push(put("ns_per_packet", &strand.ns_per_packet));
+        rows.push(put("cpi", &strand.cpi));
+    }
+    for one in &report.recommendations {
+        rows.push(row("", &one.change, "predicted_kpps", &one.predicted_kpps));
+        rows.push(row("", &one.change, "gain", &one.gain));
+    }
+}
+
+/// Each set of routines under each pattern, and each point of a law.
+fn of_tcp(report: &TcpReport, rows: &mut Vec<Row>) {
+    for stack in &report.stacks {
+        for pattern in &stack.patterns {
+            let of = format!("{} {}", stack.name, pattern.name);
+            for set in &pattern.sets {
+                let figures = [
+                    ("gbps_per_cpu_s", &set.gbps_per_cpu_s),
+                    ("segments_per_cpu_s", &set.segments_per_cpu_s),
+                    ("exchanges_per_cpu_s", &set.exchanges_per_cpu_s),
+                    ("ns_per_segment", &set.ns_per_segment),
+                    ("round_trip_cpu_ns", &set.round_trip_cpu_ns),
+                    ("round_trip_virtual_us", &set.round_trip_virtual_us),
+                    ("of_bound", &set.of_bound),
+                    ("over_c", &set.over_c),
+                    ("over_scalar", &set.over_scalar),
+                    ("share_checksum", &set.share_checksum),
+                    ("share_copy", &set.share_copy),
+                    ("share_copy_checksum", &set.share_copy_checksum),
+                    ("checksum_per_payload", &set.checksum_per_payload),
+                ];
+                rows.extend(figures.map(|(name, figure)| row(&of, &set.name, name, figure)));
+            }
+        }
+    }
+    for law in &report.laws {
+        for point in &law.points {
+            let (loss, segment, round_trip) =
+                (point.loss, point.segment_octets, point.round_trip_ms);
+            let of = format!("loss {loss}, segment {segment}, round trip {round_trip} ms");
+            rows.push(row(&law.stack, &of, "mbps", &point.mbps));
+        }
+    }
+}

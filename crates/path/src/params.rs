@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Parameters of stages and sources, by name.
+
+use std::collections::BTreeMap;
+
+/// Parameters of a stage or source by name, checked against its specification.
+pub type Params = BTreeMap<String, Value>;
+
+/// The value of a parameter.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// `true` or `false`.
+    Bool(bool),
+    /// A whole number.
+    Integer(i64),
+    /// A text.
+    Text(String),
+    /// A list of texts.
+    Texts(Vec<String>),
+    /// A number, whole or not.
+    Number(f64),
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What follows from answers.
+
+use super::{Derive, Lists, word};
+use crate::answers::{Answer, AnswerVerdict, AnswersReport};
+use crate::figure::{Figure, Figures, Tier};
+use serde_json::json;
+
+impl Derive for AnswersReport {
+    /// The sentence of each answer, by the word of its question; absent, with what was not
+    /// measured, where it cannot be told.
+    fn figures(&self) -> Figures {
+        const METHOD: &str = "rules on the figures of the record that was asked";
+        let of = |answer: &Answer| {
+            let figure = match answer.verdict {
+                AnswerVerdict::CannotTell => {
+                    Figure::absent("text", Tier::Model, METHOD, &answer.sentence)
+                }
+                _ => Figure::text(&answer.sentence, Tier::Model, METHOD),
+            };
+            (word(&answer.id), figure)
+        };
+        self.answers.iter().map(of).collect()
+    }
+
+    /// Verdict, sentence and next command of each question.
+    fn lists(&self) -> Lists {
+        let of = |answer: &Answer| {
+            json!({
+                "id": answer.id,
+                "verdict": answer.verdict,
+                "sentence": answer.sentence,
+                "next": answer.next,
+            })
+        };
+        Lists::from([("answers", self.answers.iter().map(of).collect())])
+    }
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What follows from a budget.
+
+use super::{Derive, Lists, named};
+use crate::budget::{BudgetReport, BudgetRow};
+use crate::figure::{Figure, Figures, Tier};
+use crate::provenance::Provenance;
+use crate::warning::Warning;
+use serde_json::json;
+
+impl Derive for BudgetReport {
+    /// Those of the first size of frame.
+    fn figures(&self) -> Figures {
+        let Some(row) = self.rows.first() else { return Figures::new() };
+        let exact = |unit, value, method| Figure::exact(unit, value, Tier::Model, method);
+        const SHARE: &str = "cycles per packet over the strands of a pipe, each busy";
+        let instructions = match row.instructions_per_packet {
+            Some(instructions) => exact("instructions", instructions, SHARE),
+            None => Figure::absent(
+                "instructions",
+                Tier::Model,
+                SHARE,
+                "nobody said how many instructions a pipe issues in a cycle",
+            ),
+        };
+        let ns = exact("ns", row.ns_per_packet, "bits of a frame on the line over its rate");
+        let rate = exact("packets/s", row.packets_per_s, "1 over the time of a packet");
+        let cycles = exact("cycles", row.cycles_per_packet, "time of a packet by clock");
+        named([
+            ("ns_per_packet", ns),
+            ("packets_per_s", rate),
+            ("cycles_per_packet", cycles),
+            ("instructions_per_packet", instructions),
+        ])
+    }
+
+    /// The figures of each size.
+    fn lists(&self) -> Lists {
+        let of = |row: &BudgetRow| {
+            json!({
+                "frame_octets": row.frame_octets,
+                "ns_per_packet": row.ns_per_packet,
+                "packets_per_s": row.packets_per_s,
+                "cycles_per_packet": row.cycles_per_packet,
+                "instructions_per_packet": row.instructions_per_packet,
+            })
+        };
+        Lists::from([("frames", self.rows.iter().map(of).collect())])
+    }
+
+    fn warnings(&self, _: &Provenance) -> Vec<Warning> {
+        let is_other = self.measured_on.as_deref() != Some(&*self.processor);
+        let other = self.shortfall.filter(|_| is_other).map(|_| Warning::OtherProcessor {
+            measured_on: self.measured_on.clone(),
+            budget_of: self.processor.clone(),
+        });
+        other.into_iter().collect()
+    }
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What follows from the measurement of a memory hierarchy.
+
+use super::{Derive, Lists, emulated, not_idle, preempted, unknown_core_clock, word};
+use crate::figure::{Figure, Figures, bare};
+use crate::memory::{MemoryReport, MemoryTier, Operation, PageKind, TlbLevel};
+use crate::provenance::Provenance;
+use crate::warning::Warning;
+use serde_json::{Value, json};
+
+impl Derive for MemoryReport {
+    /// The tiers and the levels of the translation buffer by their names (`l1_size_bytes`,
+    /// `memory_latency_ns`, `l1_dtlb_entries`), bandwidth by tier, operation and threads
+    /// (`l2_read_1_gb_per_s`), and what it was measured with and next to.
+    fn figures(&self) -> Figures {
+        let mut figures = Figures::new();
+        let mut put = |name: String, figure: &Figure| figures.insert(name, figure.clone());
+        for tier in &self.tiers {
+            let name = word(&tier.name);
+            put(format!("{name}_size_bytes"), &tier.size_bytes);
+            put(format!("{name}_latency_ns"), &tier.latency_ns);
+            put(format!("{name}_latency_cycles"), &tier.latency_cycles);
+        }
+        let has_used = self.tlb.iter().any(|level| level.pages == self.pages.used);
+        // Huge pages in pieces meet the levels of small ones.
+        let pages = if has_used { self.pages.used } else { PageKind::Base };
+        for level in self.tlb.iter().filter(|level| level.pages == pages) {
+            let name = word(&level.name);
+            put(format!("{name}_entries"), &level.entries);
+            put(format!("{name}_cost_ns"), &level.cost_ns);
+            put(format!("{name}_cost_cycles"), &level.cost_cycles);
+        }
+        for tier in &self.parallelism {
+            put(format!("{}_outstanding", word(&tier.tier)), &tier.outstanding);
+        }
+        for part in &self.bandwidth {
+            let operation = match part.operation {
+                Operation::Read => "read",
+                Operation::Write => "write",
+                Operation::Copy => "copy",
+            };
+            let tier = word(&part.tier);
+            put(format!("{tier}_{operation}_{}_gb_per_s", part.threads), &part.gb_per_s);
+        }
+        put("core_ghz".to_owned(), &self.timer.core_ghz);
+        put("timer_step_ns".to_owned(), &self.timer.step_ns);
+        put("huge_pages_granted".to_owned(), &self.pages.granted);
+        put("noise_lost".to_owned(), &self.noise.lost);
+        put("noise_longest_us".to_owned(), &self.noise.longest_us);
+        figures
+    }
+
+    /// Bare values of the tiers, the translation buffer, the pages, the noise, the timer and the
+    /// system's view.
+    fn lists(&self) -> Lists {
+        let tiers = self.tiers.iter().map(tier_summary).collect();
+        let tlb = self.tlb.iter().map(tlb_summary).collect();
+        let os_view = self.os_view.iter().map(|view| {
+            json!({
+                "name": view.name,
+                "stated_bytes": view.stated_bytes,
+                "found_bytes": bare(&view.found_bytes),
+                "verdict": view.verdict,
+            })
+        });
+        let pages = json!({
+            "base_bytes": self.pages.base_bytes,
+            "huge_bytes": self.pages.huge_bytes,
+            "granted": bare(&self.pages.granted),
+            "verdict": self.pages.verdict,
+        });
+        let noise = json!({
+            "seconds": self.noise.seconds,
+            "lost": bare(&self.noise.lost),
+            "longest_us": bare(&self.noise.longest_us),
+            "load": self.conditions.load_before,
+        });
+        let timer = json!({
+            "source": self.timer.source,
+            "step_ns": bare(&self.timer.step_ns),
+            "overhead_ns": bare(&self.timer.overhead_ns),
+            "core_ghz": bare(&self.timer.core_ghz),
+        });
+        Lists::from([
+            ("tiers", Value::Array(tiers)),
+            ("tlb", Value::Array(tlb)),
+            ("os_view", os_view.collect()),
+            ("pages", pages),
+            ("noise", noise),
+            ("timer", timer),
+        ])
+    }
+
+    fn warnings(&self, provenance: &Provenance) -> Vec<Warning> {
+        let unsteady = (self.timer.invariant == Some(false)).then_some(Warning::UnsteadyCounter);
+        let (all, dropped) = (self.conditions.windows, self.conditions.windows_dropped);
+        let doubts = [
+            not_idle(provenance),
+            unsteady,
+            emulated(provenance),
+            unknown_core_clock(&self.timer.core_ghz),
+            preempted(dropped, all),
+        ];
+        doubts.into_iter().flatten().collect()
+    }
+}
+
+fn tier_summary(tier: &MemoryTier) -> Value {
+    json!({
+        "name": tier.name,
+        "size_bytes": bare(&tier.size_bytes),
+        "size_low": tier.size_bytes.low,
+        "size_high": tier.size_bytes.high,
+        "latency_ns": bare(&tier.latency_ns),
+        "latency_cycles": bare(&tier.latency_cycles),
+        "low": tier.latency_ns.low,
+        "high": tier.latency_ns.high,
+    })
+}
+
+fn tlb_summary(level: &TlbLevel) -> Value {
+    json!({
+        "name": level.name,
+        "pages": level.pages,
+        "entries": bare(&level.entries),
+        "onset": bare(&level.onset),
+        "half": bare(&level.half),
+        "cost_ns": bare(&level.cost_ns),
+        "cost_cycles": bare(&level.cost_cycles),
+    })
+}

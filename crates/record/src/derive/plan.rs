@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What follows from a plan.
+
+use super::{Derive, Lists, named};
+use crate::figure::{Figure, Figures, Tier};
+use crate::plan::{PlanReport, PlannedStrand, Recommendation};
+use serde_json::json;
+
+impl Derive for PlanReport {
+    fn figures(&self) -> Figures {
+        const METHOD: &str = "the strand that sets the pace in the prediction";
+        const LINE: &str = "line rate over mean wire size";
+        let bottleneck = match &self.bottleneck.stage {
+            Some(stage) => Figure::text(stage, Tier::Model, METHOD),
+            None => Figure::absent("text", Tier::Model, METHOD, &self.bottleneck.sentence),
+        };
+        let unknown = "no [line], or packets of a size that the file does not tell";
+        let line = match self.line_rate_kpps {
+            Some(kpps) => Figure::exact("kpps", kpps, Tier::Model, LINE),
+            None => Figure::absent("kpps", Tier::Model, LINE, unknown),
+        };
+        let best = self.recommendations.first().map(|one| &one.predicted_kpps);
+        let best = best.unwrap_or(&self.predicted_kpps).clone();
+        named([
+            ("predicted_kpps", self.predicted_kpps.clone()),
+            ("best_predicted_kpps", best),
+            ("line_rate_kpps", line),
+            ("bottleneck", bottleneck),
+        ])
+    }
+
+    /// The recommendations, and how busy each strand is.
+    fn lists(&self) -> Lists {
+        let of = |one: &Recommendation| {
+            json!({
+                "change": one.change,
+                "gain": one.gain.as_number(),
+                "low": one.gain.low,
+                "high": one.gain.high,
+                "why": one.why,
+            })
+        };
+        let strand = |one: &PlannedStrand| {
+            json!({
+                "name": one.name,
+                "runs": one.runs,
+                "utilisation": one.utilisation.as_number(),
+                "cpi": one.cpi.as_number(),
+            })
+        };
+        Lists::from([
+            ("recommendations", self.recommendations.iter().map(of).collect()),
+            ("strands", self.strands.iter().map(strand).collect()),
+        ])
+    }
+}

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What follows from a run.
+
+use super::{Derive, emulated, named, not_idle, preempted, unknown_core_clock, unsteady_counter};
+use crate::figure::{Figure, Figures, Tier};
+use crate::provenance::Provenance;
+use crate::run::{LineReport, PacketsHome, RunReport};
+use crate::tune::{Finding, KernelAdvice};
+use crate::warning::Warning;
+
+impl Derive for RunReport {
+    fn figures(&self) -> Figures {
+        let mut figures = named([
+            ("offered_kpps", offered(self)),
+            ("throughput_kpps", self.throughput_kpps.clone()),
+            ("processed_kpps", self.processed_kpps.clone()),
+            ("line_rate_kpps", line_rate(self)),
+            ("latency_p50_ns", self.latency.p50.clone()),
+            ("latency_p99_ns", self.latency.p99.clone()),
+            ("latency_p999_ns", self.latency.p999.clone()),
+        ]);
+        figures.extend(costs(self));
+        figures.extend(self.finding.iter().flat_map(of_finding));
+        figures.extend(of_kernels(self.kernel_advice.as_ref()));
+        figures.extend(self.packets_home.iter().flat_map(of_home));
+        figures.extend(self.flows().iter().flat_map(Flows::figures));
+        figures
+    }
+
+    fn warnings(&self, provenance: &Provenance) -> Vec<Warning> {
+        let strands = self.strands.len() as u32;
+        let shared = self.cpus_available.filter(|cpus| strands > *cpus);
+        let shared = shared.map(|cpus| Warning::Oversubscribed { strands, cpus });
+        let doubts = doubts(self, provenance);
+        not_idle(provenance).into_iter().chain(shared).chain(doubts).collect()
+    }
+}
+
+/// At which rate the source was to offer packets.
+fn offered(run: &RunReport) -> Figure {
+    let unknown = || Figure::absent("kpps", Tier::Model, "", "the record does not say");
+    run.offered_kpps.clone().unwrap_or_else(unknown)
+}
+
+/// Bottleneck and finding, by name.
+pub(super) fn of_finding(finding: &Finding) -> Figures {
+    const METHOD: &str = "shares of time and service times of the strands";
+    let bottleneck = match &finding.bottleneck {
+        Some(stage) => Figure::text(stage, Tier::Sw, METHOD),
+        None => Figure::absent("text", Tier::Sw, METHOD, &finding.sentence),
+    };
+    let sentence = Figure::text(&finding.sentence, Tier::Sw, METHOD);
+    named([("bottleneck", bottleneck), ("finding", sentence)])
+}
+
+/// Which kernels suit the calls of the path, by name.
+pub(super) fn of_kernels(advice: Option<&KernelAdvice>) -> Figures {
+    const METHOD: &str = "replay of the calls on warm data";
+    let absent = |unit| Figure::absent(unit, Tier::Sw, METHOD, "no call of a kernel was timed");
+    let text = |pick: fn(&KernelAdvice) -> &str| {
+        advice.map_or_else(|| absent("text"), |a| Figure::text(pick(a), Tier::Sw, METHOD))
+    };
+    let ratio = advice.map_or_else(|| absent("ratio"), |advice| advice.time_ratio.clone());
+    named([
+        ("kernels", text(|advice| &advice.in_use)),
+        ("kernels_fastest", text(|advice| &advice.fastest)),
+        ("kernels_time_ratio", ratio),
+    ])
+}
+
+/// Where the packets are, by name.
+pub(super) fn of_home(home: &PacketsHome) -> Figures {
+    named([
+        ("packets_bytes", home.bytes.clone()),
+        ("packets_tier", home.tier.clone()),
+        ("packets_miss_ns", home.miss_ns.clone()),
+        ("packets_miss_cycles", home.miss_cycles.clone()),
+    ])
+}
+
+/// The rate of the line, by the sizes of the packets offered.
+pub(super) fn line_rate(run: &RunReport) -> Figure {
+    const METHOD: &str = "line rate over mean wire size";
+    match run.line_rate_kpps {
+        Some(kpps) => Figure::exact("kpps", kpps, Tier::Model, METHOD),
+        None => Figure::absent("kpps", Tier::Model, METHOD, "the path has no [line]"),
+    }
+}
+
+/// Work per packet over all strands, in ticks and in cycles.
+pub(super) fn costs(run: &RunReport) -> Figures {
+    let ticks = match run.strands.as_slice() {
+        [only] => only.ticks_per_packet.clone(),
+        _ => busy_ticks(run),
+    };
+    let mut figures =
+        named([("ticks_per_packet", ticks), ("cycles_per_packet", strand_cycles(run))]);
+    figures.extend(event_costs(run));
+    figures
+}
+
+/// Hardware events per packet over all strands, and cycles per instruction.
+fn event_costs(run: &RunReport) -> Figures {
+    let per_packet = |event: &str| stage_events(run, event);
+    let [instructions, cycles] = ["instructions", "cycles"].map(per_packet);
+    let cpi = match (instructions.as_number(), cycles.as_number()) {
+        (Some(executed), Some(taken)) if executed > 0.0 => Figure::exact(
+            "cycles/instruction",
+            taken / executed,
+            cycles.tier,
+            "counted cycles over counted instructions of all stages",
+        ),
+        _ => {
+            let reason = instructions.reason.as_deref().or(cycles.reason.as_deref());
+            let reason = reason.unwrap_or("no instruction was counted");
+            Figure::absent("cycles/instruction", Tier::Sw, "", reason)
+        }
+    };
+    Figures::from([
+        ("instructions_per_packet".to_owned(), instructions),
+        ("cpi".to_owned(), cpi),
+        ("ll_misses_per_packet".to_owned(), per_packet("ll_misses")),
+        ("branch_misses_per_packet".to_owned(), per_packet("branch_misses")),
+    ])
+}
+
+/// An event in every stage on every strand, weighed by the packets it was given.
+fn stage_events(run: &RunReport, event: &str) -> Figure {
+    const METHOD: &str = "counts around each stage, weighed by its packets";
+    let unit = format!("{event}/packet");
+    let absent = |reason: &str| Figure::absent(&unit, Tier::Sw, METHOD, reason);
+    let asked = run.counted.iter().flat_map(|counted| &counted.events);
+    let Some(asked) = asked.into_iter().find(|asked| asked.name == event) else {
+        return absent("it was not asked for");
+    };
+    if let Some(reason) = &asked.reason {
+        return absent(reason);
+    }
+    let (mut sum, mut tier) = (0.0, Tier::Hw);
+    for stage in run.strands.iter().flat_map(|strand| &strand.stages) {
+        let given = stage.kpps.unwrap_or(0.0);
+        if given == 0.0 {
+            continue;
+        }
+        let figure = stage.events.as_ref().and_then(|events| events.get(event));
+        match figure.and_then(|figure| Some((figure.as_number()?, figure.tier))) {
+            Some((count, rests_on)) => (sum, tier) = (sum + count * given, tier.max(rests_on)),
+            None => {
+                let reason = figure.and_then(|figure| figure.reason.as_deref());
+                return absent(reason.unwrap_or("a strand had no counters"));
+            }
+        }
+    }
+    match source_kpps(run) {
+        kpps if kpps > 0.0 => Figure::exact(&unit, sum / kpps, tier, METHOD),
+        _ => absent("no packet was taken"),
+    }
+}
+
+fn source_kpps(run: &RunReport) -> f64 {
+    let first = run.strands.iter().filter(|strand| strand.segment == 0);
+    first.filter_map(|strand| strand.stages.first()?.kpps).sum()
+}
+
+fn busy_ticks(run: &RunReport) -> Figure {
+    const METHOD: &str = "busy ticks of all strands over packets taken";
+    let busy: f64 = run.strands.iter().map(|strand| strand.time_or_zero().busy).sum();
+    match source_kpps(run) {
+        kpps if kpps > 0.0 => {
+            let ticks = busy * run.ticks_per_second / (kpps * 1e3);
+            Figure::exact("ticks/packet", ticks, Tier::Sw, METHOD)
+        }
+        _ => Figure::absent("ticks/packet", Tier::Sw, METHOD, "no packet was taken"),
+    }
+}
+
+/// Cycles of every stage on every strand, weighed by the packets it was given.
+fn strand_cycles(run: &RunReport) -> Figure {
+    const METHOD: &str = "cycles of each stage, weighed by its packets";
+    let kpps = source_kpps(run);
+    let mut sum = 0.0;
+    let stages = run.strands.iter().flat_map(|s| &s.stages);
+    for (stage, given) in stages.filter_map(|stage| Some((stage, stage.kpps?))) {
+        if given == 0.0 {
+            continue;
+        }
+        match stage.cycles_per_packet.as_number() {
+            Some(cycles) => sum += cycles * given,
+            None => {
+                let reason = stage.cycles_per_packet.reason.as_deref().unwrap_or("unknown");
+                return Figure::absent("cycles/packet", Tier::Sw, METHOD, reason);
+            }
+        }
+    }
+    if kpps == 0.0 {
+        return Figure::absent("cycles/packet", Tier::Sw, METHOD, "no packet was taken");
+    }
+    Figure::exact("cycles/packet", sum / kpps, Tier::Sw, METHOD)
+}
+
+/// Fewer clean windows on some strand than this are worth a warning.
+const WINDOWS_FEW: u64 = 50;
+
+/// Why to doubt what the strands did.
+pub(super) fn doubts(run: &RunReport, provenance: &Provenance) -> Vec<Warning> {
+    let windows = || run.strands.iter().map(|strand| strand.windows);
+    let share = |w: &crate::run::WindowCount| w.lost_to_preemption as f64 / w.total.max(1) as f64;
+    let worst = windows().max_by(|a, b| share(a).total_cmp(&share(b)));
+    let kept = windows().map(|w| w.total.saturating_sub(w.lost_to_preemption)).min().unwrap_or(0);
+    let few = (kept < WINDOWS_FEW).then_some(Warning::FewWindows { kept });
+    let rejected: u64 = run.rejected.values().sum();
+    let left_out = run.frames.filter(|_| rejected > 0);
+    let left_out =
+        left_out.map(|frames| Warning::RejectedPackets { rejected, of: rejected + frames });
+    let mut warnings: Vec<Warning> =
+        unsteady_counter(provenance).into_iter().chain(emulated(provenance)).collect();
+    warnings.extend(shared_cores(run, provenance));
+    warnings.extend(unknown_core_clock(&strand_cycles(run)));
+    warnings.extend(worst.and_then(|w| preempted(w.lost_to_preemption, w.total)));
+    warnings.extend(few);
+    warnings.extend(run.dead_end().map(Warning::NothingCameThrough));
+    warnings.extend(left_out);
+    warnings
+}
+
+/// Strands that ran next to each other on the hardware threads of one core, core by core.
+fn shared_cores(run: &RunReport, provenance: &Provenance) -> Vec<Warning> {
+    let is_used = |cpu: &u32| run.strands.iter().any(|strand| strand.cpu == *cpu);
+    let used = |core: &Vec<u32>| core.iter().copied().filter(is_used).collect();
+    let cores = provenance.siblings.iter().flatten().map(used);
+    let cores = cores.filter(|cpus: &Vec<u32>| cpus.len() > 1);
+    cores.map(|cpus| Warning::SharedCore { cpus }).collect()
+}
+
+/// The rate of one flow, where each has a line of its own: the ports of `[line]`.
+///
+/// Rates come from windows without preemption. Where strands share a processor there are none; then
+/// the rate is that over the measured part of the run. Packets count when they have come through:
+/// what is dropped is not the rate of a flow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Flows {
+    /// The line.
+    pub line: LineReport,
+    /// The rate of one flow.
+    pub kpps: Figure,
+    /// That as a share of what one port carries.
+    pub share: Figure,
+    /// Whether the rate is that of clean windows.
+    pub is_clean: bool,
+}
+
+impl RunReport {
+    /// The rate of each flow; `None` where the path has no line, or one port.
+    pub fn flows(&self) -> Option<Flows> {
+        const WHOLE: &str = "packets that left over the measured part, over the ports of the line";
+        let line = self.line.filter(|line| line.ports > 1)?;
+        let flows = f64::from(line.ports);
+        let is_clean = self.throughput_kpps.as_number().is_some();
+        let kpps = match is_clean {
+            true => self.throughput_kpps.scaled(1.0 / flows, "kpps", "throughput, over ports"),
+            false => match sent(self) {
+                (0.0, 1..) => Figure::absent(
+                    "kpps",
+                    Tier::Sw,
+                    WHOLE,
+                    "packets came through before and after the measured part only; run longer",
+                ),
+                (kpps, _) => Figure::exact("kpps", kpps / flows, Tier::Sw, WHOLE),
+            },
+        };
+        let line_kpps = self.line_rate_kpps? / flows;
+        let share = kpps.scaled(1.0 / line_kpps, "ratio", "rate of a flow over that of a port");
+        Some(Flows { line, kpps, share, is_clean })
+    }
+}
+
+/// What came to the sinks: thousand packets per second over the measured part, packets over all.
+fn sent(run: &RunReport) -> (f64, u64) {
+    let last = run.strands.iter().map(|strand| strand.segment).max();
+    let last = run.strands.iter().filter(|strand| Some(strand.segment) == last);
+    let sinks = || last.clone().filter_map(|strand| strand.stages.last());
+    (sinks().filter_map(|sink| sink.kpps).sum(), sinks().map(|sink| sink.packets).sum())
+}
+
+impl Flows {
+    fn figures(&self) -> Figures {
+        named([("flow_kpps", self.kpps.clone()), ("flow_line_share", self.share.clone())])
+    }
+}

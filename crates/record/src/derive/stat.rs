@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What follows from counts.
+
+use super::{Derive, emulated};
+use crate::figure::Figures;
+use crate::provenance::Provenance;
+use crate::stat::{Judged, StatReport};
+use crate::warning::Warning;
+
+/// The name of the figure of an event per unit of work.
+pub fn per_unit_name(event: &str, unit: &str) -> String {
+    format!("{event}_per_{unit}")
+}
+
+impl Derive for StatReport {
+    /// Every event, every metric, the times; per unit of work as `<event>_per_<unit>`.
+    fn figures(&self) -> Figures {
+        let mut figures = self.times.clone();
+        for metric in &self.metrics {
+            figures.insert(metric.name.clone(), metric.figure.clone());
+        }
+        for event in &self.events {
+            if let (Some(figure), Some(unit)) = (&event.per_unit, &self.unit_of_work) {
+                figures.insert(per_unit_name(&event.name, &unit.name), figure.clone());
+            }
+            figures.insert(event.name.clone(), event.count.clone());
+        }
+        figures
+    }
+
+    fn warnings(&self, provenance: &Provenance) -> Vec<Warning> {
+        // What is emulated below the simulator makes no difference to its counts.
+        let emulated = emulated(provenance).filter(|_| self.caches.is_none());
+        let remarks = self.remarks.iter().cloned();
+        remarks.chain(emulated).chain(not_judged(self)).collect()
+    }
+}
+
+/// Costs that were not judged against the baseline, and why.
+fn not_judged(report: &StatReport) -> Vec<Warning> {
+    let names = |reasons: &[Judged]| -> Option<Vec<String>> {
+        let changes = report.baseline.iter().filter(|change| reasons.contains(&change.judged));
+        let names: Vec<String> = changes.map(|change| change.name.clone()).collect();
+        (!names.is_empty()).then_some(names)
+    };
+    let without_interval =
+        names(&[Judged::NoInterval]).map(|names| Warning::NoVerdictWithoutInterval { names });
+    let on_other_grounds = names(&[Judged::OtherTier, Judged::OtherCaches])
+        .map(|names| Warning::NoVerdictOnOtherGrounds { names });
+    let in_one_only = names(&[Judged::NotCountedBefore, Judged::NotCountedNow])
+        .map(|names| Warning::NoVerdictWithoutCount { names });
+    [without_interval, on_other_grounds, in_one_only].into_iter().flatten().collect()
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What follows from a tuning.
+
+use super::run::{costs, doubts, line_rate, of_finding, of_home, of_kernels};
+use super::{Derive, named, not_idle};
+use crate::figure::{Figure, Figures, Tier};
+use crate::provenance::Provenance;
+use crate::tune::TuneReport;
+use crate::warning::Warning;
+
+const ROUNDS: &str = "median over interleaved rounds";
+
+impl Derive for TuneReport {
+    fn figures(&self) -> Figures {
+        let mut figures = costs(&self.tuned);
+        figures.extend(of_finding(&self.finding));
+        figures.extend(of_kernels(self.kernel_advice.as_ref()));
+        figures.extend(rates(self));
+        figures.extend(self.packets_home.iter().flat_map(of_home));
+        figures
+    }
+
+    fn warnings(&self, provenance: &Provenance) -> Vec<Warning> {
+        let few = self.given_strands.zip(self.cpus_available);
+        let few = few.filter(|(wanted, available)| wanted > available);
+        let few = few.map(|(wanted, available)| Warning::FewCpus { wanted, available });
+        few.into_iter().chain(not_idle(provenance)).chain(doubts(&self.tuned, provenance)).collect()
+    }
+}
+
+fn rates(report: &TuneReport) -> Figures {
+    let kept = report.chosen.and_then(|index| report.candidates.get(index as usize));
+    let none = |unit: &str, tier| {
+        Figure::absent(unit, tier, ROUNDS, "no candidate beat the baseline: it is kept")
+    };
+    let measured = kept.and_then(|kept| kept.measured_kpps.clone());
+    let tuned = measured.unwrap_or_else(|| report.baseline_kpps.clone());
+    let predicted = kept.map_or_else(|| none("kpps", Tier::Model), |k| k.predicted_kpps.clone());
+    let error = tuned.as_number().zip(predicted.as_number());
+    let error = error.and_then(|(tuned, predicted)| prediction_error(tuned, predicted));
+    let error = error.map_or_else(
+        || none("ratio", Tier::Sw),
+        |error| Figure::exact("ratio", error, Tier::Sw, "measured over predicted, less 1"),
+    );
+    let speedup = match kept {
+        Some(kept) => kept.speedup.clone().unwrap_or_else(|| none("ratio", Tier::Sw)),
+        None => Figure::exact("ratio", 1.0, Tier::Sw, "the baseline is kept"),
+    };
+    let line = line_rate(&report.tuned);
+    let gap = tuned.as_number().zip(line.as_number()).and_then(|(t, l)| gap_to_line(t, l));
+    let gap = gap.map_or_else(
+        || Figure::absent("ratio", Tier::Sw, ROUNDS, "no line rate to compare with"),
+        |gap| Figure::exact("ratio", gap, Tier::Sw, "1 less tuned rate over line rate"),
+    );
+    named([
+        ("baseline_kpps", report.baseline_kpps.clone()),
+        ("tuned_kpps", tuned),
+        ("speedup", speedup),
+        ("predicted_kpps", predicted),
+        ("prediction_error", error),
+        ("line_rate_kpps", line),
+        ("gap_to_line", gap),
+    ])
+}
+
+/// How far a measurement is above its prediction, as a share of the prediction; negative below.
+/// `None` unless both are positive.
+fn prediction_error(measured: f64, predicted: f64) -> Option<f64> {
+    (measured > 0.0 && predicted > 0.0).then(|| measured / predicted - 1.0)
+}
+
+/// Share of the line rate that is missing; negative when the path is faster than the line.
+/// `None` unless both are positive.
+fn gap_to_line(kpps: f64, line_kpps: f64) -> Option<f64> {
+    (kpps > 0.0 && line_kpps > 0.0).then(|| 1.0 - kpps / line_kpps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_and_gaps_have_the_sign_they_say() {
+        assert_eq!(prediction_error(110.0, 100.0).map(|e| e > 0.0), Some(true));
+        assert_eq!(prediction_error(90.0, 0.0), None);
+        assert_eq!(gap_to_line(75.0, 100.0), Some(0.25));
+        assert_eq!(gap_to_line(f64::NAN, 100.0), None);
+    }
+}

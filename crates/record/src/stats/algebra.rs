@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Estimates computed from estimates.
+//!
+//! An end that is infinite stays infinite: what is known of no bound gives no bound.
+
+use super::{CONFIDENCE, Estimate};
+
+impl Estimate {
+    /// A number without error: both ends are the value.
+    pub fn exactly(value: f64) -> Self {
+        Self { value, low: value, high: value, confidence: CONFIDENCE, n: 1 }
+    }
+
+    /// The estimate in a unit that is `1 / factor` times as large; `factor` is not negative. Zero
+    /// times an unknown is zero.
+    #[must_use]
+    pub fn scale(self, factor: f64) -> Self {
+        let end = |end: f64| if factor == 0.0 { 0.0 } else { end * factor };
+        let [value, low, high] = [self.value, self.low, self.high].map(end);
+        Self { value, low, high, ..self }
+    }
+
+    /// The sum of estimates whose errors may go together, such as those of one run: ends are added
+    /// to ends.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            value: self.value + other.value,
+            low: self.low + other.low,
+            high: self.high + other.high,
+            confidence: self.confidence.min(other.confidence),
+            n: self.n + other.n,
+        }
+    }
+
+    /// The difference of estimates whose errors may go together: the low end takes off the most.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        let negated = Self { value: -other.value, low: -other.high, high: -other.low, ..other };
+        self.plus(negated)
+    }
+
+    /// The sum of independent estimates: their errors add up as squares, each side by itself.
+    #[must_use]
+    pub fn plus_independent(self, other: Self) -> Self {
+        let value = self.value + other.value;
+        let below = (self.value - self.low).hypot(other.value - other.low);
+        let above = (self.high - self.value).hypot(other.high - other.value);
+        Self { low: value - below, high: value + above, ..self.with(value, other) }
+    }
+
+    /// The product of independent estimates: relative errors add up as squares. `other` is
+    /// positive.
+    #[must_use]
+    pub fn times(self, other: Self) -> Self {
+        if self.value == 0.0 {
+            return self;
+        }
+        let value = self.value * other.value;
+        let off = |end: f64, other_end: f64| {
+            (end / self.value - 1.0).hypot(other_end / other.value - 1.0)
+        };
+        let (below, above) = (off(self.low, other.low), off(self.high, other.high));
+        let (low, high) = (value * (1.0 - below), value * (1.0 + above));
+        Self { low, high, ..self.with(value, other) }
+    }
+
+    /// The ratio of independent estimates of what is not negative, likewise; its low end is 0 at
+    /// least.
+    #[must_use]
+    pub fn over(self, other: Self) -> Self {
+        let value = self.value / other.value;
+        let below =
+            ((self.value - self.low) / self.value).hypot((other.high - other.value) / other.value);
+        let above =
+            ((self.high - self.value) / self.value).hypot((other.value - other.low) / other.value);
+        let (low, high) = ((value * (1.0 - below)).max(0.0), value * (1.0 + above));
+        Self { low, high, ..self.with(value, other) }
+    }
+
+    /// The estimate with no end below 0, for what cannot be negative.
+    #[must_use]
+    pub fn at_least_zero(self) -> Self {
+        let [value, low, high] = [self.value, self.low, self.high].map(|end| end.max(0.0));
+        Self { value, low, high, ..self }
+    }
+
+    /// Another value, as sure as the less sure of two.
+    fn with(self, value: f64, other: Self) -> Self {
+        let confidence = self.confidence.min(other.confidence);
+        Self { value, confidence, n: self.n.min(other.n), ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::median_interval;
+    use crate::{Figure, Tier};
+
+    fn estimate(value: f64, low: f64, high: f64) -> Estimate {
+        Estimate { value, low, high, confidence: CONFIDENCE, n: 7 }
+    }
+
+    fn ends(e: Estimate) -> (f64, f64, f64) {
+        (e.value, e.low, e.high)
+    }
+
+    #[test]
+    fn the_default_confidence_takes_six_samples() {
+        assert_eq!(CONFIDENCE, 0.95);
+        let six = median_interval(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], CONFIDENCE);
+        assert_eq!(ends(six), (3.5, 1.0, 6.0));
+        let five = median_interval(&[1.0, 2.0, 3.0, 4.0, 5.0], CONFIDENCE);
+        assert_eq!(five.high, f64::INFINITY);
+    }
+
+    #[test]
+    fn ends_add_up_or_add_up_as_squares() {
+        let (a, b) = (estimate(10.0, 7.0, 13.0), estimate(20.0, 16.0, 24.0));
+        assert_eq!(ends(a.plus(b)), (30.0, 23.0, 37.0));
+        assert_eq!(ends(b.minus(a)), (10.0, 3.0, 17.0));
+        assert_eq!(ends(a.plus_independent(b)), (30.0, 25.0, 35.0));
+        assert_eq!(ends(a.scale(2.0)), (20.0, 14.0, 26.0));
+        let (value, low, high) = ends(a.times(b));
+        assert!((value - 200.0).abs() < 1e-9 && (low + high - 400.0).abs() < 1e-9);
+        assert!((high - 200.0 * (1.0 + 0.3_f64.hypot(0.2))).abs() < 1e-9, "{high}");
+        let (value, low, high) = ends(a.over(b));
+        assert_eq!(value, 0.5);
+        assert!((high - 0.5 * (1.0 + 0.3_f64.hypot(0.2))).abs() < 1e-9, "{high}");
+        assert!((low - 0.5 * (1.0 - 0.3_f64.hypot(0.2))).abs() < 1e-9, "{low}");
+    }
+
+    #[test]
+    fn an_end_that_is_not_known_stays_unknown() {
+        let open = Figure::exact("ticks", 5.0, Tier::Sw, "few windows").estimate().unwrap();
+        let closed = estimate(10.0, 9.0, 11.0);
+        let all = [
+            open,
+            open.scale(3.0),
+            open.plus(closed),
+            closed.minus(open),
+            open.plus_independent(closed),
+            closed.times(open),
+        ];
+        for sum in all {
+            assert_eq!((sum.low, sum.high), (f64::NEG_INFINITY, f64::INFINITY), "{sum:?}");
+        }
+        let ratio = closed.over(open);
+        assert_eq!((ratio.low, ratio.high), (0.0, f64::INFINITY));
+        assert_eq!(ends(open.scale(0.0)), (0.0, 0.0, 0.0));
+    }
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The whole text of a record, for a terminal or as Markdown.
+
+use crate::layout::{Paint, fenced, labelled};
+use crate::value::clean;
+use crate::{Detail, Layout, Markup, Options, Sizes, Style, paragraph};
+use linerate_record::derive::Flows;
+use linerate_record::kernels::KernelsReport;
+use linerate_record::run::{PacketsHome, RunReport};
+use linerate_record::tcp::TcpReport;
+use linerate_record::tune::TuneReport;
+use linerate_record::units::{BitsPerSecond, Kpps};
+use linerate_record::{Body, Record};
+
+/// The narrowest lines for tables that are broken into several: a name and two numbers.
+const NARROWEST: usize = 40;
+
+/// The narrowest lines for tables that stay in one piece: narrower ones break most of their cells,
+/// which is worse than lines that the terminal breaks.
+const WHOLE: usize = 80;
+
+/// What the command printed that made the record, if it was told the same options.
+pub fn text(record: &Record, options: &Options) -> String {
+    let narrow = &at_least(NARROWEST, options);
+    let whole = &at_least(WHOLE, options);
+    match &record.body {
+        Body::Run(report) => of_run(report, whole, narrow),
+        Body::Tune(report) => of_tune(report, whole, narrow),
+        Body::Kernels(report) => crate::kernels(report, sizes(report, options), narrow),
+        Body::Stat(report) => match options.layout {
+            Layout::Table => crate::stat(report, options.detail, whole),
+            Layout::Rpistat => fenced(&crate::rpistat(report, &record.provenance), whole),
+        },
+        Body::Doctor(report) => crate::doctor(report, narrow),
+        Body::Regions(report) => crate::regions(report, whole),
+        Body::Memory(report) => {
+            crate::memory(report, &record.provenance, options.detail, options.glyphs, whole)
+        }
+        Body::Budget(report) => crate::budget(report, whole),
+        Body::Strands(report) => crate::strands(report, whole),
+        Body::Answers(report) => crate::answers(report, whole),
+        Body::Plan(report) => crate::plan(report, whole),
+        Body::Tcp(report) => of_tcp(report, options.detail, whole),
+    }
+}
+
+/// The text of a record as Markdown, for pages of results: the command, then its text with tables
+/// as tables.
+pub fn markdown(record: &Record, options: &Options) -> String {
+    let style = Style { color: false, markup: Markup::Markdown, ..options.style };
+    let command = clean(&record.provenance.command);
+    let warnings = crate::warnings(&record.warnings(), &style);
+    let text = text(record, &Options { style, ..*options });
+    let text = format!("```\n{command}\n```\n\n{text}\n{warnings}");
+    without_empty_runs(&text)
+}
+
+/// One empty line where there are several, none at the end.
+fn without_empty_runs(text: &str) -> String {
+    let mut lines: Vec<&str> = Vec::new();
+    for line in text.lines() {
+        if !line.is_empty() || lines.last().is_some_and(|last| !last.is_empty()) {
+            lines.push(line);
+        }
+    }
+    lines.join("\n").trim_end().to_owned() + "\n"
+}
+
+fn at_least(width: usize, options: &Options) -> Style {
+    Style { width: options.style.width.max(width), ..options.style }
+}
+
+/// Whoever names sizes wants to see them.
+fn sizes(report: &KernelsReport, options: &Options) -> Sizes {
+    match report.sizes_named || options.detail == Detail::Full {
+        true => Sizes::All,
+        false => Sizes::Distinct,
+    }
+}
+
+fn of_run(report: &RunReport, whole: &Style, narrow: &Style) -> String {
+    let finding = report.finding.as_ref().map_or("", |finding| &finding.sentence);
+    let kernels = report.kernel_advice.as_ref().map_or("", |advice| &advice.sentence);
+    let flows = report.flows().map_or(String::new(), |flows| of_flows(&flows));
+    let home = sentence_of(report.packets_home.as_ref());
+    let sentences = [finding, kernels, &flows, home].map(|text| sentences(text, narrow));
+    format!("{}\n{}", crate::run(report, whole), sentences.concat())
+}
+
+fn of_tune(report: &TuneReport, whole: &Style, narrow: &Style) -> String {
+    let waits = report.waits.iter().map(String::as_str);
+    let texts = [sentence_of(report.packets_home.as_ref())].into_iter().chain(waits);
+    let sentences: String = texts.map(|text| sentences(text, narrow)).collect();
+    crate::tune(report, whole) + &sentences
+}
+
+fn of_tcp(report: &TcpReport, detail: Detail, style: &Style) -> String {
+    let text = crate::tcp(report, style);
+    match detail {
+        Detail::Brief => text,
+        Detail::Full => format!("{text}\n{}", crate::tcp_histograms(report, style)),
+    }
+}
+
+fn sentence_of(home: Option<&PacketsHome>) -> &str {
+    home.and_then(|home| home.sentence.as_deref()).unwrap_or_default()
+}
+
+/// Sentences, a line each, within the width.
+fn sentences(text: &str, style: &Style) -> String {
+    match style.markup {
+        Markup::Terminal => text.lines().map(|line| paragraph(line, 0, style)).collect(),
+        Markup::Markdown => {
+            text.lines().map(|line| labelled("", Paint::Head, &clean(line), style)).collect()
+        }
+    }
+}
+
+/// The rate of a flow in a line.
+fn of_flows(flows: &Flows) -> String {
+    /// Bytes of a check sequence, which frames are counted without.
+    const CHECK_SEQUENCE_OCTETS: f64 = 4.0;
+    let (Some(kpps), Some(share)) = (flows.kpps.as_number(), flows.share.as_number()) else {
+        let reason = flows.kpps.reason.as_deref().unwrap_or("the rate is not known");
+        return format!("per flow    - ({reason})\n");
+    };
+    let Flows { line, is_clean, .. } = flows;
+    let over = if *is_clean { "" } else { ", preemption included" };
+    format!(
+        "per flow    {} on each of {}, {:.1} % of {} at {:.0} octets with check sequence{over}\n",
+        Kpps(kpps),
+        line.ports,
+        share * 100.0,
+        BitsPerSecond(line.bits_per_second),
+        line.mean_frame_octets + CHECK_SEQUENCE_OCTETS,
+    )
+}

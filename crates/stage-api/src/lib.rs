@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the author of a stage or of a source needs, in one place: the stage API.
+//!
+//! The stages of an edge router (`linerate-stages`) and the reference application in `examples/rlp`
+//! depend on this crate alone, so what they can do, a crate from elsewhere can. It offers its kinds
+//! as an [`Extension`], and one line in the table of the program (`crates/cli/src/kinds.rs`) adds
+//! them to the checker, the schema, the help and the builder.
+//!
+//! | what for | where |
+//! |---|---|
+//! | a stage | [`Stage`], [`StageKind`], [`StageContext`], [`Burst`], [`Packet`], [`causes!`] |
+//! | its parameters | [`spec`], [`params`] |
+//! | checksums and copies that follow the path's choice | [`StageContext::kernels`], [`kernels`] |
+//! | a source that wraps a capture | [`source`] |
+//! | trying it out | [`testing`], [`bench`] |
+//!
+//! Nothing is defined here but [`Extension`] and [`causes!`]: all else is shown from the crates
+//! that have it.
+
+#![forbid(unsafe_code)]
+
+mod cause;
+
+pub use linerate_dataplane::context::MAX_CAUSES;
+pub use linerate_dataplane::packet::{Fragment, Layers};
+pub use linerate_dataplane::{
+    Account, BUCKETS, BuildContext, BuildError, Burst, Packet, Stage, StageContext, StageKernels,
+    StageKind, Steer, Verdict, no_steering,
+};
+
+/// The kinds that a crate adds to the program.
+#[derive(Clone, Copy)]
+pub struct Extension {
+    /// Kinds of stage.
+    pub stages: &'static [StageKind],
+    /// Kinds of source.
+    pub sources: &'static [source::SourceKind],
+}
+
+impl Extension {
+    /// The kind of stage with this word.
+    pub fn stage(&self, kind: &str) -> Option<&'static StageKind> {
+        self.stages.iter().find(|known| known.spec.kind == kind)
+    }
+
+    /// The kind of source with this word.
+    pub fn source(&self, kind: &str) -> Option<&'static source::SourceKind> {
+        self.sources.iter().find(|known| known.spec.kind == kind)
+    }
+
+    /// Reads the description of a path that knows these kinds alone; `stem` names it if the text
+    /// does not.
+    ///
+    /// # Errors
+    /// Every mistake of the text.
+    pub fn read(&self, text: &str, stem: &str) -> Result<testing::Path, testing::Problems> {
+        let stages: Vec<_> = self.stages.iter().map(|kind| kind.spec).collect();
+        let sources: Vec<_> = self.sources.iter().map(|kind| kind.spec).collect();
+        let kinds = spec::Kinds { stages: &stages, sources: &sources };
+        linerate_path::check::read(text, stem, kinds).map(|described| described.path)
+    }
+}
+
+/// What a description of a path must know of a kind.
+pub mod spec {
+    pub use linerate_path::spec::{
+        Default, Kinds, MAX_BUFFER_OCTETS, MIN_FRAME_OCTETS, Misfit, ParamKind, ParamSpec,
+        SourceSpec, StageSpec, State,
+    };
+}
+
+/// Parameters as a stage reads them.
+pub mod params {
+    pub use linerate_dataplane::params::{Address4, Mac, Reader, fail};
+    pub use linerate_path::model::{Params, Value};
+}
+
+/// Checksum arithmetic, and the kernels by name.
+pub mod kernels {
+    pub use linerate_kernels::{Kernels, Sum, checksum};
+}
+
+/// Sources that make their packets of those of a capture.
+pub mod source {
+    pub use linerate_dataplane::bucket::{address_hash, mix};
+    pub use linerate_dataplane::traffic::{
+        Running, SourceKind, Traffic, TrafficBuilder, TrafficError,
+    };
+    pub use linerate_path::model::SourceUse;
+}
+
+/// Bounded rings between two threads, or two parts of one.
+pub mod ring {
+    pub use linerate_dataplane::ring::{Consumer, Producer, ring};
+}
+
+/// Running paths and single stages to see what comes of packets.
+pub mod testing {
+    pub use linerate_dataplane::capture::PcapWriter;
+    pub use linerate_dataplane::pool::Pool;
+    pub use linerate_dataplane::{
+        Job, Kept, Outcome, RunError, Watch, coupled_share, run, steering,
+    };
+    pub use linerate_path::model::{Path, RunLength, Sink, Source};
+    pub use linerate_path::problem::Problems;
+    pub use linerate_record::run::{RunReport, StageReport, Tally};
+}
+
+/// Timing stages: the counter, the processor, and what may be said of the samples.
+pub mod bench {
+    pub use linerate_linux::{allowed_cpus, involuntary_switches, pin_current_thread};
+    pub use linerate_machine::provenance::provenance;
+    pub use linerate_machine::ticks::ticks;
+    pub use linerate_record::stats::{Estimate, median_interval, paired_ratio};
+}

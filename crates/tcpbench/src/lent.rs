@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Bytes of a frame that stay with the stack that sends them: the wire knows no stack.
+
+use std::ffi::c_void;
+use std::fmt;
+use std::ptr::NonNull;
+use std::rc::Rc;
+
+/// A stack that lends out the bytes it sends.
+pub(crate) trait Lender {
+    /// The bytes are not needed any more.
+    ///
+    /// # Safety
+    /// `handle` was lent by this lender, and is taken back once.
+    unsafe fn take_back(&self, handle: NonNull<c_void>);
+}
+
+/// Bytes that a stack has lent; given back when this value is dropped. Nothing is allocated for it.
+pub(crate) struct Lent {
+    lender: Rc<dyn Lender>,
+    handle: NonNull<c_void>,
+    bytes: NonNull<[u8]>,
+}
+
+impl Lent {
+    /// `bytes`, which the lender knows as `handle`.
+    ///
+    /// # Safety
+    /// Until `lender` has taken `handle` back, the bytes stay where they are and nobody writes
+    /// them; it is taken back through this value alone.
+    pub(crate) unsafe fn new(
+        lender: Rc<dyn Lender>,
+        handle: NonNull<c_void>,
+        bytes: NonNull<[u8]>,
+    ) -> Self {
+        Self { lender, handle, bytes }
+    }
+
+    /// The bytes.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: not taken back while `self` is there, so the contract of `new` holds.
+        unsafe { self.bytes.as_ref() }
+    }
+}
+
+impl fmt::Debug for Lent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lent").field("bytes", &self.bytes.len()).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        // SAFETY: lent by this lender, and dropped once.
+        unsafe { self.lender.take_back(self.handle) };
+    }
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where the object is, and whether it is what was built.
+//!
+//! A file that was cut short could be loaded and would end the program later, by a signal. So its
+//! seal is compared first: the FNV-1a sum of 64 bits that `cargo xtask fetch lwip` wrote beside it.
+
+use super::table::TABLE_VERSION;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What builds the plug-in.
+const REBUILD: &str = "in the source of linerate: cargo xtask fetch lwip";
+
+/// How many folders may lie between a program and the one that cargo marks as its own, that one
+/// included: `target/TRIPLE/release/deps`.
+const FOLDERS: usize = 4;
+
+/// Why there is no lwIP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LoadError {
+    /// No folder that is looked into has the object.
+    Missing {
+        /// Its name.
+        name: String,
+        /// The folders that were looked into.
+        folders: Vec<PathBuf>,
+    },
+    /// The object cannot be read, is not what its seal says, or is no such object.
+    Damaged {
+        /// The object.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The object is of another version of the program.
+    OtherVersion {
+        /// The object.
+        path: PathBuf,
+        /// The version of its table.
+        found: u32,
+    },
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing { name, folders } => {
+                let folders: Vec<_> = folders.iter().map(|f| f.display().to_string()).collect();
+                write!(f, "no {name} in {}; to build it, {REBUILD}", folders.join(", "))
+            }
+            Self::Damaged { path, reason } => {
+                write!(f, "{} is damaged: {reason}; to build it anew, {REBUILD}", path.display())
+            }
+            Self::OtherVersion { path, found } => write!(
+                f,
+                "{} has a table of version {found}, this program reads {TABLE_VERSION}; \
+                 to build it anew, {REBUILD}",
+                path.display()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+/// The folders that may hold the objects: `lwip` beside the program and, where cargo built that,
+/// above it as far as cargo's own folder.
+pub fn folders() -> Vec<PathBuf> {
+    folders_of(&std::env::current_exe().unwrap_or_default())
+}
+
+/// No further: what lies above anybody may have put there.
+pub(super) fn folders_of(program: &Path) -> Vec<PathBuf> {
+    let above: Vec<&Path> = program.ancestors().skip(1).take(FOLDERS).collect();
+    let cargos = above.iter().position(|folder| folder.join("CACHEDIR.TAG").exists());
+    above.iter().take(1 + cargos.unwrap_or(0)).map(|folder| folder.join("lwip")).collect()
+}
+
+/// The sum of 64 bits by Fowler, Noll and Vo, variant 1a.
+pub(super) fn fnv1a(octets: &[u8]) -> u64 {
+    let step = |sum: u64, octet: &u8| (sum ^ u64::from(*octet)).wrapping_mul(0x100_0000_01b3);
+    octets.iter().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+/// The object's octets, if they are those that were sealed.
+pub(super) fn unsealed(path: &Path) -> Result<Vec<u8>, LoadError> {
+    let damaged = |reason: String| LoadError::Damaged { path: path.to_owned(), reason };
+    let octets = fs::read(path).map_err(|error| damaged(error.to_string()))?;
+    let seal = path.with_extension("seal");
+    let sealed = fs::read_to_string(&seal)
+        .map_err(|error| damaged(format!("its seal {}: {error}", seal.display())))?;
+    let found = format!("{:016x}", fnv1a(&octets));
+    match sealed.trim() == found {
+        true => Ok(octets),
+        false => Err(damaged(format!("its sum is {found}, the seal says {}", sealed.trim()))),
+    }
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The table of functions of the object, as `crates/tcpbench/lwip/plugin.h` has it.
+
+use crate::routines::{ALIGNMENT_CLASSES, LENGTH_CLASSES};
+use linerate_kernels::bench::{ChecksumFn, CopyChecksumFn, CopyFn};
+use std::ffi::{c_char, c_int, c_void};
+use std::sync::atomic::AtomicU8;
+
+/// `LR_LWIP_TABLE_VERSION`.
+pub(super) const TABLE_VERSION: u32 = 2;
+
+/// `struct lr_lwip_routines`; null for lwIP's own.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(in crate::lwip) struct Routines {
+    pub(in crate::lwip) checksum: Option<ChecksumFn>,
+    pub(in crate::lwip) copy: Option<CopyFn>,
+    pub(in crate::lwip) copy_checksum: Option<CopyChecksumFn>,
+    /// Sums of whole words of up to so many octets are taken inline.
+    pub(in crate::lwip) inline_octets: u32,
+}
+
+/// `struct lr_lwip_tally`.
+#[repr(C)]
+pub(super) struct RawTally {
+    pub(super) calls: u64,
+    pub(super) octets: u64,
+    pub(super) ticks: u64,
+    pub(super) lengths: [u64; LENGTH_CLASSES],
+    pub(super) alignments: [u64; ALIGNMENT_CLASSES],
+}
+
+/// `struct lr_lwip_watch`.
+#[repr(C)]
+pub(super) struct Watch {
+    pub(super) ticks: Option<extern "C" fn() -> u64>,
+    pub(super) activity: *const AtomicU8,
+}
+
+/// Who computes the checksums of TCP and IP.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::lwip) enum Sums {
+    /// Nobody.
+    Off,
+    /// lwIP, by the routines.
+    Lwip,
+    /// lwIP, of what it sends.
+    ArriveVerified,
+}
+
+/// `struct lr_lwip_settings`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(in crate::lwip) struct Settings {
+    pub(in crate::lwip) address: [u8; 4],
+    pub(in crate::lwip) peer: [u8; 4],
+    pub(in crate::lwip) port: u16,
+    pub(in crate::lwip) is_server: bool,
+    pub(in crate::lwip) sums: Sums,
+    pub(in crate::lwip) nagle: bool,
+    pub(in crate::lwip) wide_open: bool,
+    pub(in crate::lwip) seed: u32,
+    pub(in crate::lwip) buffer: u32,
+}
+
+/// `struct lr_lwip_frame`.
+#[repr(C)]
+pub(super) struct RawFrame {
+    pub(super) handle: *mut c_void,
+    pub(super) octets: *mut u8,
+    pub(super) length: usize,
+}
+
+/// `struct lr_lwip_table`.
+#[repr(C)]
+pub(super) struct Table {
+    pub(super) version: u32,
+    pub(super) segment: u32,
+    pub(super) lwip: *const c_char,
+    pub(super) begin: unsafe extern "C" fn(*const Settings) -> c_int,
+    pub(super) end: unsafe extern "C" fn(),
+    pub(super) use_routines: unsafe extern "C" fn(*const Routines),
+    pub(super) watch: unsafe extern "C" fn(*const Watch),
+    pub(super) tallies: unsafe extern "C" fn() -> *const [RawTally; 4],
+    pub(super) advance: unsafe extern "C" fn(u32),
+    pub(super) next_timer: unsafe extern "C" fn() -> u32,
+    pub(super) open: unsafe extern "C" fn() -> c_int,
+    pub(super) state: unsafe extern "C" fn() -> c_int,
+    pub(super) send_room: unsafe extern "C" fn() -> usize,
+    pub(super) send: unsafe extern "C" fn(*const u8, usize) -> usize,
+    pub(super) receive: unsafe extern "C" fn(*mut u8, usize) -> usize,
+    pub(super) close: unsafe extern "C" fn(),
+    pub(super) flush: unsafe extern "C" fn(),
+    pub(super) sent: unsafe extern "C" fn() -> RawFrame,
+    pub(super) drop: unsafe extern "C" fn(*mut c_void),
+    pub(super) room: unsafe extern "C" fn(usize) -> RawFrame,
+    pub(super) input: unsafe extern "C" fn(*mut c_void),
+    pub(super) input_in_place:
+        unsafe extern "C" fn(*mut u8, usize, *const u8, usize, *mut c_void) -> c_int,
+    pub(super) reclaim: unsafe extern "C" fn() -> *mut c_void,
+    pub(super) bad_checksums: unsafe extern "C" fn() -> u64,
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is loaded, and what is refused.
+
+use super::object::{fnv1a, folders_of};
+use super::*;
+use std::fs;
+use std::path::Path;
+
+/// A folder with an object that is damaged in some way, and its seal.
+fn folder(name: &str, damage: impl FnOnce(&mut Vec<u8>), reseal: bool) -> Option<PathBuf> {
+    let name_of = |extension: &str| format!("linerate-lwip-1460.{extension}");
+    let Some(built) = folders().into_iter().find(|f| f.join(name_of("so")).exists()) else {
+        println!("SKIP: lwIP was not built: cargo xtask fetch lwip");
+        return None;
+    };
+    let folder = std::env::temp_dir().join(format!("linerate-{}-{name}", std::process::id()));
+    fs::create_dir_all(&folder).expect("a folder can be made");
+    let mut octets = fs::read(built.join(name_of("so"))).expect("it is there");
+    let seal = fs::read_to_string(built.join(name_of("seal"))).expect("it is there");
+    damage(&mut octets);
+    let seal = if reseal { format!("{:016x}", fnv1a(&octets)) } else { seal };
+    fs::write(folder.join(name_of("so")), octets).expect("a file can be written");
+    fs::write(folder.join(name_of("seal")), seal).expect("a file can be written");
+    Some(folder)
+}
+
+fn error(folder: &Path) -> String {
+    let loaded = Plugin::load(1460, &[folder.to_owned()]);
+    fs::remove_dir_all(folder).expect("the folder was made by the test");
+    loaded.err().expect("it was damaged").to_string()
+}
+
+#[test]
+fn what_is_missing_or_damaged_is_said_with_what_rebuilds_it() {
+    let nowhere = PathBuf::from("/nowhere");
+    let missing = Plugin::load(1460, &[nowhere]).err().expect("it is not there").to_string();
+    assert!(missing.contains("linerate-lwip-1460.so in /nowhere"), "{missing}");
+    assert!(missing.contains("cargo xtask fetch lwip"), "{missing}");
+    let Some(short) = folder("short", |octets| octets.truncate(octets.len() / 2), false) else {
+        return;
+    };
+    let short = error(&short);
+    assert!(short.contains("the seal says") && short.contains("fetch lwip"), "{short}");
+    // Sealed by whoever damaged it: what the loader of the system says then.
+    let text = |octets: &mut Vec<u8>| *octets = b"not an object".to_vec();
+    let other = error(&folder("other", text, true).expect("it was there a moment ago"));
+    assert!(other.contains("is damaged") && other.contains("fetch lwip"), "{other}");
+}
+
+#[test]
+fn nothing_above_the_folder_of_cargo_is_loaded() {
+    let own = std::env::temp_dir().join(format!("linerate-{}-cargo", std::process::id()));
+    fs::create_dir_all(&own).expect("a folder can be made");
+    let deps = own.join("release/deps");
+    assert_eq!(folders_of(&deps.join("program")), [deps.join("lwip")], "installed");
+    fs::write(own.join("CACHEDIR.TAG"), "").expect("a file can be written");
+    let found = folders_of(&deps.join("program"));
+    fs::remove_dir_all(&own).expect("the folder was made by the test");
+    let all = [&deps, &own.join("release"), &own].map(|folder| folder.join("lwip"));
+    assert_eq!(found, all);
+    assert_eq!(folders_of(Path::new("")), [] as [PathBuf; 0]);
+}
+
+#[test]
+fn an_object_of_another_version_is_refused() {
+    // The first field of the table, found by what follows it: the segment size.
+    let raise = |octets: &mut Vec<u8>| {
+        let field: Vec<u8> = [TABLE_VERSION, 1460].iter().flat_map(|n| n.to_le_bytes()).collect();
+        let at = octets.windows(8).position(|window| window == field);
+        octets[at.expect("the table is in the object")] += 1;
+    };
+    let Some(folder) = folder("version", raise, true) else { return };
+    let error = error(&folder);
+    let expected = format!("version {}, this program reads {TABLE_VERSION}", TABLE_VERSION + 1);
+    assert!(error.contains(&expected) && error.contains("fetch lwip"), "{error}");
+}
+
+#[test]
+fn two_loaded_objects_share_nothing() {
+    let load = || Plugin::load(8000, &folders());
+    let (one, other) = match (load(), load()) {
+        (Ok(one), Ok(other)) => (one, other),
+        (one, _) => return println!("SKIP: {}", one.err().expect("one of both failed")),
+    };
+    assert!(!ptr::eq(one.table, other.table));
+    assert_eq!(one.table.segment, 8000);
+    assert!(one.version().starts_with("2.1"), "{}", one.version());
+}

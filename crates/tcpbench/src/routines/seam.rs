@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The seam between a stack and its routines, where calls are counted, timed or sampled.
+
+use super::{Routines, Tallies, Tally};
+use linerate_kernels::{Sum, checksum};
+use linerate_machine::ticks;
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// The seam between a stack and a set: every call goes through here and may be watched.
+#[derive(Clone, Debug)]
+pub struct Seam {
+    routines: Routines,
+    eye: Eye,
+}
+
+/// Who looks at the calls.
+#[derive(Clone, Debug)]
+enum Eye {
+    Nobody,
+    /// What counts and times them.
+    Tallies(Box<Tallies>, Reading),
+    /// Another thread, which samples.
+    Sampler(Arc<AtomicU8>),
+}
+
+/// What runs, as a sampler sees it: the same numbers as in `plugin.h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Activity {
+    /// Everything else.
+    Stack,
+    /// A sum that stands alone.
+    Checksum,
+    /// A copy.
+    Copy,
+    /// A copy that sums.
+    CopyChecksum,
+    /// What is not part of the run.
+    Comparing,
+}
+
+/// How the counter is read around a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// Once all that was begun before is done: what would have gone on beside the call is held up,
+    /// and the call seems to take more than it does.
+    Waiting,
+    /// When it comes: the call may go on behind it, and seems to take less.
+    Passing,
+}
+
+impl Reading {
+    /// What reads: a function behind a pointer, as the plug-in wants it, and so at the same cost
+    /// everywhere.
+    pub(crate) fn function(self) -> extern "C" fn() -> u64 {
+        extern "C" fn waiting() -> u64 {
+            ticks::ticks_in_order()
+        }
+        extern "C" fn passing() -> u64 {
+            ticks::ticks()
+        }
+        match self {
+            Self::Waiting => waiting,
+            Self::Passing => passing,
+        }
+    }
+}
+
+/// Ticks that are seen of a call that does nothing: what reading costs, and what filling and
+/// draining the processor costs. The median, for a few calls are interrupted.
+pub(crate) fn empty_call_ticks(reading: Reading) -> f64 {
+    let (copy, read) = (Routines::document().copy, black_box(reading.function()));
+    let one = |_| {
+        let before = read();
+        copy.copy(&mut [], &[]);
+        read() - before
+    };
+    let mut all: Vec<u64> = (0..1001).map(one).collect();
+    all.sort_unstable();
+    all[all.len() / 2] as f64
+}
+
+impl Eye {
+    /// Calls a routine under the eye of whoever looks: nobody, while sets are ranked.
+    #[inline(always)]
+    fn see<R>(
+        &mut self,
+        what: Activity,
+        tally: fn(&mut Tallies) -> &mut Tally,
+        octets: &[u8],
+        call: impl FnOnce() -> R,
+    ) -> R {
+        match self {
+            Self::Nobody => call(),
+            _ => self.see_watched(what, tally, octets, call),
+        }
+    }
+
+    /// Counts what is too short to be timed.
+    #[inline(always)]
+    fn count(&mut self, tally: fn(&mut Tallies) -> &mut Tally, octets: &[u8]) {
+        if let Self::Tallies(tallies, _) = self {
+            tally(tallies).count(octets);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn see_watched<R>(
+        &mut self,
+        what: Activity,
+        tally: fn(&mut Tallies) -> &mut Tally,
+        octets: &[u8],
+        call: impl FnOnce() -> R,
+    ) -> R {
+        match self {
+            Self::Nobody => call(),
+            Self::Tallies(tallies, reading) => {
+                let read = reading.function();
+                let before = read();
+                let result = call();
+                let ticks = read() - before;
+                tally(tallies).time(octets, ticks);
+                result
+            }
+            Self::Sampler(activity) => {
+                activity.store(what as u8, Ordering::Relaxed);
+                let result = call();
+                activity.store(Activity::Stack as u8, Ordering::Relaxed);
+                result
+            }
+        }
+    }
+}
+
+impl Seam {
+    /// A seam that is not watched.
+    pub fn new(routines: Routines) -> Self {
+        Self { routines, eye: Eye::Nobody }
+    }
+
+    /// Begins or ends watching.
+    pub fn watch(&mut self, reading: Option<Reading>) {
+        self.eye = reading.map_or(Eye::Nobody, |reading| Eye::Tallies(Box::default(), reading));
+    }
+
+    /// Begins or ends telling a sampler which routine runs.
+    pub fn mark(&mut self, activity: Option<&Arc<AtomicU8>>) {
+        self.eye = activity.map_or(Eye::Nobody, |activity| Eye::Sampler(Arc::clone(activity)));
+    }
+
+    /// What was seen.
+    pub fn tallies(&self) -> Tallies {
+        match &self.eye {
+            Eye::Tallies(tallies, _) => tallies.as_ref().clone(),
+            Eye::Nobody | Eye::Sampler(_) => Tallies::default(),
+        }
+    }
+
+    /// Adds octets to a sum.
+    #[inline]
+    pub fn checksum(&mut self, octets: &[u8], sum: u32) -> u32 {
+        let routine = self.routines.checksum;
+        let call = || routine.checksum(octets, sum);
+        self.eye.see(Activity::Checksum, |t| &mut t.checksum, octets, call)
+    }
+
+    /// Copies octets.
+    #[inline]
+    pub fn copy(&mut self, to: &mut [u8], from: &[u8]) {
+        let routine = self.routines.copy;
+        self.eye.see(Activity::Copy, |t| &mut t.copy, from, || routine.copy(to, from));
+    }
+
+    /// Copies octets and adds them to a sum; in two passes where the set has nothing for both.
+    #[inline]
+    pub fn copy_checksum(&mut self, to: &mut [u8], from: &[u8], sum: u32) -> u32 {
+        let Some(both) = self.routines.copy_checksum else {
+            self.copy(to, from);
+            return self.checksum(to, sum);
+        };
+        let call = || both.copy_checksum(to, from, sum);
+        self.eye.see(Activity::CopyChecksum, |t| &mut t.copy_checksum, from, call)
+    }
+
+    /// Adds a header to a sum: inline in every set, for it may just have been written in pieces
+    /// that no wider load may straddle. Counted, not timed: to read the counter takes ten times as
+    /// long.
+    #[inline]
+    pub fn header(&mut self, header: &[u8], sum: Sum) -> Sum {
+        self.eye.count(|t| &mut t.header, header);
+        checksum::header(header, sum)
+    }
+
+    /// Copies a header and adds it to a sum, inline as well.
+    #[inline]
+    pub fn copy_header(&mut self, to: &mut [u8], from: &[u8], sum: Sum) -> Sum {
+        self.eye.count(|t| &mut t.copy_header, from);
+        checksum::copy_header(to, from, sum)
+    }
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What was seen of the calls of routines.
+
+use std::ops::Add;
+
+/// Classes of lengths in a histogram: 0, 1, 2-3, 4-7, ..., 32768 and more.
+pub const LENGTH_CLASSES: usize = 17;
+
+/// Alignments in a histogram: addresses modulo 64 by steps of 8.
+pub const ALIGNMENT_CLASSES: usize = 8;
+
+/// What was seen of the calls of one routine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Calls.
+    pub calls: u64,
+    /// Octets in all.
+    pub octets: u64,
+    /// Calls that were timed.
+    pub timed: u64,
+    /// Ticks of the timestamp counter from before each of these to after it, reading it included.
+    pub ticks: u64,
+    /// Calls by length.
+    pub lengths: [u64; LENGTH_CLASSES],
+    /// Calls by where the source begins.
+    pub alignments: [u64; ALIGNMENT_CLASSES],
+}
+
+impl Tally {
+    /// One call.
+    pub fn count(&mut self, octets: &[u8]) {
+        self.calls += 1;
+        self.octets += octets.len() as u64;
+        let class = (usize::BITS - octets.len().leading_zeros()) as usize;
+        self.lengths[class.min(LENGTH_CLASSES - 1)] += 1;
+        self.alignments[octets.as_ptr().addr() % 64 / 8] += 1;
+    }
+
+    /// One call, and what it took.
+    pub fn time(&mut self, octets: &[u8], ticks: u64) {
+        self.count(octets);
+        self.timed += 1;
+        self.ticks += ticks;
+    }
+}
+
+/// What was seen of the calls of a set.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tallies {
+    /// Sums that stand alone.
+    pub checksum: Tally,
+    /// Copies.
+    pub copy: Tally,
+    /// Copies that sum.
+    pub copy_checksum: Tally,
+    /// Sums of headers, which stand alone and are inline; timed where a stack calls for them.
+    pub header: Tally,
+    /// Copies of headers that sum, inline, and not timed.
+    pub copy_header: Tally,
+}
+
+impl Add<&Self> for Tally {
+    type Output = Self;
+
+    fn add(mut self, other: &Self) -> Self {
+        self.calls += other.calls;
+        self.octets += other.octets;
+        self.timed += other.timed;
+        self.ticks += other.ticks;
+        self.lengths.iter_mut().zip(other.lengths).for_each(|(sum, count)| *sum += count);
+        self.alignments.iter_mut().zip(other.alignments).for_each(|(sum, count)| *sum += count);
+        self
+    }
+}
+
+impl Add<&Self> for Tallies {
+    type Output = Self;
+
+    fn add(self, other: &Self) -> Self {
+        Self {
+            checksum: self.checksum + &other.checksum,
+            copy: self.copy + &other.copy,
+            copy_checksum: self.copy_checksum + &other.copy_checksum,
+            header: self.header + &other.header,
+            copy_header: self.copy_header + &other.copy_header,
+        }
+    }
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a session is made for.
+
+use crate::endpoint::{Config, Congestion, Micros, Side, WireMode};
+use crate::pattern::{Mix, Pattern};
+use crate::routines::Set;
+use crate::wire::Impairments;
+
+/// Segments that the application hands over at once.
+const SEGMENTS_PER_WRITE: usize = 4;
+
+/// What a session is made for, but for stacks and set.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// What the applications do.
+    pub pattern: Pattern,
+    /// Octets of payload of a full segment.
+    pub segment: usize,
+    /// Octets of each buffer of each end; rounded up to whole segments.
+    pub buffer: usize,
+    /// How frames reach the receiver.
+    pub wire: WireMode,
+    /// What happens to them on the way.
+    pub impairments: Impairments,
+    /// Lengths of messages in [`Pattern::Mixed`].
+    pub mix: Mix,
+    /// Whether segments that are not full wait for acknowledgements.
+    pub nagle: bool,
+    /// How the ends react to loss.
+    pub congestion: Congestion,
+    /// For how long the ends hold acknowledgements back; 0 for not at all.
+    pub ack_delay: Micros,
+    /// Draws everything that is drawn.
+    pub seed: u64,
+}
+
+impl Setup {
+    /// A pattern as it is measured: no impairments, buffers of 256 KiB, copies on the wire.
+    pub fn of(pattern: Pattern) -> Self {
+        Self {
+            pattern,
+            segment: pattern.segment(),
+            buffer: 256 << 10,
+            wire: WireMode::Copy,
+            impairments: Impairments::default(),
+            mix: Mix::presets().next().expect("there is a preset"),
+            nagle: false,
+            congestion: Congestion::None,
+            ack_delay: 0,
+            seed: 1,
+        }
+    }
+
+    /// Octets that each buffer really has: whole segments, and two writes at least.
+    pub fn buffer_octets(&self) -> usize {
+        self.buffer.max(2 * write_octets(self)).next_multiple_of(self.segment)
+    }
+}
+
+/// Octets the application hands over or asks for at once.
+pub(super) fn write_octets(setup: &Setup) -> usize {
+    setup.segment * SEGMENTS_PER_WRITE
+}
+
+/// The end of a session, made for one set.
+pub(super) fn config(setup: &Setup, set: &Set, side: Side) -> Config {
+    Config {
+        side,
+        segment: setup.segment,
+        buffer: setup.buffer_octets(),
+        routines: *set.routines(),
+        checksums: set.checksums(),
+        wire: setup.wire,
+        nagle: setup.nagle,
+        ack_delay: setup.ack_delay,
+        congestion: setup.congestion,
+        seed: setup.seed,
+    }
+}

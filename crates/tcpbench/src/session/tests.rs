@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Every pattern gets through, and what goes wrong is named.
+
+use super::applications::HALF_OPEN;
+use super::time::UNEASE_TURNS;
+use super::*;
+use crate::endpoint::{State, WireMode};
+use crate::lwip::Lwip;
+use crate::proof::{ROUGH, little};
+use crate::routines::{OFF, Routines, SELECTED, STACK};
+use crate::smol::Smoltcp;
+use crate::wire::Impairments;
+
+fn session(setup: &Setup, set: &Set) -> Result<Session, Error> {
+    between(setup, &Smoltcp, set)
+}
+
+fn between(setup: &Setup, stack: &dyn Stack, set: &Set) -> Result<Session, Error> {
+    let stream = Rc::new(Stream::new(1, setup.buffer_octets()));
+    Session::new(setup, [stack, stack], set, &stream)
+}
+
+#[test]
+fn every_pattern_gets_through_with_every_kind_of_set_over_either_wire() {
+    for pattern in Pattern::ALL {
+        for wire in [WireMode::Copy, WireMode::Reference] {
+            for set in ["document", SELECTED, STACK, OFF] {
+                let set = Set::find(set).expect("a set");
+                let mut session =
+                    session(&Setup { wire, ..Setup::of(pattern) }, &set).expect("it connects");
+                let slice = session.run(little(pattern)).expect("it gets through");
+                let done = if pattern.is_about_octets() { slice.octets } else { slice.exchanges };
+                assert!(done >= little(pattern) && slice.frames > 0, "{pattern} {slice:?}");
+                assert_eq!(session.carried().lost, 0);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_pattern_survives_every_impairment() {
+    for pattern in Pattern::ALL {
+        let setup = Setup { impairments: ROUGH, ..Setup::of(pattern) };
+        let set = Set::find(SELECTED).expect("a set");
+        let mut session = session(&setup, &set).expect("it connects");
+        session.run(little(pattern)).expect("it gets through");
+        let carried = session.carried();
+        assert!(carried.lost > 0 && carried.corrupted > 0, "{pattern} {carried:?}");
+        let dropped: u64 = session.counters().iter().map(|c| c.bad_checksums).sum();
+        // What is still on its way has not been judged.
+        let duplicates = carried.duplicated;
+        assert!(dropped <= carried.corrupted + duplicates, "{pattern} {carried:?} {dropped}");
+        assert!(dropped + 4 >= carried.corrupted, "{pattern} {carried:?} {dropped}");
+    }
+}
+
+#[test]
+fn a_server_that_has_forgotten_the_handshake_is_asked_again() {
+    let setup = Setup::of(Pattern::Response);
+    let set = Set::find(SELECTED).expect("a set");
+    let mut session = session(&setup, &set).expect("an idle session");
+    session.server.open(0).expect("it listens");
+    session.client.open(0).expect("it calls");
+    session.until(|s| s.client.state() == State::Open).expect("it is answered");
+    session.server = Smoltcp.endpoint(&config(&setup, &set, Side::Server)).expect("another");
+    session.server.open(session.now).expect("it listens");
+    session.shake_hands().expect("a second connection");
+    assert_eq!([session.client.state(), session.server.state()], [State::Open; 2]);
+    assert_eq!(session.refused(), 1);
+    assert!(session.now > HALF_OPEN && session.watchdog.turns < UNEASE_TURNS);
+}
+
+/// The negative control: what the checksum would have found, the comparison finds.
+#[test]
+fn without_checksums_the_comparison_finds_damage() {
+    let corrupt = Impairments { corrupt: 0.01, only_data: true, ..Impairments::default() };
+    for wire in [WireMode::Copy, WireMode::Reference] {
+        let setup = Setup { impairments: corrupt, wire, ..Setup::of(Pattern::Bulk) };
+        let mut off = session(&setup, &Set::find(OFF).expect("a set")).expect("it connects");
+        let error = off.run(100_000_000).expect_err("damage gets through");
+        assert!(matches!(error, Error::Corrupt { .. } | Error::Lost { .. }), "{error}");
+        let selected = Set::find(SELECTED).expect("a set");
+        let mut on = session(&setup, &selected).expect("it connects");
+        on.run(3_000_000).expect("no damage gets through");
+        assert!(on.carried().corrupted > 10);
+    }
+}
+
+#[test]
+fn a_routine_wrong_by_one_carry_ends_the_run_and_names_the_segment() {
+    let wrong = Set::of(Routines::wrong_by_a_carry());
+    let lwip = Lwip::new();
+    let mut stacks: Vec<&dyn Stack> = vec![&Smoltcp];
+    match lwip.check(1460).and_then(|()| lwip.check(8000)) {
+        Ok(()) => stacks.push(&lwip),
+        Err(error) => println!("SKIP: lwIP: {error}"),
+    }
+    let patterns = [Pattern::Bulk, Pattern::Jumbo, Pattern::Mixed];
+    let each = stacks.into_iter().flat_map(|stack| patterns.map(|pattern| (stack, pattern)));
+    for (stack, pattern) in each {
+        let made = between(&Setup::of(pattern), stack, &wrong);
+        let run = made.and_then(|mut session| session.run(100_000_000));
+        let Err(Error::Stuck(stuck)) = run else { panic!("{pattern}: {run:?}") };
+        assert!(stuck.bad_checksums > 0, "{stuck}");
+        let text = stuck.to_string();
+        for part in [pattern.name(), stack.name(), "`wrong`", "sequence number", "octets"] {
+            assert!(text.contains(part), "{text}");
+        }
+    }
+}
+
+#[test]
+fn sums_taken_by_the_stack_and_by_the_device_understand_each_other() {
+    let setup = Setup::of(Pattern::Bulk);
+    let mut mixed = session(&setup, &Set::find(SELECTED).expect("a set")).expect("connects");
+    let stack = config(&setup, &Set::find(STACK).expect("a set"), Side::Server);
+    mixed.server = Smoltcp.endpoint(&stack).expect("an endpoint");
+    mixed.client = Smoltcp
+        .endpoint(&config(&setup, &Set::find("document").expect("a set"), Side::Client))
+        .expect("an endpoint");
+    mixed.connect().expect("it connects");
+    mixed.run(3_000_000).expect("it gets through");
+    assert_eq!(mixed.counters()[0].bad_checksums, 0);
+}

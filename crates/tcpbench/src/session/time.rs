@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The virtual time of a session, and the watchdog that ends it when nothing gets through.
+
+use super::{Session, Slice};
+use crate::endpoint::{Micros, Side, State};
+use crate::error::{Error, Stuck};
+
+/// Virtual time without progress after which a run has failed. A sender that is not answered waits
+/// twice as long each time, from a second up to a minute: this is more than ten attempts.
+const PATIENCE: Micros = 600_000_000;
+
+/// Turns without progress after which a run has failed, whatever the virtual time: a few seconds.
+const PATIENCE_TURNS: u64 = 2_000_000;
+
+/// The same after which the wire is asked to keep the last segment.
+const UNEASE: Micros = 10_000_000;
+pub(super) const UNEASE_TURNS: u64 = 10_000;
+
+/// When something last got through.
+#[derive(Debug, Default)]
+pub(super) struct Watchdog {
+    progress: u64,
+    since: Micros,
+    pub(super) turns: u64,
+}
+
+impl Session {
+    /// Turns until something is so.
+    pub(super) fn until(&mut self, done: impl Fn(&Self) -> bool) -> Result<(), Error> {
+        while !done(self) {
+            let busy = self.turn();
+            self.advance(busy)?;
+        }
+        Ok(())
+    }
+
+    /// One microsecond; whether the wire carried anything.
+    pub(super) fn turn(&mut self) -> bool {
+        self.now += 1;
+        self.client.poll(self.now, &mut self.wire.port(Side::Client));
+        let mut carried = self.wire.carry(self.now);
+        self.server.poll(self.now, &mut self.wire.port(Side::Server));
+        carried |= self.wire.carry(self.now);
+        carried
+    }
+
+    /// Goes on to when something happens, unless something just did; and watches for progress.
+    pub(super) fn advance(&mut self, busy: bool) -> Result<(), Error> {
+        if !busy {
+            let ends = [self.client.poll_at(self.now), self.server.poll_at(self.now)];
+            let others =
+                self.wire.next_arrival().into_iter().chain(self.alarm.filter(|at| *at > self.now));
+            let next = ends.into_iter().flatten().chain(others).min();
+            match next {
+                Some(at) => self.now = self.now.max(at.saturating_sub(1)),
+                // Nothing will ever happen; but an application may just have something to say.
+                None => self.now += 1,
+            }
+        }
+        let Slice { octets, exchanges, .. } = self.totals();
+        let progress = octets + exchanges + u64::from(self.client.state() == State::Open);
+        if progress != self.watchdog.progress {
+            self.watchdog = Watchdog { progress, since: self.now, turns: 0 };
+            return Ok(());
+        }
+        self.watchdog.turns += 1;
+        self.bark()
+    }
+
+    /// Fails if there has been no progress for too long.
+    pub(super) fn bark(&mut self) -> Result<(), Error> {
+        let Watchdog { since, turns, .. } = self.watchdog;
+        let waited = self.now - since;
+        if waited > UNEASE || turns > UNEASE_TURNS {
+            self.wire.keep_last();
+        }
+        if waited <= PATIENCE && turns <= PATIENCE_TURNS {
+            return Ok(());
+        }
+        let bad_checksums = self.counters().iter().map(|counted| counted.bad_checksums).sum();
+        Err(Error::Stuck(Box::new(Stuck {
+            stacks: self.stacks.clone(),
+            pattern: self.setup.pattern.name().to_owned(),
+            set: self.set.clone(),
+            seconds: waited / 1_000_000,
+            turns,
+            octets: self.totals().octets,
+            bad_checksums,
+            segment: self.wire.last(),
+        })))
+    }
+}

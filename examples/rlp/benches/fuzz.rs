@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Fuzzing: inputs changed at random and run, those that make something new happen kept and changed
+//! further. A fault is a panic, which prints the input.
+//!
+//! What guides it is what happens (refusals, kinds of frames, ...), as the targets say in bits: an
+//! input is kept when two things happen that no input before had made happen together. Which code
+//! is run is not looked at: that needs a compiler's instrumentation (docs/decisions/0153).
+//!
+//! `cargo bench -p linerate-rlp --bench fuzz [-- EXECUTIONS | SECONDSs] [--write]`; `--write` puts
+//! what was kept into `fuzz/corpus.txt`.
+
+#[path = "../tests/fuzz/target.rs"]
+mod target;
+
+use std::fmt::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use target::Target;
+
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/corpus.txt");
+const EXECUTIONS: u64 = 30_000_000;
+/// As long as a packet may be here: what is longer behaves no differently.
+const LONGEST: usize = 600;
+const SEED: u64 = 1;
+
+/// SplitMix64 (Steele, Lea and Flood, 2014).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.0;
+        x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ x >> 31
+    }
+
+    /// Below `end`, which is not 0.
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end as u64) as usize
+    }
+}
+
+/// What is known of one target.
+struct Campaign {
+    target: Target,
+    kept: Vec<(u32, Vec<u8>)>,
+    /// Bit `j` of entry `i`: things `i` and `j` have happened together.
+    pairs: [u32; 32],
+    executions: u64,
+    seconds: f64,
+}
+
+impl Campaign {
+    fn new(target: Target) -> Self {
+        Self { target, kept: Vec::new(), pairs: [0; 32], executions: 0, seconds: 0.0 }
+    }
+
+    /// Runs an input, and keeps it if something new happens.
+    fn run(&mut self, octets: &[u8]) -> Result<(), String> {
+        self.executions += 1;
+        let run = AssertUnwindSafe(|| self.target.run(octets));
+        let bits = catch_unwind(run).map_err(|_| {
+            format!(
+                "{} fails on {}; run the line again with a test",
+                self.target.name(),
+                hex(octets)
+            )
+        })?;
+        let mut is_new = self.kept.is_empty();
+        for (thing, others) in self.pairs.iter_mut().enumerate() {
+            if bits >> thing & 1 != 0 && bits & !*others != 0 {
+                *others |= bits;
+                is_new = true;
+            }
+        }
+        if is_new {
+            self.kept.push((bits, octets.to_vec()));
+        }
+        Ok(())
+    }
+
+    /// Drops what what was kept later makes happen as well.
+    fn thin(&mut self) {
+        let mut seen = [0; 32];
+        let mut kept = std::mem::take(&mut self.kept);
+        kept.sort_by_key(|(bits, octets)| (std::cmp::Reverse(bits.count_ones()), octets.len()));
+        for (bits, octets) in kept {
+            let set = |thing: &usize| bits >> thing & 1 != 0;
+            if (0..32).filter(set).any(|thing| bits & !seen[thing] != 0) {
+                (0..32).filter(set).for_each(|thing| seen[thing] |= bits);
+                self.kept.push((bits, octets));
+            }
+        }
+    }
+
+    fn things(&self) -> u32 {
+        (0..32).filter(|&thing| self.pairs[thing] >> thing & 1 != 0).count() as u32
+    }
+}
+
+fn hex(octets: &[u8]) -> String {
+    octets.iter().fold(String::new(), |mut text, octet| {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{octet:02x}");
+        text
+    })
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let pairs = text.as_bytes().as_chunks::<2>().0;
+    let digit = |digit: u8| Some(char::from(digit).to_digit(16)? as u8);
+    pairs.iter().map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?)).collect()
+}
+
+/// Octets that numbers turn at.
+const TURNING: [u8; 12] = [0, 1, 2, 3, 4, 7, 8, 0x20, 0x7f, 0x80, 0xfe, 0xff];
+
+/// Changes `octets` in one to eight places.
+fn mutate(octets: &mut Vec<u8>, other: &[u8], random: &mut Random) {
+    for _ in 0..=random.below(8) {
+        let at = random.below(octets.len() + 1);
+        let length = random.below(16).min(octets.len() - at);
+        match random.below(7) {
+            0 if at < octets.len() => octets[at] ^= 1 << random.below(8),
+            1 if at < octets.len() => octets[at] = TURNING[random.below(TURNING.len())],
+            2 if at < octets.len() => octets[at] = random.next() as u8,
+            3 => drop(octets.drain(at..at + length)),
+            4 => {
+                let piece = octets[at..at + length].to_vec();
+                octets.splice(at..at, piece);
+            }
+            5 if !other.is_empty() => {
+                let from = random.below(other.len());
+                let to = (from + random.below(64)).min(other.len());
+                octets.splice(at..at, other[from..to].iter().copied());
+            }
+            _ => octets.truncate(at.max(octets.len() / 2)),
+        }
+    }
+    octets.truncate(LONGEST);
+}
+
+/// Makes lengths and the checksum of a packet right, which chance does not.
+fn repair(target: Target, octets: &mut [u8], random: &mut Random) {
+    let keep = random.below(4) == 0;
+    match target {
+        Target::Envelope if !keep && octets.len() >= 34 => {
+            let end = 14 + usize::from(octets[14] & 0x0f) * 4;
+            if let Some(header) = octets.get_mut(14..end).filter(|header| header.len() >= 20) {
+                header[10..12].fill(0);
+                let sum = linerate_stage_api::kernels::checksum::header(
+                    header,
+                    linerate_stage_api::kernels::Sum::ZERO,
+                );
+                header[10..12].copy_from_slice(&sum.finish().to_be_bytes());
+            }
+        }
+        Target::Access if !keep && octets.len() >= 22 => {
+            let length = octets.len() as u16 - 22;
+            octets[16..18].copy_from_slice(&length.to_be_bytes());
+        }
+        _ => {}
+    }
+}
+
+/// How long to go on.
+#[derive(Clone, Copy)]
+enum Extent {
+    Executions(u64),
+    Time(Duration),
+}
+
+fn extent(arguments: &[String]) -> Extent {
+    if arguments.iter().any(|argument| argument == "--test") {
+        return Extent::Executions(30_000);
+    }
+    let seconds = |text: &String| text.strip_suffix('s')?.parse().ok().map(Duration::from_secs);
+    let executions = || arguments.iter().find_map(|text| text.parse().ok());
+    let time = arguments.iter().find_map(seconds).map(Extent::Time);
+    time.unwrap_or_else(|| Extent::Executions(executions().unwrap_or(EXECUTIONS)))
+}
+
+fn fuzz(campaign: &mut Campaign, extent: Extent, random: &mut Random) -> Result<(), String> {
+    let start = Instant::now();
+    loop {
+        // The clock is read once per 1024 executions.
+        for _ in 0..1024 {
+            let (one, two) = (random.below(campaign.kept.len()), random.below(campaign.kept.len()));
+            let mut octets = campaign.kept[one].1.clone();
+            mutate(&mut octets, &campaign.kept[two].1, random);
+            repair(campaign.target, &mut octets, random);
+            campaign.run(&octets)?;
+        }
+        campaign.seconds = start.elapsed().as_secs_f64();
+        let is_over = match extent {
+            Extent::Executions(executions) => campaign.executions >= executions / 3,
+            Extent::Time(time) => campaign.seconds >= time.as_secs_f64() / 3.0,
+        };
+        if is_over {
+            return Ok(());
+        }
+    }
+}
+
+/// What every target can begin with: a packet in order; steps of all kinds.
+const SEEDS: [&str; 3] = [
+    "02000000000102000000000208004500003000004000402f0000c0000201c6336407300088810000000700000008\
+     55665566556655665566556655665566",
+    "02000000000102000000000288b50102002800000007010000040000000001020304040000100000000000000005\
+     000000030000002000000001",
+    "06ff01020304050607080403400100051234567895010200100201020304020503040340\
+     05ffe0100700010703ff",
+];
+
+fn campaigns(text: &str) -> Result<Vec<Campaign>, String> {
+    let mut all: Vec<Campaign> = Target::ALL.map(Campaign::new).into();
+    for (campaign, seed) in all.iter_mut().zip(SEEDS) {
+        campaign.run(&unhex(seed).ok_or("a seed is not hexadecimal")?)?;
+        campaign.run(&[])?;
+    }
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let mut words = line.split(' ');
+        let name = words.next();
+        let campaign = all.iter_mut().find(|campaign| name == Some(campaign.target.name()));
+        let octets = words.nth(1).and_then(unhex);
+        let (Some(campaign), Some(octets)) = (campaign, octets) else {
+            return Err(format!("{FILE}: `{line}` is not a target, what happens, and octets"));
+        };
+        campaign.run(&octets)?;
+    }
+    Ok(all)
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::from(1)
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<(), String> {
+    let text = std::fs::read_to_string(FILE).unwrap_or_default();
+    let mut all = campaigns(&text)?;
+    let mut random = Random(SEED);
+    println!("| target | executions | things that happened | pairs of them | inputs kept |");
+    println!("|---|---:|---:|---:|---:|");
+    for campaign in &mut all {
+        fuzz(campaign, extent(arguments), &mut random)?;
+        let pairs: u32 = campaign.pairs.iter().map(|others| others.count_ones()).sum();
+        campaign.thin();
+        println!(
+            "| {} | {} | {} | {} | {} |",
+            campaign.target.name(),
+            campaign.executions,
+            campaign.things(),
+            (pairs - campaign.things()) / 2,
+            campaign.kept.len(),
+        );
+    }
+    let seconds: f64 = all.iter().map(|campaign| campaign.seconds).sum();
+    eprintln!("{seconds:.1} s");
+    let executions: u64 = all.iter().map(|campaign| campaign.executions).sum();
+    println!(
+        "\n{executions} executions, no panic, nothing out of bounds, all that must hold held."
+    );
+    if arguments.iter().any(|argument| argument == "--write") {
+        std::fs::write(FILE, corpus(&all)).map_err(|error| format!("{FILE}: {error}"))?;
+    }
+    Ok(())
+}
+
+fn corpus(all: &[Campaign]) -> String {
+    let mut text = "# SPDX-License-Identifier: MIT OR Apache-2.0\n\
+        # Written by `cargo xtask evidence fuzz`: target, what happens (tests/fuzz), octets.\n"
+        .to_owned();
+    for campaign in all {
+        for (bits, octets) in campaign.kept.iter().filter(|(_, octets)| !octets.is_empty()) {
+            text += &format!("{} {bits:x} {}\n", campaign.target.name(), hex(octets));
+        }
+    }
+    text
+}

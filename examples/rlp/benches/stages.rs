@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the stages of the application cost per packet of 342 octets, on the forward path of
+//! `examples/rlp-config2.toml`, beside their bounds.
+//!
+//! Each turn handles a burst in both ways, one behind the other: the application (copy a frame of
+//! the line into a buffer, `PDSN_RX`, `RLP`, `ATIF_TX`, copy the packet out), and its bounds. Where
+//! a strand would hand over to the next there is a ring, on this thread. The bound of the two outer
+//! stages is a straight copy path: the same copying and handing over, and no stage. That of `RLP`
+//! is what nobody who keeps a stream to send again can leave out: the octets of each packet copied
+//! into a ring of the session, and to where the first frame has them. They are not read back from
+//! the ring: nobody has to, and whoever does at once waits until the ring's lines have come.
+//!
+//! A round is a few thousand packets; which way goes first changes from round to round. Rounds with
+//! an involuntary switch are dropped. Ticks are those of the timestamp counter.
+//!
+//! `cargo bench -p linerate-rlp --bench stages [-- ROUNDS]`
+
+use linerate_rlp::app::EXTENSION;
+use linerate_rlp::envelope::{Ends, HEADER_OCTETS, write_header};
+use linerate_rlp::frame::{FRAME_HEADER_OCTETS, PACKET_HEADER_OCTETS};
+
+use linerate_stage_api::bench::provenance;
+use linerate_stage_api::bench::ticks;
+use linerate_stage_api::bench::{self, Estimate, median_interval, paired_ratio};
+use linerate_stage_api::ring::{Consumer, Producer, ring};
+use linerate_stage_api::testing::Pool;
+use linerate_stage_api::{BuildContext, Burst, Packet, Stage, StageContext, Verdict};
+use std::hint::black_box;
+
+/// Without the check sequence.
+const FRAME_OCTETS: usize = 338;
+const PAYLOAD_OCTETS: usize = FRAME_OCTETS - HEADER_OCTETS;
+const BUFFER_OCTETS: usize = 2_048;
+const BURST: usize = 32;
+const TURNS: usize = 128;
+const ROUNDS: usize = 400;
+/// About as many as the capture of the example makes: 2 MB, more than most second caches hold. A
+/// line that repeats a few frames has them in the first.
+const CAPTURED: usize = 6_400;
+const RLP_TICKS_MAX: f64 = 600.0;
+const COPY_RATIO_MAX: f64 = 1.5;
+/// What the ring of a session holds unless configured.
+const RING_OCTETS: usize = 16 << 10;
+const ENDS: Ends = Ends {
+    ethernet: [2, 0, 0, 0, 0, 0x0a, 2, 0, 0, 0, 0, 0x0b],
+    ipv4: [192, 0, 2, 1, 192, 0, 2, 2],
+};
+
+/// What is timed: the application's parts, and the bound of each.
+const PARTS: [&str; 6] = [
+    "copied in, PDSN_RX",
+    "RLP",
+    "ATIF_TX, copied out",
+    "bound: copied in",
+    "bound: kept in a ring, moved",
+    "bound: copied out",
+];
+
+/// A stage of the example, for this thread.
+fn stage(text: &str, kind: &str) -> Box<dyn Stage> {
+    let path = EXTENSION.read(text, "rlp-config2").expect("the example is a path");
+    let used = path.stages.iter().find(|stage| stage.kind == kind).expect("the example has it");
+    let kind = EXTENSION.stage(kind).expect("it is in the table");
+    let context = BuildContext { replica: 0, replicas: 1 };
+    (kind.build)(&used.params, &context).expect("the example's parameters are in range")
+}
+
+/// The ring between two strands.
+struct Link<'p> {
+    tx: Producer<Packet<'p>>,
+    rx: Consumer<Packet<'p>>,
+    items: Vec<Packet<'p>>,
+}
+
+impl<'p> Link<'p> {
+    fn new() -> Self {
+        let (tx, rx) = ring(256);
+        Self { tx, rx, items: Vec::with_capacity(BURST) }
+    }
+
+    fn push(&mut self, burst: &mut Burst<'p>) {
+        self.items.extend(burst.drain());
+        self.tx.push_from(&mut self.items);
+    }
+
+    fn pop(&mut self, burst: &mut Burst<'p>) {
+        self.rx.pop_into(&mut self.items, BURST);
+        self.items.drain(..).for_each(|packet| burst.push(packet));
+    }
+}
+
+/// Frames as they come from the line, of each session in turn, numbered anew each time.
+struct Line {
+    frames: Vec<[u8; FRAME_OCTETS]>,
+    sequences: Vec<u32>,
+    /// The next frame, and its session.
+    next: [usize; 2],
+}
+
+/// What comes behind a place in a circle.
+fn after(place: usize, places: usize) -> usize {
+    if place + 1 == places { 0 } else { place + 1 }
+}
+
+impl Line {
+    fn new(sessions: usize, frames: usize) -> Self {
+        let frame = |frame: usize| {
+            let session = frame % sessions;
+            let mut frame = [session as u8; FRAME_OCTETS];
+            let header = frame.first_chunk_mut().expect("longer than a header");
+            assert!(write_header(header, &ENDS, session as u32 + 1, 0, PAYLOAD_OCTETS));
+            frame
+        };
+        let frames = (0..frames / sessions * sessions).map(frame).collect();
+        Self { frames, sequences: vec![0; sessions], next: [0; 2] }
+    }
+
+    /// Copies the next frame into a buffer.
+    #[inline]
+    fn fill(&mut self, packet: &mut Packet<'_>) {
+        let [frame, session] = self.next;
+        self.next = [after(frame, self.frames.len()), after(session, self.sequences.len())];
+        let number = &mut self.sequences[session];
+        *number = number.wrapping_add(1);
+        assert!(packet.fill(&self.frames[frame]), "a frame is shorter than a buffer");
+        packet.bytes_mut()[HEADER_OCTETS - 4..HEADER_OCTETS].copy_from_slice(&number.to_be_bytes());
+    }
+}
+
+/// The bound of `RLP`: octets into a ring and to their place behind the headers of a frame, and
+/// nothing else.
+struct Rings {
+    rings: Vec<Box<[u8]>>,
+    places: Vec<usize>,
+    next: usize,
+}
+
+impl Rings {
+    fn new(sessions: usize) -> Self {
+        // Longer by one packet, so that none wraps.
+        let ring = || vec![0; RING_OCTETS + PAYLOAD_OCTETS].into();
+        let rings = (0..sessions).map(|_| ring()).collect();
+        Self { rings, places: vec![0; sessions], next: 0 }
+    }
+
+    #[inline]
+    fn pass(&mut self, packet: &mut Packet<'_>) -> Verdict {
+        let session = self.next;
+        self.next = after(session, self.rings.len());
+        let at = self.places[session];
+        self.places[session] = (at + PAYLOAD_OCTETS) & (RING_OCTETS - 1);
+        let kept = &mut self.rings[session][at..at + PAYLOAD_OCTETS];
+        let frame = packet.bytes_mut();
+        kept.copy_from_slice(&frame[HEADER_OCTETS..]);
+        black_box(kept);
+        frame.copy_within(HEADER_OCTETS.., PACKET_HEADER_OCTETS + FRAME_HEADER_OCTETS);
+        Verdict::Pass
+    }
+}
+
+/// Both ways, and what they work on.
+struct Bench<'p> {
+    stages: [Box<dyn Stage>; 3],
+    contexts: [StageContext; 3],
+    lines: [Line; 2],
+    rings: Rings,
+    links: [Link<'p>; 2],
+    burst: Burst<'p>,
+    /// Buffers that wait, of the application and of the bounds.
+    free: [Vec<Packet<'p>>; 2],
+    out: Vec<[u8; BUFFER_OCTETS]>,
+}
+
+impl<'p> Bench<'p> {
+    fn new(text: &str, sessions: usize, frames: usize, free: [Vec<Packet<'p>>; 2]) -> Self {
+        Self {
+            stages: ["PDSN_RX", "RLP", "ATIF_TX"].map(|kind| stage(text, kind)),
+            contexts: [(); 3].map(|()| StageContext::default()),
+            lines: [(); 2].map(|()| Line::new(sessions, frames)),
+            rings: Rings::new(sessions),
+            links: [Link::new(), Link::new()],
+            burst: Burst::new(),
+            free,
+            out: vec![[0; BUFFER_OCTETS]; BURST],
+        }
+    }
+
+    /// From the line into the first ring; way 0 is the application's.
+    fn take_in(&mut self, way: usize) {
+        let waiting = self.free[way].len();
+        for mut packet in self.free[way].drain(waiting - BURST..) {
+            self.lines[way].fill(&mut packet);
+            self.burst.push(packet);
+        }
+        if way == 0 {
+            self.stages[0].process(&mut self.burst, &mut self.contexts[0]);
+        }
+        self.links[0].push(&mut self.burst);
+    }
+
+    /// From the first ring into the second.
+    fn keep(&mut self, way: usize) {
+        self.links[0].pop(&mut self.burst);
+        match way {
+            0 => self.stages[1].process(&mut self.burst, &mut self.contexts[1]),
+            _ => {
+                let rings = &mut self.rings;
+                self.burst.sift(&mut self.contexts[1], |packet, _| rings.pass(packet));
+            }
+        }
+        self.links[1].push(&mut self.burst);
+    }
+
+    /// From the second ring to the line.
+    fn give_out(&mut self, way: usize) {
+        self.links[1].pop(&mut self.burst);
+        if way == 0 {
+            self.stages[2].process(&mut self.burst, &mut self.contexts[2]);
+        }
+        for (packet, out) in self.burst.drain().zip(&mut self.out) {
+            out[..packet.octets()].copy_from_slice(packet.bytes());
+            self.free[way].push(packet);
+        }
+        black_box(&mut self.out);
+    }
+
+    /// Ticks per packet of each part; `None` for a disturbed round.
+    fn round(&mut self, first: usize) -> Option<[f64; PARTS.len()]> {
+        let (mut costs, switches) = ([0; PARTS.len()], bench::involuntary_switches());
+        for _ in 0..TURNS {
+            for way in [first, 1 - first] {
+                let steps: [fn(&mut Self, usize); 3] = [Self::take_in, Self::keep, Self::give_out];
+                for (part, step) in steps.into_iter().enumerate() {
+                    let start = ticks();
+                    step(self, way);
+                    costs[3 * way + part] += ticks() - start;
+                }
+            }
+        }
+        let is_calm = bench::involuntary_switches() == switches;
+        is_calm.then(|| costs.map(|ticks| ticks as f64 / (TURNS * BURST) as f64))
+    }
+}
+
+fn compare(text: &str, sessions: usize, frames: usize, rounds: usize) {
+    let [mut app, mut bounds] = [0, 1].map(|_| Pool::new(2 * BURST, BUFFER_OCTETS));
+    let mut bench = Bench::new(text, sessions, frames, [app.packets(0), bounds.packets(1)]);
+    let mut costs = [const { Vec::new() }; PARTS.len()];
+    for round in 0..=rounds {
+        let took = bench.round((ticks() >> 7 & 1) as usize);
+        // The first round fills the caches.
+        if let Some(took) = took.filter(|_| round > 0) {
+            costs.iter_mut().zip(took).for_each(|(all, one)| all.push(one));
+        }
+    }
+    let dropped: u64 = bench.contexts.iter().map(|context| context.account.dropped().packets).sum();
+    assert_eq!(dropped, 0, "every packet is in order");
+    println!(
+        "{sessions} sessions on a strand, {frames} frames on the line, {} undisturbed rounds",
+        costs[0].len()
+    );
+    if costs[0].is_empty() {
+        return;
+    }
+    for (name, all) in PARTS.iter().zip(&costs) {
+        let cost = median_interval(all, 0.95);
+        println!("{name:34} {:7.1} ticks ({:.1} to {:.1})", cost.value, cost.low, cost.high);
+    }
+    let rlp = median_interval(&costs[1], 0.95);
+    let said = verdict(&rlp, RLP_TICKS_MAX);
+    println!("{:34} {:7.1} ticks, goal: at most {RLP_TICKS_MAX}: {said}", "RLP", rlp.value);
+    for (name, part, goal) in RATIOS {
+        let (bound, cost) = (&costs[3 + part], &costs[part]);
+        let ratio = paired_ratio(bound, cost, 0.95);
+        let [value, low, high] = [ratio.value, ratio.low, ratio.high];
+        let added: Vec<f64> = cost.iter().zip(bound).map(|(cost, bound)| cost - bound).collect();
+        let added = median_interval(&added, 0.95).value;
+        let mut said = format!(" ({low:.3} to {high:.3}), {added:+.1} ticks");
+        if let Some(goal) = goal {
+            said += &format!(", goal: at most {goal}: {}", verdict(&ratio, goal));
+        }
+        if high < 1.0 {
+            said += "; BELOW ITS BOUND, which therefore is none";
+        }
+        println!("{name:34} {value:7.3}{said}");
+    }
+    println!();
+}
+
+/// What of the application is over what of the bounds, and the goal, if there is one.
+const RATIOS: [(&str, usize, Option<f64>); 3] = [
+    ("PDSN_RX / straight copy", 0, Some(COPY_RATIO_MAX)),
+    ("RLP / kept and moved", 1, None),
+    ("ATIF_TX / straight copy", 2, Some(COPY_RATIO_MAX)),
+];
+
+/// Whether what was measured is at most `goal`.
+fn verdict(measured: &Estimate, goal: f64) -> &'static str {
+    match (measured.low <= goal, measured.high <= goal) {
+        (_, true) => "met",
+        (false, _) => "MISSED",
+        (true, false) => "not told apart from it, the interval holds both",
+    }
+}
+
+/// What the figures are of.
+fn machine() -> String {
+    let on = provenance("stages", None, "", "");
+    let or_unknown = |text: Option<String>| text.unwrap_or_else(|| "unknown".to_owned());
+    format!(
+        "{}, {} logical processors, hypervisor {}, {}; {:.0} million ticks per second; load {:.1}",
+        or_unknown(on.cpu),
+        on.cpus.len(),
+        or_unknown(on.hypervisor),
+        or_unknown(on.kernel),
+        on.ticks_per_second.unwrap_or(f64::NAN) / 1e6,
+        on.load_1min.unwrap_or(f64::NAN),
+    )
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let test = arguments.iter().any(|argument| argument == "--test");
+    let asked = arguments.iter().find_map(|argument| argument.parse().ok());
+    let rounds = if test { 1 } else { asked.unwrap_or(ROUNDS) };
+    println!("{}", machine());
+    let cpu = bench::allowed_cpus().expect("the kernel tells the processors")[0];
+    bench::pin_current_thread(cpu).expect("the processor may be used");
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../rlp-config2.toml");
+    let text = std::fs::read_to_string(file).expect("the example is there");
+    println!("forward path of examples/rlp-config2.toml, 342 octets, burst {BURST}\n");
+    for (sessions, frames) in [(16, 16), (16, CAPTURED), (64, CAPTURED)] {
+        compare(&text, sessions, frames, rounds);
+    }
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The reference application: stages between a packet data serving node (PDSN) and the interface to
+//! access terminals (ATIF), named as in "Netra Data Plane Software Suite 2.0", chapter 10
+//! (Performance Tuning), and the traffic for them.
+//!
+//! ```text
+//!  forward:  A10 packet --> PDSN_RX --> RLP --> ATIF_TX --> frames to the terminal
+//!  reverse:  A10 packet <-- PDSN_TX <-- RLP <-- ATIF_RX <-- frames from the terminal
+//! ```
+//!
+//! `PDSN_RXTX` and `ATIF_RXTX` do whichever side a packet's direction asks for. One packet in makes
+//! at most one packet out, in the same buffer: what does not fill a frame waits for the next packet
+//! of its session, and a NAK list becomes the packet of what it asks for. A path has one direction,
+//! so the lists that come against it stand among its packets; the stages in front of `RLP`, and
+//! behind it those of the other side, let them through.
+//!
+//! Where a packet stands is told by its [`Layers`]: none while it is as it came from the wire.
+//!
+//! Leaves out: opening sessions by A11 (a key within the configured range opens one), time (timers
+//! run on the positions of packets), and a way back on which the two directions meet.
+
+mod atif;
+mod pdsn;
+mod rlp;
+mod sides;
+pub mod source;
+
+use crate::envelope::{self, ETHERNET_OCTETS, GRE_OCTETS};
+use crate::frame;
+use linerate_stage_api::{BUCKETS, Extension, StageKind, Steer};
+use linerate_stage_api::{Layers, Packet};
+use std::ops::Range;
+
+/// Every kind of stage of the application.
+pub static KINDS: &[StageKind] =
+    &[pdsn::RX, rlp::KIND, atif::TX, atif::RX, pdsn::TX, pdsn::RXTX, atif::RXTX];
+
+/// What the program's table of kinds takes of this crate.
+pub static EXTENSION: Extension = Extension { stages: KINDS, sources: &[source::KIND] };
+
+/// Where a packet stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// As it came from the wire.
+    Wire,
+    /// An A10 packet, checked, or with its GRE header written: where GRE begins, where it ends.
+    A10 {
+        /// Offset of the GRE header.
+        gre: u16,
+        /// Offset of what follows the packet.
+        end: u16,
+    },
+    /// A packet of the access side, checked or written.
+    Access,
+    /// What no stage of this application makes.
+    Other,
+}
+
+const IPV4: u8 = 4;
+const GRE: u8 = 47;
+
+/// Where a packet stands, as the stage before has left it.
+#[inline]
+fn place(packet: &Packet<'_>) -> Place {
+    let layers = &packet.meta().layers;
+    match (layers.l3, layers.ip_version, layers.protocol) {
+        (0, _, _) => Place::Wire,
+        (_, IPV4, GRE) => Place::A10 { gre: layers.l4, end: layers.l3_end },
+        (_, 0, 0) => Place::Access,
+        _ => Place::Other,
+    }
+}
+
+/// Notes that the packet is one of A10 whose payload lies in `payload`, behind its GRE header.
+#[inline]
+fn mark_a10(packet: &mut Packet<'_>, payload: Range<usize>) {
+    let gre = payload.start - GRE_OCTETS..payload.end;
+    // Frames have at most 65535 octets.
+    packet.meta_mut().layers = Layers {
+        l3: ETHERNET_OCTETS as u16,
+        l4: gre.start as u16,
+        l3_end: gre.end as u16,
+        ip_version: IPV4,
+        protocol: GRE,
+        ..Layers::default()
+    };
+}
+
+/// Notes that the packet is one of the access side.
+#[inline]
+fn mark_access(packet: &mut Packet<'_>) {
+    let end = packet.octets() as u16;
+    packet.meta_mut().layers = Layers {
+        l3: ETHERNET_OCTETS as u16,
+        l4: frame::PACKET_HEADER_OCTETS as u16,
+        l3_end: end,
+        ..Layers::default()
+    };
+}
+
+/// Keeps the packets of a session together, whichever way they travel.
+struct BySession;
+
+/// The session of a frame from the wire, if it is sound enough to have one.
+fn session(packet: &[u8]) -> Option<u32> {
+    if frame::is_access(packet) {
+        return frame::parse(packet).ok().map(|access| access.session);
+    }
+    envelope::parse(packet).ok().map(|envelope| envelope.key)
+}
+
+/// Keys are given out in a row, so their low bits spread them evenly.
+fn bucket_of(key: u32) -> u8 {
+    (key % BUCKETS as u32) as u8
+}
+
+impl Steer for BySession {
+    fn bucket(&self, frame: &[u8]) -> Option<u8> {
+        session(frame).map(bucket_of)
+    }
+}

@@ -1,0 +1,481 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `RLP`: the Radio Link Protocol of all sessions that meet this strand.
+//!
+//! Forward: the octets of an A10 packet are appended to the stream of its session, and the packet
+//! becomes one of the frames they fill; those that fill none wait, or go in a short frame with
+//! `flush`. A NAK list becomes the packet of what it asks for.
+//!
+//! Reverse: the frames of a terminal join the stream it sends, and the packet becomes the A10
+//! packet of the octets that are next, if any; otherwise the NAK list that is due; otherwise it
+//! ends here.
+//! Timers of NAK rounds count packets of the source, so that no clock is asked and every mapping
+//! sees the same.
+//!
+//! Leaves out: Ethernet and IPv4, and addresses on the access side: those are its neighbours'.
+
+use super::{BySession, Place, bucket_of, mark_a10, mark_access, place};
+use crate::envelope::{self, HEADER_OCTETS};
+use crate::frame::{
+    self, Access, FRAME_HEADER_OCTETS, Fault, Frame, MAX_NAK_OCTETS, PACKET_HEADER_OCTETS, Ranges,
+    Writer,
+};
+use crate::receiver::{self, MAX_ROUNDS, Receiver, Rounds, Taken};
+use crate::sender::{Limits, Sender};
+use crate::sessions::{Refusal, Sessions};
+use crate::window::{Stale, Window};
+use linerate_stage_api::params::Params;
+use linerate_stage_api::params::{Reader, fail};
+use linerate_stage_api::spec::{Default, ParamKind, ParamSpec, StageSpec, State};
+use linerate_stage_api::{
+    BUCKETS, BuildContext, BuildError, Burst, Packet, Stage, StageContext, StageKind, Verdict,
+};
+use std::ops::Range;
+use std::str::FromStr;
+use std::sync::Arc;
+
+linerate_stage_api::causes! {
+    /// Neither an A10 packet that `PDSN_RX` has checked nor one of the access side.
+    Unchecked = "unchecked",
+    /// A key that may have no session, or that has none where a terminal speaks first.
+    UnknownKey = "unknown_key",
+    /// As many sessions are open as may be.
+    SessionsFull = "sessions_full",
+    /// The number of the A10 packet, or all octets of the frames, were seen before.
+    Duplicate = "duplicate",
+    /// A higher number of the session came before; the octets were given up.
+    Late = "late",
+    /// The number is far from those before it.
+    Jump = "jump",
+    /// The stream has no room for the octets, or for another hole in it.
+    StreamFull = "stream_full",
+    /// A packet of the access side that contradicts itself.
+    BadAccess = "bad_access",
+    /// A NAK list that is empty, too long or out of order.
+    BadNak = "bad_nak",
+    /// A NAK list for octets that were never sent.
+    NakUnsent = "nak_unsent",
+    /// A NAK list for octets that the ring has no more.
+    NakGone = "nak_gone",
+    /// A NAK list for more octets than may wait to be sent again.
+    NakTooMuch = "nak_too_much",
+    /// Nothing in the packet asks for anything.
+    Nothing = "nothing",
+}
+
+impl From<Stale> for Cause {
+    fn from(stale: Stale) -> Self {
+        match stale {
+            Stale::Duplicate => Self::Duplicate,
+            Stale::Late => Self::Late,
+            Stale::Jump => Self::Jump,
+        }
+    }
+}
+
+impl From<receiver::Refusal> for Cause {
+    fn from(refusal: receiver::Refusal) -> Self {
+        match refusal {
+            receiver::Refusal::Duplicate => Self::Duplicate,
+            receiver::Refusal::Late => Self::Late,
+            receiver::Refusal::Window | receiver::Refusal::Holes => Self::StreamFull,
+            receiver::Refusal::Jump => Self::Jump,
+        }
+    }
+}
+
+impl From<Refusal> for Cause {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Full | Refusal::Taken => Self::SessionsFull,
+        }
+    }
+}
+
+impl From<Fault> for Cause {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::BadNak => Self::BadNak,
+            _ => Self::BadAccess,
+        }
+    }
+}
+
+const fn integer(
+    name: &'static str,
+    range: [i64; 2],
+    default: i64,
+    help: &'static str,
+) -> ParamSpec {
+    let kind = ParamKind::Integer { min: range[0], max: range[1] };
+    ParamSpec { name, kind, default: Default::Integer(default), help }
+}
+
+const PARAMS: &[ParamSpec] = &[
+    integer("first_key", [0, u32::MAX as i64], 1, "Lowest key that may have a session."),
+    integer("keys", [1, 1 << 32], 1 << 16, "How many keys from there on may have one."),
+    integer(
+        "sessions_per_bucket",
+        [1, 1 << 7],
+        1,
+        "Sessions at most in each of 128 buckets, over which keys in a row are spread evenly.",
+    ),
+    integer("frame_octets", [1, 1024], 128, "Octets of the stream in a frame."),
+    integer(
+        "ring_octets",
+        [128, 1 << 20],
+        16_384,
+        "Octets a session keeps to send again; a power of two, two frames at least.",
+    ),
+    ParamSpec {
+        name: "flush",
+        kind: ParamKind::Bool,
+        default: Default::Bool(false),
+        help: "Send what fills no frame in a short one, instead of waiting for the next packet.",
+    },
+    ParamSpec {
+        name: "nak_rounds",
+        kind: ParamKind::Text,
+        default: Default::Text("1,2,3"),
+        help: "NAK lists of each round that asks a terminal again, or \"unlimited\".",
+    },
+    integer(
+        "round_packets",
+        [1, 1 << 30],
+        1 << 12,
+        "Packets of the source that pass before the next round.",
+    ),
+    integer(
+        "bearer_octets",
+        [1, 65_000],
+        1_468,
+        "Octets of a terminal in an A10 packet at most; 1468 make an IPv4 packet of 1500.",
+    ),
+];
+
+/// The rounds in the words of a path.
+struct NakRounds(Rounds);
+
+impl FromStr for NakRounds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "unlimited" {
+            return Ok(Self(Rounds::UNLIMITED));
+        }
+        let copies: Option<Vec<u8>> = match text {
+            "" => Some(Vec::new()),
+            _ => text.split(',').map(|copies| copies.trim().parse().ok()).collect(),
+        };
+        copies.and_then(|copies| Rounds::new(&copies)).map(Self).ok_or_else(|| {
+            format!(
+                "\"{text}\" are no rounds; write up to {MAX_ROUNDS} numbers from 1 to 255, such as \
+                 \"1,2,3\", or \"unlimited\""
+            )
+        })
+    }
+}
+
+pub(super) const KIND: StageKind = StageKind {
+    spec: StageSpec {
+        kind: "RLP",
+        help: "Cut the octets of each session into frames, and send again what NAK lists ask for.",
+        params: PARAMS,
+        needs_headers: false,
+        state: State::PerFlow,
+        keeps_order: true,
+        drop_causes: CAUSES,
+    },
+    build,
+    steer: |_| Ok(Some(Arc::new(BySession))),
+};
+
+fn build(params: &Params, _: &BuildContext) -> Result<Box<dyn Stage>, BuildError> {
+    let params = Reader(params);
+    let (first, keys): (u64, u64) = (params.integer("first_key")?, params.integer("keys")?);
+    let share: u32 = params.integer("sessions_per_bucket")?;
+    let sessions = share as usize * BUCKETS;
+    let limits = Limits {
+        frame_octets: params.integer("frame_octets")?,
+        ring_octets: params.integer("ring_octets")?,
+    };
+    if let Some(fault) = limits.fault() {
+        return Err(fail("ring_octets", fault));
+    }
+    let NakRounds(rounds) = params.parsed("nak_rounds")?;
+    let receives = receiver::Limits {
+        ring_octets: limits.ring_octets,
+        rounds,
+        timer_ticks: params.integer("round_packets")?,
+    };
+    Ok(Box::new(Rlp {
+        sessions: Sessions::new(sessions),
+        opener: Opener {
+            keys: first..first + keys,
+            share,
+            opened: [0; BUCKETS],
+            spare: (0..sessions).map(|_| Session::new(limits, receives)).collect(),
+        },
+        flush: params.bool("flush")?,
+        bearer_octets: params.integer("bearer_octets")?,
+    }))
+}
+
+/// One session.
+struct Session {
+    /// A10 packets that came.
+    window: Window,
+    /// The stream to the terminal.
+    sender: Sender,
+    /// The stream from the terminal.
+    receiver: Receiver,
+    /// Number of the next A10 packet that goes.
+    sequence: u32,
+}
+
+impl Session {
+    fn new(sends: Limits, receives: receiver::Limits) -> Self {
+        Self {
+            window: Window::default(),
+            sender: Sender::new(sends),
+            receiver: Receiver::new(receives),
+            sequence: 0,
+        }
+    }
+}
+
+/// What opens sessions: states made beforehand, so that none is allocated while packets wait.
+///
+/// A bucket's sessions do not depend on those of others, so that every mapping opens the same.
+struct Opener {
+    /// Keys that may have a session.
+    keys: Range<u64>,
+    /// Sessions a bucket may have.
+    share: u32,
+    opened: [u32; BUCKETS],
+    spare: Vec<Session>,
+}
+
+impl Opener {
+    #[cold]
+    fn open(&mut self, key: u32) -> Result<Session, Cause> {
+        if !self.keys.contains(&u64::from(key)) {
+            return Err(Cause::UnknownKey);
+        }
+        let opened = &mut self.opened[usize::from(bucket_of(key))];
+        if *opened == self.share {
+            return Err(Cause::SessionsFull);
+        }
+        let session = self.spare.pop().ok_or(Cause::SessionsFull)?;
+        *opened += 1;
+        Ok(session)
+    }
+}
+
+struct Rlp {
+    sessions: Sessions<Session>,
+    opener: Opener,
+    flush: bool,
+    /// Octets of the stream in an A10 packet at most.
+    bearer_octets: usize,
+}
+
+impl Stage for Rlp {
+    fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext) {
+        burst.sift(context, |packet, context| {
+            let verdict = match place(packet) {
+                Place::A10 { gre, end } => self.forward(packet, gre.into()..end.into(), context),
+                Place::Wire | Place::Access => self.access(packet, context),
+                Place::Other => Err(Cause::Unchecked),
+            };
+            verdict.unwrap_or_else(|cause| Verdict::Drop(cause as u8))
+        });
+    }
+
+    fn counts(&self) -> Vec<(&'static str, u64)> {
+        let states = self.sessions.states();
+        let sum = |count: fn(&Session) -> u64| states.iter().map(count).sum();
+        vec![
+            ("sessions", states.len() as u64),
+            ("frames", sum(|session| session.sender.counts().frames)),
+            ("frames_again", sum(|session| session.sender.counts().frames_again)),
+            ("octets_again", sum(|session| session.sender.counts().octets_again)),
+            ("ranges_unsent", sum(|session| session.sender.counts().nak_unsent)),
+            ("ranges_gone", sum(|session| session.sender.counts().nak_gone)),
+            ("ranges_too_many", sum(|session| session.sender.counts().nak_overflow)),
+            ("holes", sum(|session| session.receiver.counts().holes)),
+            ("nak_lists", sum(|session| session.receiver.counts().naks)),
+            ("aborts", sum(|session| session.receiver.counts().aborts)),
+            ("octets_aborted", sum(|session| session.receiver.counts().aborted_octets)),
+        ]
+    }
+}
+
+impl Rlp {
+    /// An A10 packet: its octets join the stream.
+    #[inline]
+    fn forward(
+        &mut self,
+        packet: &mut Packet<'_>,
+        gre: Range<usize>,
+        context: &mut StageContext,
+    ) -> Result<Verdict, Cause> {
+        let octets = packet.bytes();
+        let envelope = envelope::parse_gre(octets, gre).map_err(|_| Cause::Unchecked)?;
+        let key = envelope.key;
+        let session = self.sessions.find_or_open(key, || self.opener.open(key))?;
+        session.window.admit(envelope.sequence)?;
+        if !session.sender.append(&octets[envelope.payload]) {
+            return Err(Cause::StreamFull);
+        }
+        Ok(emit(&mut session.sender, key, self.flush, packet, context))
+    }
+
+    /// A packet of the access side. One that contradicts itself changes nothing.
+    fn access(
+        &mut self,
+        packet: &mut Packet<'_>,
+        context: &mut StageContext,
+    ) -> Result<Verdict, Cause> {
+        let octets = packet.bytes();
+        if !frame::is_access(octets) {
+            return Err(Cause::Unchecked);
+        }
+        let access = frame::parse(octets)?;
+        let mut has_stream = false;
+        for frame in access.frames() {
+            has_stream |= !matches!(frame?, Frame::Nak(_));
+        }
+        let (key, now) = (access.session, packet.meta().position);
+        let session = match has_stream {
+            true => self.sessions.find_or_open(key, || self.opener.open(key))?,
+            false => self.sessions.find(key).ok_or(Cause::UnknownKey)?,
+        };
+        let heard = session.hear(&access, now);
+        let (ready, most) = (session.receiver.ready(), self.bearer_octets);
+        if ready > 0 && session.deliver(key, ready.min(most), packet, context) {
+            return Ok(Verdict::Pass);
+        }
+        if session.receiver.wants_nak() && ask(&mut session.receiver, now, key, packet, context) {
+            return Ok(Verdict::Pass);
+        }
+        if !session.sender.is_served() {
+            return Ok(emit(&mut session.sender, key, self.flush, packet, context));
+        }
+        heard.map(|()| Verdict::Consume)
+    }
+}
+
+impl Session {
+    /// Takes in the frames of a packet that are sound, each of them. Fails when none told anything,
+    /// with the reason of the last.
+    fn hear(&mut self, access: &Access<'_>, now: u64) -> Result<(), Cause> {
+        let (mut news, mut refusal) = (false, Cause::Nothing);
+        let mut note = |result: Result<(), Cause>| match result {
+            Ok(()) => news = true,
+            Err(cause) => refusal = cause,
+        };
+        self.receiver.tick(now);
+        for frame in access.frames().flatten() {
+            match frame {
+                Frame::Data { sequence, octets, .. } => {
+                    note(self.receiver.receive(sequence, octets).map_err(Cause::from));
+                }
+                Frame::Idle { sequence } => {
+                    note(self.receiver.receive(sequence, &[]).map_err(Cause::from));
+                }
+                Frame::Nak(ranges) => note(self.serve(ranges)),
+            }
+        }
+        // What was given up is no longer in the way of what follows it.
+        while self.receiver.ready() == 0
+            && matches!(self.receiver.take(&mut []), Taken::Aborted { .. })
+        {}
+        if news { Ok(()) } else { Err(refusal) }
+    }
+
+    /// Queues what a NAK list asks for. Fails when that is nothing.
+    fn serve(&mut self, ranges: Ranges<'_>) -> Result<(), Cause> {
+        let before = *self.sender.counts();
+        self.sender.serve(ranges.iter());
+        let counts = self.sender.counts();
+        if !self.sender.is_served() {
+            Ok(())
+        } else if counts.nak_overflow > before.nak_overflow {
+            Err(Cause::NakTooMuch)
+        } else if counts.nak_gone > before.nak_gone {
+            Err(Cause::NakGone)
+        } else {
+            Err(Cause::NakUnsent)
+        }
+    }
+
+    /// Makes the packet the A10 packet of the next `octets` octets, or fewer where the buffer holds
+    /// fewer. `PDSN_TX` writes what stands in front of GRE. `false` when the buffer holds none.
+    #[inline]
+    fn deliver(
+        &mut self,
+        key: u32,
+        octets: usize,
+        packet: &mut Packet<'_>,
+        context: &mut StageContext,
+    ) -> bool {
+        let room = packet.capacity().min(HEADER_OCTETS + octets);
+        let Some(frame) = packet.resize(room, &mut context.account) else { return false };
+        let Some((header, stream)) = frame.split_at_mut_checked(HEADER_OCTETS) else {
+            return false;
+        };
+        let Taken::Octets(taken) = self.receiver.take(stream) else { return false };
+        if let Some(gre) = header.last_chunk_mut() {
+            envelope::write_gre(gre, key, self.sequence);
+        }
+        self.sequence = self.sequence.wrapping_add(1);
+        let end = HEADER_OCTETS + taken;
+        packet.truncate(end, &mut context.account);
+        mark_a10(packet, HEADER_OCTETS..end);
+        true
+    }
+}
+
+/// Makes the packet the NAK list that is due; `false` when the buffer is too short for any.
+#[cold]
+fn ask(
+    receiver: &mut Receiver,
+    now: u64,
+    key: u32,
+    packet: &mut Packet<'_>,
+    context: &mut StageContext,
+) -> bool {
+    let longest = PACKET_HEADER_OCTETS + FRAME_HEADER_OCTETS + MAX_NAK_OCTETS;
+    let Some(room) = packet.resize(longest, &mut context.account) else { return false };
+    let Some(mut writer) = Writer::new(room) else { return false };
+    let is_written = receiver.next_nak(now).is_some_and(|list| writer.nak(&list));
+    let octets = writer.finish(&[0; 12], key);
+    packet.truncate(octets, &mut context.account);
+    mark_access(packet);
+    is_written
+}
+
+/// Makes the packet one of the frames that are to be sent; without any it ends here.
+#[inline]
+fn emit(
+    sender: &mut Sender,
+    key: u32,
+    flush: bool,
+    packet: &mut Packet<'_>,
+    context: &mut StageContext,
+) -> Verdict {
+    let wanted = PACKET_HEADER_OCTETS + sender.wire_octets(flush);
+    let Some(room) = packet.resize(wanted.min(packet.capacity()), &mut context.account) else {
+        return Verdict::Consume;
+    };
+    let Some(mut writer) = Writer::new(room) else { return Verdict::Consume };
+    sender.emit(&mut writer, flush);
+    if writer.frames() == 0 {
+        return Verdict::Consume;
+    }
+    // ATIF_TX fills in the addresses.
+    let octets = writer.finish(&[0; 12], key);
+    packet.truncate(octets, &mut context.account);
+    mark_access(packet);
+    Verdict::Pass
+}

@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The packets of a capture as the sessions of a radio access network carry them.
+//!
+//! Each IP packet is framed as PPP and appended to the stream of a session, which the pair of its
+//! addresses chooses: what a terminal sends and is sent stays together. A stream travels forward in
+//! A10 packets, or in reverse in RLP frames, of one size if asked for; what is left of it at the
+//! end of the capture is filled up with flags, which PPP allows between frames. NAK lists of the
+//! terminals stand between the packets where a seed puts them; each asks for octets that a sender
+//! with frames of any size has sent, and a ring of 4 KiB still has.
+//!
+//! When the capture is repeated, sequence numbers go on: per pass, those of GRE by the packets of
+//! the session, those of octets by its octets.
+//!
+//! Leaves out: packets that are not IP, or have VLAN tags, and those that do not fit; they are
+//! counted. Loss, which is the terminal emulator's.
+
+use crate::envelope::{self, ETHERNET_OCTETS, Ends};
+use crate::frame::{self, MAX_FRAME_OCTETS, NakList, OctetRange, Writer};
+use crate::ppp;
+use linerate_stage_api::params::{Params, Reader};
+use linerate_stage_api::source::{
+    Running, SourceKind, SourceUse, Traffic, TrafficBuilder, TrafficError, address_hash, mix,
+};
+use linerate_stage_api::spec::{
+    Default, MAX_BUFFER_OCTETS, MIN_FRAME_OCTETS, Misfit, ParamKind, ParamSpec, SourceSpec,
+};
+use linerate_stage_api::{BuildError, Steer};
+use std::sync::Arc;
+
+/// Smallest frame without its check sequence.
+const MIN_OCTETS: usize = 60;
+
+/// From the packet data serving node to the packet control function, with addresses for
+/// documentation (RFC 5737).
+const ENDS: Ends = Ends {
+    ethernet: [2, 0, 0, 0, 0, 0x0a, 2, 0, 0, 0, 0, 0x0b],
+    ipv4: [192, 0, 2, 1, 192, 0, 2, 2],
+};
+
+/// From a terminal's side to ours.
+const ACCESS_ETHERNET: [u8; 12] = [2, 0, 0, 0, 0, 0x0a, 2, 0, 0, 0, 0, 0x0c];
+
+/// What a NAK list asks for lies so far back at least: what has not filled a frame yet has not been
+/// sent.
+const UNSENT_MAX: u64 = MAX_FRAME_OCTETS as u64;
+/// Octets a NAK list asks for at most.
+const ASKED_MAX: u64 = 256;
+/// How much further back it may lie.
+const REACH: u64 = 2_048;
+
+/// The way of packets, in the words of the file.
+const DIRECTIONS: [&str; 2] = ["forward", "reverse"];
+
+const fn param(
+    name: &'static str,
+    kind: ParamKind,
+    default: Default,
+    help: &'static str,
+) -> ParamSpec {
+    ParamSpec { name, kind, default, help }
+}
+
+const PARAMS: &[ParamSpec] = &[
+    param(
+        "direction",
+        ParamKind::Word(&DIRECTIONS),
+        Default::Text(DIRECTIONS[0]),
+        "To the terminals, in A10 envelopes, or from them, in RLP frames.",
+    ),
+    param(
+        "octets",
+        ParamKind::Integer { min: MIN_FRAME_OCTETS as i64, max: MAX_BUFFER_OCTETS as i64 },
+        Default::Absent("one frame for each packet of the capture"),
+        "Octets of every frame without check sequence.",
+    ),
+    param(
+        "sessions",
+        ParamKind::Integer { min: 1, max: 1 << 16 },
+        Default::Integer(64),
+        "Sessions that share the packets.",
+    ),
+    param(
+        "first_key",
+        ParamKind::Integer { min: 0, max: u32::MAX as i64 },
+        Default::Integer(1),
+        "Key of the first session; the others follow.",
+    ),
+    param(
+        "naks",
+        ParamKind::Number { max: 0.5 },
+        Default::Absent("0"),
+        "Share of the frames that are NAK lists of terminals.",
+    ),
+    param(
+        "seed",
+        ParamKind::Integer { min: 0, max: i64::MAX },
+        Default::Integer(1),
+        "Start of the random places of NAK lists.",
+    ),
+];
+
+/// `kind = "a10"`: a capture whose packets travel in sessions of a radio access network.
+pub const KIND: SourceKind = SourceKind {
+    spec: SourceSpec {
+        kind: "a10",
+        help: "The packets of a capture in the sessions of a radio access network.",
+        params: PARAMS,
+        check,
+        frame_octets: |params| Reader(params).integer_if_given("octets").ok().flatten(),
+    },
+    traffic: |used, inner, steers| traffic(inner, &A10::new(used)?, steers),
+};
+
+/// What is wrong with parameters that are right each by itself.
+fn check(params: &Params, buffer_octets: u32) -> Vec<Misfit> {
+    let Ok(a10) = A10::of_params(params, buffer_octets) else { return Vec::new() };
+    let mut misfits = Vec::new();
+    if let Some(octets) = a10.octets.filter(|octets| *octets > buffer_octets) {
+        misfits.push(Misfit::too_long("octets", octets, buffer_octets));
+    }
+    let A10 { sessions, first_key, .. } = a10;
+    if u32::checked_add(first_key, sessions - 1).is_none() {
+        misfits.push(Misfit {
+            param: "first_key",
+            message: format!(
+                "{sessions} sessions from key {first_key} on: keys end at {}",
+                u32::MAX
+            ),
+            help: format!("first_key = {} is the largest for them", u32::MAX - (sessions - 1)),
+        });
+    }
+    if a10.naks > 0.0 && a10.direction == Direction::Reverse {
+        misfits.push(Misfit {
+            param: "naks",
+            message: "NAK lists come from the terminals: they are for the forward direction".into(),
+            help: "leave out 'naks'".into(),
+        });
+    }
+    misfits
+}
+
+/// Which way packets of a session travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    /// To the terminal: they arrive in A10 envelopes.
+    Forward,
+    /// From the terminal: they arrive in RLP frames.
+    Reverse,
+}
+
+/// How the packets of a capture travel in sessions.
+#[derive(Clone, Debug, PartialEq)]
+struct A10 {
+    direction: Direction,
+    /// Octets of every frame without check sequence; `None` for a frame per packet.
+    octets: Option<u32>,
+    sessions: u32,
+    /// Key of the first session; the others follow.
+    first_key: u32,
+    /// Share of the frames that are NAK lists, 0 to 0.5.
+    naks: f64,
+    /// Of where the NAK lists stand.
+    seed: u64,
+    buffer_octets: u32,
+}
+
+impl A10 {
+    fn new(used: &SourceUse) -> Result<Self, BuildError> {
+        Self::of_params(&used.params, used.buffer_octets)
+    }
+
+    fn of_params(params: &Params, buffer_octets: u32) -> Result<Self, BuildError> {
+        let params = Reader(params);
+        let is_forward = params.text("direction")? == DIRECTIONS[0];
+        Ok(Self {
+            direction: if is_forward { Direction::Forward } else { Direction::Reverse },
+            octets: params.integer_if_given("octets")?,
+            sessions: params.integer("sessions")?,
+            first_key: params.integer("first_key")?,
+            naks: params.number_or_zero("naks")?,
+            seed: params.integer("seed")?,
+            buffer_octets,
+        })
+    }
+}
+
+/// The traffic of `a10`, made of the packets `inner`; the frames of a session go where `steers`
+/// say.
+///
+/// # Errors
+/// When nothing of the capture can be offered.
+fn traffic(inner: &Traffic, a10: &A10, steers: &[Arc<dyn Steer>]) -> Result<Traffic, TrafficError> {
+    let mut builder = TrafficBuilder::new(steers);
+    inner.rejected().iter().for_each(|(cause, packets)| builder.reject(cause, *packets));
+    let mut drafts = Drafts::new(a10);
+    for (index, captured) in inner.frames().iter().enumerate() {
+        let octets = inner.frame(index);
+        let fits = ip_packet(octets).ok_or("not_ip").and_then(|(protocol, packet)| {
+            let session = address_hash(octets) % u64::from(a10.sessions);
+            drafts.packet(session as usize, protocol, packet, captured.time_ns)
+        });
+        if let Err(cause) = fits {
+            builder.reject(cause, 1);
+        }
+    }
+    let end_ns = inner.frames().last().map_or(0, |frame| frame.time_ns);
+    drafts.fill_up(end_ns);
+    drafts.hand_over(&mut builder);
+    builder.finish()
+}
+
+/// The IP packet in an Ethernet frame without its padding, and its PPP protocol.
+fn ip_packet(frame: &[u8]) -> Option<(u16, &[u8])> {
+    let (ethernet, ip) = frame.split_first_chunk::<ETHERNET_OCTETS>()?;
+    let length = |at| Some(usize::from(u16::from_be_bytes(*ip.get(at..)?.first_chunk()?)));
+    let (protocol, octets) = match ethernet[12..] {
+        [0x08, 0x00] => (ppp::PROTOCOL_IPV4, length(2)?),
+        [0x86, 0xdd] => (ppp::PROTOCOL_IPV6, length(4)? + 40),
+        _ => return None,
+    };
+    Some((protocol, ip.get(..octets)?))
+}
+
+/// A session in the making.
+struct Stream {
+    key: u32,
+    /// What no frame has yet.
+    pending: Vec<u8>,
+    /// A10 packets of a pass.
+    packets: u32,
+    /// Octets of a pass.
+    octets: u64,
+}
+
+/// What makes a number run on.
+#[derive(Clone, Copy)]
+enum Unit {
+    Packets,
+    Octets,
+}
+
+/// A frame whose numbers do not know yet how far they run on in a pass.
+struct Draft {
+    end: usize,
+    time_ns: u64,
+    session: usize,
+    /// Offset, first value and unit of each.
+    running: Vec<(usize, u32, Unit)>,
+}
+
+/// All frames.
+struct Drafts<'a> {
+    a10: &'a A10,
+    streams: Vec<Stream>,
+    octets: Vec<u8>,
+    drafts: Vec<Draft>,
+    random: u64,
+    /// NAK lists that the frames so far call for.
+    naks_due: f64,
+}
+
+impl<'a> Drafts<'a> {
+    fn new(a10: &'a A10) -> Self {
+        let stream = |key| Stream { key, pending: Vec::new(), packets: 0, octets: 0 };
+        let keys = (0..a10.sessions).map(|session| a10.first_key.wrapping_add(session));
+        Self {
+            a10,
+            streams: keys.map(stream).collect(),
+            octets: Vec::new(),
+            drafts: Vec::new(),
+            random: a10.seed,
+            naks_due: 0.0,
+        }
+    }
+
+    /// Octets of a stream that go into a frame of `octets` octets.
+    fn payload(&self, octets: usize) -> usize {
+        match self.a10.direction {
+            Direction::Forward => octets - envelope::HEADER_OCTETS,
+            Direction::Reverse => {
+                let room = octets - frame::PACKET_HEADER_OCTETS;
+                let frames = room.div_ceil(frame::FRAME_HEADER_OCTETS + MAX_FRAME_OCTETS);
+                room - frames * frame::FRAME_HEADER_OCTETS
+            }
+        }
+    }
+
+    /// Appends a packet to a session, and makes the frames it completes.
+    fn packet(
+        &mut self,
+        session: usize,
+        protocol: u16,
+        packet: &[u8],
+        time_ns: u64,
+    ) -> Result<(), &'static str> {
+        let mut pending = std::mem::take(&mut self.streams[session].pending);
+        let before = pending.len();
+        ppp::push_frame(protocol, packet, &mut pending);
+        let payload = match self.a10.octets {
+            Some(octets) => self.payload(octets as usize),
+            None => pending.len(),
+        };
+        let fits = payload <= self.payload(self.a10.buffer_octets as usize);
+        if !fits {
+            pending.truncate(before);
+        }
+        while fits && !pending.is_empty() && pending.len() >= payload {
+            let rest = pending.split_off(payload);
+            self.data(session, &pending, time_ns);
+            pending = rest;
+        }
+        self.streams[session].pending = pending;
+        if fits { Ok(()) } else { Err("too_long") }
+    }
+
+    /// Sends what is left, flags behind it.
+    fn fill_up(&mut self, time_ns: u64) {
+        let Some(octets) = self.a10.octets else { return };
+        let payload = self.payload(octets as usize);
+        for session in 0..self.streams.len() {
+            let mut pending = std::mem::take(&mut self.streams[session].pending);
+            if !pending.is_empty() {
+                pending.resize(payload, ppp::FLAG);
+                self.data(session, &pending, time_ns);
+            }
+        }
+    }
+
+    /// A frame with these octets of a session, and the NAK list that is due behind it.
+    fn data(&mut self, session: usize, octets: &[u8], time_ns: u64) {
+        let frame = match self.a10.direction {
+            Direction::Forward => self.forward(session, octets),
+            Direction::Reverse => self.reverse(session, octets),
+        };
+        self.push(frame, session, time_ns);
+        let stream = &mut self.streams[session];
+        stream.packets += 1;
+        stream.octets += octets.len() as u64;
+        self.naks_due += self.a10.naks / (1.0 - self.a10.naks);
+        if self.naks_due >= 1.0 && self.nak(time_ns) {
+            self.naks_due -= 1.0;
+        }
+    }
+
+    fn push(&mut self, frame: Written, session: usize, time_ns: u64) {
+        self.octets.extend_from_slice(&frame.octets);
+        let start = self.octets.len() - frame.octets.len();
+        self.octets.resize(start + frame.octets.len().max(MIN_OCTETS), 0);
+        let (end, running) = (self.octets.len(), frame.running);
+        self.drafts.push(Draft { end, time_ns, session, running });
+    }
+
+    fn forward(&self, session: usize, octets: &[u8]) -> Written {
+        let stream = &self.streams[session];
+        let mut header = [0; envelope::HEADER_OCTETS];
+        let sequence = stream.packets;
+        let fits = envelope::write_header(&mut header, &ENDS, stream.key, sequence, octets.len());
+        assert!(fits, "buffers are shorter than IPv4 packets may be");
+        // The sequence number is the last field of the header.
+        let running = vec![(envelope::HEADER_OCTETS - 4, sequence, Unit::Packets)];
+        Written { octets: [&header, octets].concat(), running }
+    }
+
+    fn reverse(&self, session: usize, octets: &[u8]) -> Written {
+        let stream = &self.streams[session];
+        let frames = octets.len().div_ceil(MAX_FRAME_OCTETS);
+        let room = frame::PACKET_HEADER_OCTETS + frames * frame::FRAME_HEADER_OCTETS + octets.len();
+        let mut packet = vec![0; room];
+        let mut writer = Writer::new(&mut packet).expect("there is room for the header");
+        let (mut running, mut at) = (Vec::new(), frame::PACKET_HEADER_OCTETS);
+        let mut number = stream.octets as u32;
+        for piece in octets.chunks(MAX_FRAME_OCTETS) {
+            assert!(writer.data(number, [piece, &[]], false), "there is room for all frames");
+            // The number is the last field of a frame's header.
+            running.push((at + frame::FRAME_HEADER_OCTETS - 4, number, Unit::Octets));
+            number = number.wrapping_add(piece.len() as u32);
+            at += frame::FRAME_HEADER_OCTETS + piece.len();
+        }
+        writer.finish(&ACCESS_ETHERNET, stream.key);
+        Written { octets: packet, running }
+    }
+
+    /// A NAK list of some session, if that has sent enough to ask for.
+    fn nak(&mut self, time_ns: u64) -> bool {
+        let session = (self.draw() % self.streams.len() as u64) as usize;
+        let (back, asked) = (self.draw() % REACH, 1 + self.draw() % ASKED_MAX);
+        let stream = &self.streams[session];
+        let Some(first) = stream.octets.checked_sub(UNSENT_MAX + ASKED_MAX + back) else {
+            return false;
+        };
+        let mut list = NakList::default();
+        let first = first as u32;
+        let is_kept = list.push(OctetRange { first, octets: asked as u32 });
+        let mut packet = vec![0; self.a10.octets.map_or(MIN_OCTETS, |octets| octets as usize)];
+        let mut writer = Writer::new(&mut packet).expect("there is room for the header");
+        assert!(is_kept && writer.nak(&list), "a list of one range is sound and short");
+        writer.finish(&ACCESS_ETHERNET, stream.key);
+        let at = frame::PACKET_HEADER_OCTETS + frame::FRAME_HEADER_OCTETS;
+        let running = vec![(at, first, Unit::Octets)];
+        self.push(Written { octets: packet, running }, session, time_ns);
+        true
+    }
+
+    fn draw(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(1);
+        mix(self.random)
+    }
+
+    /// Hands all frames over, now that it is known how far each number runs on in a pass.
+    fn hand_over(&self, builder: &mut TrafficBuilder<'_>) {
+        let mut start = 0;
+        for draft in &self.drafts {
+            let stream = &self.streams[draft.session];
+            let running = draft.running.iter().map(|&(at, first, unit)| {
+                let step = match unit {
+                    Unit::Packets => stream.packets,
+                    Unit::Octets => stream.octets as u32,
+                };
+                Running { at: at as u16, octets: 4, first, step }
+            });
+            let running: Vec<Running> = running.collect();
+            builder.push(&self.octets[start..draft.end], draft.time_ns, &running);
+            start = draft.end;
+        }
+    }
+}
+
+/// A frame and its running numbers.
+struct Written {
+    octets: Vec<u8>,
+    running: Vec<(usize, u32, Unit)>,
+}

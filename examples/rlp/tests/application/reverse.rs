@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From the terminals: octets in order, holes asked for, in rounds, until they are given up.
+
+use crate::rig::{access, counted, data, defaults, drops, example, frames, path, ran, traffic};
+use linerate_rlp::envelope;
+use linerate_rlp::frame::{self, Frame};
+use linerate_stage_api::testing::{Kept, Outcome};
+use std::collections::BTreeMap;
+
+/// The octets that A10 packets carried to the serving node, by session; their numbers must follow
+/// each other.
+fn delivered(kept: &Kept) -> BTreeMap<u32, Vec<u8>> {
+    let mut streams: BTreeMap<u32, (u32, Vec<u8>)> = BTreeMap::new();
+    for (_, _, octets) in kept.iter().filter(|(_, _, octets)| !frame::is_access(octets)) {
+        let packet = envelope::parse(octets).expect("a sound envelope");
+        let (number, stream) = streams.entry(packet.key).or_default();
+        assert_eq!(packet.sequence, *number, "session {}", packet.key);
+        *number += 1;
+        stream.extend(&octets[packet.payload]);
+    }
+    streams.into_iter().map(|(key, (_, stream))| (key, stream)).collect()
+}
+
+/// The lists that ask terminals: session, and first octet and octets of each range.
+fn asked(kept: &Kept) -> Vec<(u32, Vec<(u32, u32)>)> {
+    let lists = kept.iter().filter(|(_, _, octets)| frame::is_access(octets));
+    let read = |octets: &[u8]| {
+        let list = frame::parse(octets).expect("a sound packet");
+        let mut all = list.frames();
+        let Some(Ok(Frame::Nak(ranges))) = all.next() else { panic!("it asks for something") };
+        assert!(all.next().is_none());
+        (list.session, ranges.iter().map(|range| (range.first, range.octets)).collect())
+    };
+    lists.map(|(_, _, octets)| read(octets)).collect()
+}
+
+#[test]
+fn the_example_brings_every_octet_in_order_whatever_the_mapping() {
+    const PACKETS: u64 = 20_000;
+    let mut path = example("rlp-reverse");
+    let offered = traffic(&path);
+    let mut expected: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
+    for position in 0..PACKETS as usize {
+        let packet = frame::parse(offered.frame(position % offered.len())).expect("sound");
+        for one in packet.frames() {
+            let Ok(Frame::Data { octets, .. }) = one else { panic!("data only") };
+            expected.entry(packet.session).or_default().extend(octets);
+        }
+    }
+    for (replicas, ends) in [(1, ["ATIF_RX", "PDSN_TX"]), (2, ["ATIF_RXTX", "PDSN_RXTX"])] {
+        path.mapping.segments.iter_mut().for_each(|segment| segment.replicas = replicas);
+        for (stage, kind) in [(0, ends[0]), (2, ends[1])] {
+            path.stages[stage].kind = kind.to_owned();
+            path.stages[stage].params = defaults(kind);
+        }
+        let outcome = ran(&path, &offered, PACKETS);
+        assert_eq!(drops(&outcome), BTreeMap::new());
+        assert!(delivered(&outcome.kept) == expected, "{ends:?} x{replicas}");
+        assert_eq!(outcome.kept.len() as u64, PACKETS, "a packet for each");
+    }
+}
+
+/// Runs packets of session 1 through the reverse path.
+fn reverse(rlp: &str, given: &[Vec<u8>]) -> Outcome {
+    let text = format!(
+        "source = {{ kind = 'a10', file = 'none', direction = 'reverse' }}\n[[stage]]\nkind = \
+         'ATIF_RX'\n[[stage]]\nkind = 'RLP'\n{rlp}\n[[stage]]\nkind = 'PDSN_TX'\n"
+    );
+    let path = path(&text);
+    ran(&path, &frames(&path, given), given.len() as u64)
+}
+
+/// A hundred octets from number `hundreds * 100` on.
+fn hundred(hundreds: u32) -> Vec<u8> {
+    data(1, hundreds * 100, &[hundreds as u8; 100])
+}
+
+fn octets_of(hundreds: &[u8]) -> Vec<u8> {
+    hundreds.iter().flat_map(|value| [*value; 100]).collect()
+}
+
+#[test]
+fn a_hole_is_asked_for_at_once_and_filled() {
+    let given = [hundred(0), hundred(2), hundred(3), hundred(1), hundred(4)];
+    let outcome = reverse("", &given);
+    assert_eq!(drops(&outcome), BTreeMap::new());
+    assert_eq!(delivered(&outcome.kept)[&1], octets_of(&[0, 1, 2, 3, 4]));
+    assert_eq!(asked(&outcome.kept), [(1, vec![(100, 100)])]);
+    assert_eq!((counted(&outcome, "holes"), counted(&outcome, "aborts")), (1, 0));
+}
+
+#[test]
+fn rounds_run_on_packets_and_the_last_one_gives_up() {
+    // The second hundred never comes. Two rounds of one list each, four packets apart.
+    let mut given: Vec<_> = [0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11].map(hundred).to_vec();
+    given.push(hundred(1));
+    let outcome = reverse("nak_rounds = '1,1'\nround_packets = 4", &given);
+    assert_eq!(asked(&outcome.kept), [(1, vec![(100, 100)]), (1, vec![(100, 100)])]);
+    assert_eq!(delivered(&outcome.kept)[&1], octets_of(&[0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]));
+    assert_eq!((counted(&outcome, "aborts"), counted(&outcome, "octets_aborted")), (1, 100));
+    let late: Vec<_> = drops(&outcome).into_iter().collect();
+    assert_eq!(late.len(), 1);
+    assert!(["late", "duplicate"].contains(&late[0].0.1.as_str()), "{late:?}");
+}
+
+#[test]
+fn frames_that_come_twice_are_dropped() {
+    let outcome = reverse("", &[hundred(0), hundred(0), hundred(1)]);
+    let found: Vec<_> = drops(&outcome).into_iter().collect();
+    assert_eq!(found, [(("RLP".to_owned(), "duplicate".to_owned()), 1)]);
+    assert_eq!(delivered(&outcome.kept)[&1], octets_of(&[0, 1]));
+}
+
+#[test]
+fn frames_far_from_all_others_are_dropped() {
+    let outcome = reverse("", &[hundred(0), hundred(20_000_000), hundred(1)]);
+    let found: Vec<_> = drops(&outcome).into_iter().collect();
+    assert_eq!(found, [(("RLP".to_owned(), "jump".to_owned()), 1)]);
+    assert_eq!(delivered(&outcome.kept)[&1], octets_of(&[0, 1]));
+}
+
+#[test]
+fn an_idle_frame_tells_of_a_lost_end() {
+    let idle = access(1, |writer| assert!(writer.idle(200)));
+    let outcome = reverse("", &[hundred(0), idle, hundred(1)]);
+    assert_eq!(asked(&outcome.kept), [(1, vec![(100, 100)])]);
+    assert_eq!(delivered(&outcome.kept)[&1], octets_of(&[0, 1]));
+}
+
+#[test]
+fn a_packet_of_the_bearer_is_no_longer_than_asked_for() {
+    // A hole in front of 900 octets: once it is filled, they go out 150 at a time.
+    let mut given: Vec<_> = (1..10).map(hundred).collect();
+    given.push(hundred(0));
+    given.extend((10..16).map(hundred));
+    let outcome = reverse("bearer_octets = 150", &given);
+    let lengths = outcome.kept.iter().filter(|(_, _, octets)| !frame::is_access(octets));
+    let longest = lengths.map(|(_, _, octets)| octets.len()).max();
+    assert_eq!(longest, Some(envelope::HEADER_OCTETS + 150));
+    let stream = &delivered(&outcome.kept)[&1];
+    assert_eq!(*stream, octets_of(&(0..16).collect::<Vec<_>>())[..stream.len()]);
+    assert_eq!(stream.len(), 7 * 150);
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Paths of the application, run on one processor, and what came of their packets.
+
+use linerate_rlp::app::{EXTENSION, KINDS};
+use linerate_rlp::envelope::{self, Ends, HEADER_OCTETS};
+use linerate_rlp::frame::{NakList, OctetRange, Writer};
+use linerate_stage_api::params::Params;
+use linerate_stage_api::source::{Traffic, TrafficBuilder};
+use linerate_stage_api::spec::ParamSpec;
+use linerate_stage_api::testing::Tally;
+use linerate_stage_api::testing::{Job, Outcome, Watch, run, steering};
+use linerate_stage_api::testing::{Path, RunLength, Sink, Source};
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+
+const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+
+/// The path of an example.
+pub(crate) fn example(name: &str) -> Path {
+    let text = std::fs::read_to_string(format!("{EXAMPLES}/{name}.toml")).expect("an example");
+    path(&text)
+}
+
+/// A path of the application's stages, which keeps all that it delivers.
+pub(crate) fn path(text: &str) -> Path {
+    let read = EXTENSION.read(text, "test");
+    let mut path = read.unwrap_or_else(|problems| panic!("{problems}"));
+    path.sink = Sink::Capture { file: "kept.pcap".to_owned(), packets: u64::MAX };
+    path
+}
+
+/// The packets of the recorded capture.
+pub(crate) fn capture() -> Traffic {
+    let file = std::fs::read(format!("{EXAMPLES}/edge.pcapng")).expect("the capture");
+    Traffic::from_capture(&file, 9_000, &[]).expect("it can be replayed")
+}
+
+/// The traffic that a path asks for.
+pub(crate) fn traffic(path: &Path) -> Traffic {
+    let Source::Registered(used) = &path.source else { panic!("its source has sessions") };
+    let kind = EXTENSION.source(&used.kind).expect("the kind");
+    let steers = steering(path, KINDS).expect("its stages");
+    (kind.traffic)(used, &capture(), &steers).expect("its packets")
+}
+
+/// These frames as traffic.
+pub(crate) fn frames(path: &Path, frames: &[Vec<u8>]) -> Traffic {
+    let steers = steering(path, KINDS).expect("its stages");
+    let mut builder = TrafficBuilder::new(&steers);
+    frames.iter().for_each(|frame| builder.push(frame, 0, &[]));
+    builder.finish().expect("there are frames")
+}
+
+/// Offers so many packets; checks that none is lost or made up, and its octets neither.
+pub(crate) fn ran(path: &Path, traffic: &Traffic, packets: u64) -> Outcome {
+    let mut options = path.run;
+    options.length = RunLength::Packets(packets);
+    let cpus = vec![0; path.mapping.strands()];
+    let job =
+        Job { options, oversubscribe: true, audit: true, ..Job::new(path, KINDS, traffic, &cpus) };
+    let watch = Watch { stop: &AtomicBool::new(false), progress: &|_| {} };
+    let outcome = run(&job, &watch).expect("it runs");
+    let report = &outcome.report;
+    assert!(report.is_conserved());
+    assert!(report.rings.iter().all(|ring| ring.held == 0));
+    // At a sink every packet ends.
+    let stages = report.strands.iter().flat_map(|strand| &strand.stages);
+    let stages = stages.filter(|stage| stage.name != "sink");
+    let gone: Tally = stages
+        .map(|stage| stage.ledger.consumed + stage.ledger.drops.values().copied().sum())
+        .sum();
+    assert_eq!(packets, outcome.kept.len() as u64 + gone.packets, "packets");
+    outcome
+}
+
+/// The parameters of a kind where a path gives none.
+pub(crate) fn defaults(kind: &str) -> Params {
+    let kind = EXTENSION.stage(kind).expect("a kind");
+    let default = |param: &ParamSpec| {
+        let value = param.default.value().expect("every parameter here has a default");
+        (param.name.to_owned(), value)
+    };
+    kind.spec.params.iter().map(default).collect()
+}
+
+/// Packets dropped, by stage and cause.
+pub(crate) fn drops(outcome: &Outcome) -> BTreeMap<(String, String), u64> {
+    let mut drops = BTreeMap::new();
+    for stage in outcome.report.strands.iter().flat_map(|strand| &strand.stages) {
+        for (cause, packets) in stage.drops.iter().filter(|(_, packets)| **packets > 0) {
+            *drops.entry((stage.name.clone(), cause.clone())).or_default() += packets;
+        }
+    }
+    drops
+}
+
+/// What the stages counted themselves, over all replicas.
+pub(crate) fn counted(outcome: &Outcome, name: &str) -> u64 {
+    let stages = outcome.report.strands.iter().flat_map(|strand| &strand.stages);
+    stages.filter_map(|stage| stage.counts.get(name)).sum()
+}
+
+/// An A10 packet as a serving node would send it.
+pub(crate) fn a10(key: u32, sequence: u32, octets: &[u8]) -> Vec<u8> {
+    let ends = Ends { ethernet: [2; 12], ipv4: [192, 0, 2, 1, 192, 0, 2, 2] };
+    let mut header = [0; HEADER_OCTETS];
+    assert!(envelope::write_header(&mut header, &ends, key, sequence, octets.len()));
+    [&header, octets].concat()
+}
+
+/// A packet of the access side with what `write` puts into it.
+pub(crate) fn access(key: u32, write: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
+    let mut packet = vec![0; 2_000];
+    let mut writer = Writer::new(&mut packet).expect("room for the header");
+    write(&mut writer);
+    let octets = writer.finish(&[2; 12], key);
+    packet.truncate(octets.max(60));
+    packet
+}
+
+/// A NAK list with these ranges: first octet, octets.
+pub(crate) fn nak(key: u32, ranges: &[(u32, u32)]) -> Vec<u8> {
+    let mut list = NakList::default();
+    ranges.iter().for_each(|&(first, octets)| assert!(list.push(OctetRange { first, octets })));
+    access(key, |writer| assert!(writer.nak(&list)))
+}
+
+/// A frame of data of a terminal.
+pub(crate) fn data(key: u32, sequence: u32, octets: &[u8]) -> Vec<u8> {
+    access(key, |writer| assert!(writer.data(sequence, [octets, &[]], false)))
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a session takes. Alone in its program, whose other tests would take memory meanwhile.
+
+use linerate_rlp::app::EXTENSION;
+use linerate_stage_api::BuildContext;
+
+/// Data of this process, in octets of address space, touched or not.
+fn data_octets() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmData:"))?;
+    Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? * 1024)
+}
+
+#[test]
+fn a_session_takes_at_most_64_kib() {
+    const SESSIONS: u64 = 32 * 128;
+    let text = "source = { kind = 'a10', file = 'x' }\n[[stage]]\nkind = 'RLP'\n\
+                sessions_per_bucket = 32\n";
+    let path = EXTENSION.read(text, "test").expect("a path");
+    let used = &path.stages[0];
+    let kind = EXTENSION.stage("RLP").expect("the kind");
+    let Some(before) = data_octets() else {
+        println!("SKIP: the kernel does not tell what memory a process has");
+        return;
+    };
+    let context = BuildContext { replica: 0, replicas: 1 };
+    let stage = (kind.build)(&used.params, &context).expect("sound parameters");
+    let octets = (data_octets().expect("as before") - before) / SESSIONS;
+    drop(stage);
+    assert!((32 << 10..=64 << 10).contains(&octets), "{octets} octets");
+}
