@@ -22,13 +22,29 @@ struct Program {
     full: &'static [&'static str],
 }
 
-const PROGRAMS: [Program; 1] = [Program {
-    name: "levels",
-    package: "linerate-hierarchy",
-    example: "corpus",
-    arguments: &["--accuracy"],
-    full: &["--full"],
-}];
+const PROGRAMS: [Program; 3] = [
+    Program {
+        name: "levels",
+        package: "linerate-hierarchy",
+        example: "corpus",
+        arguments: &["--accuracy"],
+        full: &["--full"],
+    },
+    Program {
+        name: "engine",
+        package: "linerate-trial",
+        example: "accuracy",
+        arguments: &[],
+        full: &["400"],
+    },
+    Program {
+        name: "profile",
+        package: "linerate-dataplane",
+        example: "accuracy",
+        arguments: &[],
+        full: &["31"],
+    },
+];
 
 /// What to run.
 pub(crate) struct Choice {

@@ -114,7 +114,7 @@ const STEPS: &[Step] = &[
         expect_success(cargo(&["bench", "--workspace", "--benches", "--locked", "--", "--test"]))
     }),
     slow("accuracy", accuracy::check),
-    slow("tests of time and seeds, optimised", tests_of_time),
+    slow("tests of kernels and seeds, optimised", optimised_tests),
     slow("README commands", || examples::check().into()),
     slow("tutorials", tutorials::check),
     beside(NATIVE, "kernels in C", || native::make(&["check", "check-huge", "check-levels"])),
@@ -335,12 +335,11 @@ fn tests() -> Outcome {
     tests_of(&["--workspace", "--no-fail-fast"])
 }
 
-/// What compares the time of a loop with that of its parts says nothing where loops are not
-/// optimised; and the segments of a seed must be those of the other profile. In the profile, and
-/// with the features, that have just been built for the benches; other tests of these names come
-/// along.
-fn tests_of_time() -> Outcome {
-    let tests = ["--test=kernels", "--test=time", "--test=deterministic"];
+/// Kernels as they are used, and the segments of a seed, which must be those of the other profile.
+/// In the profile, and with the features, that have just been built for the benches; other tests
+/// of these names come along.
+fn optimised_tests() -> Outcome {
+    let tests = ["--test=kernels", "--test=deterministic"];
     tests_of(&[&["--profile=bench", "--workspace"], &tests[..]].concat())
 }
 

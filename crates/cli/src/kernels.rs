@@ -5,10 +5,10 @@ use crate::args::KernelsArgs;
 use crate::emit::{self, Answer};
 use crate::failure::{Failure, also};
 use crate::files::{self, Files};
+use crate::interrupt::stop_on_interrupt;
 use crate::processors::processor;
 use crate::progress::Progress;
 use crate::provenance;
-use crate::run::stop_on_interrupt;
 use linerate_kernelbench::cases::Scope;
 use linerate_kernelbench::{Filter, Request, Watch, peer_reports, sweep, variant_reports};
 use linerate_path::model::SELECTED;
@@ -47,7 +47,7 @@ pub(crate) fn kernels(args: &KernelsArgs) -> Result<Answer, Failure> {
     // All of them: whoever uses another processor may share its core, and surely its caches.
     let allowed = linerate_linux::allowed_cpus().map_err(Failure::new)?;
     let provenance = Provenance { others: provenance::others(&allowed), ..provenance };
-    let outcome = sweep(&request, &Watch::new(&stop, &show));
+    let outcome = sweep(&request, &Watch::new(stop, &show));
     progress.clear();
     let report = outcome.map_err(Failure::new)?.report;
     let report = KernelsReport { sizes_named: !args.size.is_empty(), ..report };

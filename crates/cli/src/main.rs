@@ -15,6 +15,7 @@ mod failure;
 mod files;
 mod footprint;
 mod import;
+mod interrupt;
 mod kernels;
 mod kinds;
 mod load;

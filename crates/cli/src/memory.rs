@@ -7,11 +7,11 @@ pub(crate) use self::args::MemoryArgs;
 use crate::emit::{self, Answer};
 use crate::failure::{Failure, also};
 use crate::files::{self, Files};
+use crate::interrupt::stop_on_interrupt;
 use crate::processors::processor;
 use crate::profile;
 use crate::progress::Progress;
 use crate::provenance;
-use crate::run::stop_on_interrupt;
 use linerate_memory::{Request, Watch, measure};
 use linerate_record::memory::MemoryReport;
 use linerate_record::{Body, Provenance, Record};
@@ -42,7 +42,7 @@ pub(crate) fn memory(args: &MemoryArgs) -> Result<Answer, Failure> {
     // All of them: whoever uses another processor uses the same memory, and often the last cache.
     let allowed = linerate_linux::allowed_cpus().map_err(Failure::new)?;
     let provenance = Provenance { others: provenance::others(&allowed), ..provenance };
-    let outcome = measure(&request, &Watch::new(&stop, &show));
+    let outcome = measure(&request, &Watch::new(stop, &show));
     progress.clear();
     let report = outcome.map_err(Failure::new)?;
     let plot =

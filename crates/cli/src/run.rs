@@ -6,6 +6,7 @@ use crate::emit::{self, Answer};
 use crate::failure::{Failure, also};
 use crate::files;
 use crate::footprint;
+use crate::interrupt::stop_on_interrupt;
 use crate::kinds::kinds;
 use crate::load::{Loaded, load};
 use crate::processors::{assign, processors};
@@ -22,8 +23,6 @@ use linerate_record::{Body, Provenance, Record};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path as FilePath, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// Runs a path and prints its profile.
 pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
@@ -54,7 +53,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
         counting: Some(&counting),
         ..Job::new(path, kinds(), &loaded.traffic, &strands)
     };
-    let watch = Watch { stop: &stop, progress: &|share| progress.at(share) };
+    let watch = Watch { stop, progress: &|share| progress.at(share) };
     let provenance = Provenance { others: provenance::others(&cpus), ..provenance };
     let result = linerate_dataplane::run(&job, &watch);
     progress.clear();
@@ -68,18 +67,6 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     let printed = emit::emit(common, &record);
     also(printed, write_kept(&path.sink, &outcome.kept))?;
     emit::reaches(loaded.goal_kpps, kpps, end.as_ref())
-}
-
-/// A flag that Ctrl-C sets. A second Ctrl-C ends the program.
-pub(crate) fn stop_on_interrupt() -> Result<Arc<AtomicBool>, Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        let cannot = |error| Failure::new(format!("cannot listen to signal {signal}: {error}"));
-        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))
-            .map_err(cannot)?;
-        signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(cannot)?;
-    }
-    Ok(stop)
 }
 
 /// The run with what was judged of it.

@@ -21,11 +21,11 @@ use crate::emit::{self, Answer};
 use crate::failure::{Failure, also};
 use crate::files;
 use crate::footprint;
+use crate::interrupt::stop_on_interrupt;
 use crate::load::{Loaded, kernels, load};
 use crate::processors::processors;
 use crate::progress::Progress;
 use crate::provenance;
-use crate::run::stop_on_interrupt;
 use linerate_kernels::Kernels;
 use linerate_path::mapping::describe;
 use linerate_path::model::{Mapping, Path, RunLength, Sink};
@@ -78,7 +78,7 @@ pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
         cpus: &cpus,
         is_guest: provenance.hypervisor.is_some(),
         kernels: loaded.kernels,
-        stop: &stop,
+        stop,
         progress: &progress,
         done: &Cell::new(0.0),
         planned: 2.0 * long + calibrate::SECONDS + runs * ROUND_SECONDS,

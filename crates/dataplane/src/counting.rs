@@ -11,7 +11,7 @@
 //! Left out: counters that take turns. The few events of a profile fit on every processor of the
 //! tables at once; what does not fit is refused with its reason.
 
-use crate::meter::MAX_PARTS;
+use crate::stage::MAX_PARTS;
 use linerate_counters::catalog::Catalog;
 use linerate_counters::event::Event;
 use linerate_counters::opener::{Kernel, Opener};

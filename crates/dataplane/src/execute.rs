@@ -6,7 +6,7 @@ use crate::ended::Ended;
 use crate::error::RunError;
 use crate::job::{Job, Watch};
 use crate::layout::{Pace, Place, Placed};
-use crate::meter::{Meter, Span};
+use crate::meter::{Meter, Setup, Span, ThisThread};
 use crate::replay::{Replayed, replay};
 use crate::strand::{Control, Head, Strand};
 use linerate_linux as linux;
@@ -164,7 +164,8 @@ fn strand_main<'g, const ON: bool>(
     let (counter, counted) =
         counting.map_or_else(|| (None, Vec::new()), |counting| TurnCounter::new(counting, parts));
     let (yields, logs) = (job.oversubscribe, job.replays());
-    let mut meter = Meter::<ON>::new(start.span, parts, seed, yields, logs, counter);
+    let setup = Setup { span: start.span, parts, seed, yields, logs, counter };
+    let mut meter = Meter::<ON>::new(ThisThread, setup);
     let cpu_ns = linux::thread_cpu_time_ns();
     let result = catch_unwind(AssertUnwindSafe(|| strand.run(&mut meter, control)));
     let panic = result.err().map(|payload| {

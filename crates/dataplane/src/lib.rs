@@ -21,6 +21,8 @@ pub mod pool;
 mod replay;
 pub mod ring;
 pub mod runner;
+#[cfg(test)]
+mod simulation;
 mod sink;
 mod source;
 pub mod stage;

@@ -17,14 +17,16 @@
 //! With `ON` false everything here compiles to nothing: the bound against which the cost of the
 //! profile is measured.
 
-use crate::counting::{CountedTurns, TurnCounter};
-use hdrhistogram::Histogram;
-use linerate_linux as linux;
-use linerate_machine::ticks::ticks;
+mod clock;
+mod readings;
+mod windows;
 
-/// Length of a window. Long enough for two system calls to cost less than 0.1 %, short enough that
-/// most windows of a busy machine have no preemption in them.
-pub(crate) const WINDOW_NS: u64 = 1_000_000;
+use crate::counting::TurnCounter;
+use crate::stage::MAX_PARTS;
+pub(crate) use clock::{Accounts, Clock, ThisThread};
+use hdrhistogram::Histogram;
+pub(crate) use readings::{BURST_BUCKETS, Readings, Window, Work};
+use windows::{KEPT, WINDOW_NS};
 
 /// A wait longer than this between two looks at the counter was not a wait: the strand was away.
 /// A poll takes well under 1 us; the shortest slice a scheduler gives to another thread is longer.
@@ -32,12 +34,6 @@ const AWAY_NS: u64 = 10_000;
 
 /// A turn with packets counts as interrupted when it takes this many times the usual ...
 const AWAY_FACTOR: u64 = 4;
-
-/// Least share of a window's wall time the thread must have been on the processor.
-const CLEAN_CPU_SHARE: f64 = 0.96;
-
-/// Windows kept; beyond that every other one is let go, and so on.
-const KEPT: usize = 4_096;
 
 /// One turn in so many is sampled. A sampled turn reads the counter once per part (25 ticks each
 /// where this was tried), which at 16 is 0.2 % of a turn of 32 packets on the edge path.
@@ -47,69 +43,12 @@ const SAMPLED: u32 = 16;
 /// either, and never both.
 const LOGGED: u32 = 64;
 
-/// Buckets of burst sizes: 1, 2-3, 4-7, ... 256.
-pub(crate) const BURST_BUCKETS: usize = 9;
-
-/// Pseudo-stages and stages of a strand at most: head, 16 stages, tail.
-pub(crate) const MAX_PARTS: usize = 18;
-
 /// The measured part of a run, in ticks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     pub(crate) start: u64,
     pub(crate) end: u64,
     pub(crate) ticks_per_second: f64,
-}
-
-/// One window of one strand. Windows end with the first turn that ends past a common grid, so that
-/// no turn lies in two of them; each is as long as its turns took.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Window {
-    /// Where on the grid it began, the same for all strands.
-    pub(crate) index: u64,
-    pub(crate) ticks: u64,
-    /// Spent on ending the window before, which belongs to neither.
-    pub(crate) crossing: u64,
-    pub(crate) clean: bool,
-    /// Packets taken from the source (first segment only).
-    pub(crate) taken: u64,
-    /// Packets that reached the sink (last segment only).
-    pub(crate) delivered: u64,
-    /// Packets dropped for want of room.
-    pub(crate) overflowed: u64,
-    pub(crate) busy: u64,
-    pub(crate) packets: u64,
-    /// Sampled time by part.
-    pub(crate) parts: [PartSum; MAX_PARTS],
-}
-
-/// Sampled time of one part of a strand.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct PartSum {
-    pub(crate) ticks: u64,
-    pub(crate) packets: u64,
-}
-
-/// What a strand's meter knows when the strand has ended.
-#[derive(Default)]
-pub(crate) struct Readings {
-    pub(crate) busy: u64,
-    pub(crate) starved: u64,
-    pub(crate) blocked: u64,
-    pub(crate) lost: u64,
-    pub(crate) wall_ns: u64,
-    pub(crate) run_delay_ns: Option<u64>,
-    pub(crate) switches: u64,
-    pub(crate) empty_polls: u64,
-    pub(crate) packets: u64,
-    pub(crate) burst_sizes: [u64; BURST_BUCKETS],
-    pub(crate) windows: Vec<Window>,
-    pub(crate) windows_total: u64,
-    pub(crate) windows_lost: u64,
-    /// Ticks from source to sink of the packets timed at the source; kept by strands with a sink.
-    pub(crate) latency: Option<Histogram<u64>>,
-    /// Hardware events; `None` where the strand had no counters.
-    pub(crate) counted: Option<CountedTurns>,
 }
 
 /// Longest latency told apart, in ticks: minutes, on any counter.
@@ -122,21 +61,25 @@ enum Phase {
     After,
 }
 
-/// State of the scheduler's accounts at one moment.
-#[derive(Clone, Copy, Debug, Default)]
-struct Accounts {
-    cpu_ns: u64,
-    switches: u64,
+/// What a meter is made for.
+pub(crate) struct Setup {
+    /// The part of the run that is measured.
+    pub(crate) span: Span,
+    /// Parts of the worker: head, stages, tail.
+    pub(crate) parts: usize,
+    /// Start of the random choice of iterations.
+    pub(crate) seed: u32,
+    /// The worker gives its processor away while it waits, so being away for long is no loss.
+    pub(crate) yields: bool,
+    /// Some iterations are for logging calls.
+    pub(crate) logs: bool,
+    /// The worker's counters, if it has any.
+    pub(crate) counter: Option<TurnCounter>,
 }
 
-impl Accounts {
-    fn now() -> Self {
-        Self { cpu_ns: linux::thread_cpu_time_ns(), switches: linux::involuntary_switches() }
-    }
-}
-
-/// The meter of one strand.
-pub(crate) struct Meter<const ON: bool> {
+/// The meter of one worker.
+pub(crate) struct Meter<const ON: bool, C = ThisThread> {
+    clock: C,
     span: Span,
     phase: Phase,
     window_ticks: u64,
@@ -172,19 +115,10 @@ pub(crate) struct Meter<const ON: bool> {
     edge: Option<usize>,
 }
 
-impl<const ON: bool> Meter<ON> {
-    /// A meter for a strand of `parts` parts (head, stages, tail), measuring over `span`. All
-    /// memory it will use is allocated here. `yields`: the strand gives its processor away
-    /// while it waits, so being away for long is no loss. `logs`: some turns are for logging calls.
-    /// `counter`: the strand's counters, if it has any.
-    pub(crate) fn new(
-        span: Span,
-        parts: usize,
-        seed: u32,
-        yields: bool,
-        logs: bool,
-        counter: Option<TurnCounter>,
-    ) -> Self {
+impl<const ON: bool, C: Clock> Meter<ON, C> {
+    /// A meter on `clock`. All memory it will use is allocated here.
+    pub(crate) fn new(clock: C, setup: Setup) -> Self {
+        let Setup { span, parts, seed, yields, logs, counter } = setup;
         assert!(parts <= MAX_PARTS, "a strand of {parts} parts");
         let in_ticks = |ns: u64| (ns as f64 * span.ticks_per_second / 1e9) as u64;
         let readings = Readings {
@@ -193,11 +127,12 @@ impl<const ON: bool> Meter<ON> {
             ..Readings::default()
         };
         Self {
+            last: clock.ticks(),
+            clock,
             span,
             phase: Phase::Before,
             window_ticks: in_ticks(WINDOW_NS),
             away_ticks: if yields { u64::MAX / 2 } else { in_ticks(AWAY_NS) },
-            last: ticks(),
             usual_x16: 0,
             waited_in_turn: 0,
             random: seed | 1,
@@ -226,7 +161,7 @@ impl<const ON: bool> Meter<ON> {
     /// Begins with the first turn: what was done before belongs to none.
     pub(crate) fn begin(&mut self) {
         if ON {
-            self.turn_over(ticks());
+            self.turn_over(self.clock.ticks());
         }
     }
 
@@ -268,7 +203,7 @@ impl<const ON: bool> Meter<ON> {
         self.sampling = self.random.is_multiple_of(SAMPLED) && self.phase == Phase::During;
         self.logging = self.logs && self.random % LOGGED == 1 && self.phase == Phase::During;
         if self.sampling {
-            self.marks[0] = ticks();
+            self.marks[0] = self.clock.ticks();
         }
         if let Some(counter) = &mut self.counter {
             self.counting = counter.wants(self.random) && self.phase == Phase::During;
@@ -283,7 +218,7 @@ impl<const ON: bool> Meter<ON> {
     pub(crate) fn mark(&mut self, part: usize, packets: usize) {
         if ON && self.sampling {
             self.given[part] = packets as u64;
-            self.marks[part + 1] = ticks();
+            self.marks[part + 1] = self.clock.ticks();
         } else if ON && self.counting {
             self.given[part] = packets as u64;
             if let Some(counter) = &mut self.counter {
@@ -296,7 +231,7 @@ impl<const ON: bool> Meter<ON> {
     #[inline]
     pub(crate) fn starved(&mut self) {
         if ON {
-            let now = ticks();
+            let now = self.clock.ticks();
             let (waited, lost) = self.wait(now);
             self.readings.starved += waited;
             self.readings.lost += lost;
@@ -312,7 +247,7 @@ impl<const ON: bool> Meter<ON> {
         if !ON {
             return 0;
         }
-        let now = ticks();
+        let now = self.clock.ticks();
         let elapsed = now.saturating_sub(since);
         let lost = if elapsed > self.away_ticks { elapsed } else { 0 };
         self.waited_in_turn += elapsed;
@@ -328,7 +263,7 @@ impl<const ON: bool> Meter<ON> {
     #[inline]
     pub(crate) fn blocked(&mut self) {
         if ON {
-            let now = ticks();
+            let now = self.clock.ticks();
             let (waited, lost) = self.wait(now);
             self.readings.blocked += waited;
             self.readings.lost += lost;
@@ -355,7 +290,7 @@ impl<const ON: bool> Meter<ON> {
     #[inline]
     pub(crate) fn worked(&mut self, packets: usize, work: Work) {
         if ON {
-            let now = ticks();
+            let now = self.clock.ticks();
             self.account_busy(now, packets as u64);
             if self.phase == Phase::During {
                 self.window.taken += work.taken;
@@ -434,85 +369,16 @@ impl<const ON: bool> Meter<ON> {
         }
     }
 
-    /// Ends the turn, and the window when its time has come. What the meter does at the end of a
-    /// window belongs to no turn and no window.
+    /// The present moment: when a burst reaches the sink, or a worker begins to wait.
     #[inline]
-    fn turn_over(&mut self, now: u64) {
-        self.last = now;
-        if now >= self.boundary {
-            self.cross(now);
-            self.last = ticks();
-            self.window_start = self.last;
-            let elapsed = self.last.saturating_sub(now);
-            self.window.crossing = elapsed;
-            if elapsed > self.away_ticks && self.phase == Phase::During {
-                self.readings.lost += elapsed;
-            }
-        }
+    pub(crate) fn now(&self) -> u64 {
+        if ON { self.clock.ticks() } else { 0 }
     }
 
-    #[cold]
-    #[inline(never)]
-    fn cross(&mut self, now: u64) {
-        let accounts = Accounts::now();
-        match self.phase {
-            Phase::Before => {
-                self.phase = Phase::During;
-                self.edge = Some(0);
-                self.switches_start = accounts.switches;
-                self.delay_start_ns = linux::run_delay_ns().ok();
-                self.wall_start_ns = linux::monotonic_ns();
-                self.open_window(now, accounts);
-            }
-            Phase::During => {
-                self.close_window(now, accounts);
-                if now >= self.span.end {
-                    self.end();
-                } else {
-                    self.open_window(now, accounts);
-                }
-            }
-            Phase::After => {}
-        }
-    }
-
-    fn open_window(&mut self, now: u64, accounts: Accounts) {
-        let index = (now - self.span.start) / self.window_ticks;
-        self.window = Window { index, ..Window::default() };
-        self.boundary = self.span.start + (index + 1) * self.window_ticks;
-        self.interrupted = false;
-        self.accounts = accounts;
-    }
-
-    fn close_window(&mut self, now: u64, accounts: Accounts) {
-        self.window.ticks = now.saturating_sub(self.window_start);
-        let wall_ns = self.window.ticks as f64 * 1e9 / self.span.ticks_per_second;
-        let cpu_ns = accounts.cpu_ns.saturating_sub(self.accounts.cpu_ns) as f64;
-        self.window.clean = !self.interrupted
-            && accounts.switches == self.accounts.switches
-            && cpu_ns >= CLEAN_CPU_SHARE * wall_ns;
-        self.readings.windows_total += 1;
-        self.readings.windows_lost += u64::from(!self.window.clean);
-        self.keep();
-    }
-
-    /// Keeps the window, and first lets go of every other one while there are too many. All strands
-    /// of a run thin out by index, so that they keep the same windows.
-    fn keep(&mut self) {
-        let windows = &mut self.readings.windows;
-        while windows.len() == KEPT {
-            self.stride *= 2;
-            windows.retain(|window| window.index.is_multiple_of(self.stride));
-        }
-        if self.window.index.is_multiple_of(self.stride) {
-            windows.push(self.window);
-        }
-    }
-
-    /// The moment at which a burst reaches the sink.
+    /// The clock, for those that need the time whether or not there is a profile.
     #[inline]
-    pub(crate) fn arrival(&self) -> u64 {
-        if ON { ticks() } else { 0 }
+    pub(crate) fn clock(&self) -> &C {
+        &self.clock
     }
 
     /// A packet that was timed at the source reached the sink.
@@ -527,33 +393,13 @@ impl<const ON: bool> Meter<ON> {
         }
     }
 
-    fn end(&mut self) {
-        self.phase = Phase::After;
-        self.boundary = u64::MAX;
-        self.edge = Some(1);
-        self.readings.wall_ns = linux::monotonic_ns() - self.wall_start_ns;
-        self.readings.switches = linux::involuntary_switches() - self.switches_start;
-        self.readings.run_delay_ns = match (self.delay_start_ns, linux::run_delay_ns()) {
-            (Some(start), Ok(end)) => Some(end.saturating_sub(start)),
-            _ => None,
-        };
-    }
-
     /// The strand has ended: what the meter knows.
     pub(crate) fn finish(mut self) -> Readings {
         if ON && self.phase == Phase::During {
-            self.close_window(ticks(), Accounts::now());
+            self.close_window(self.clock.ticks(), self.clock.accounts());
             self.end();
         }
         self.readings.counted = self.counter.take().map(|counter| counter.finish());
         self.readings
     }
-}
-
-/// What a turn moved across the ends of the path.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Work {
-    pub(crate) taken: u64,
-    pub(crate) delivered: u64,
-    pub(crate) overflowed: u64,
 }

@@ -14,11 +14,11 @@
 use crate::bucket::indirection;
 use crate::burst::Burst;
 use crate::kernels::StageKernels;
+use crate::meter::Clock;
 use crate::packet::Packet;
 use crate::ring::Consumer;
 use crate::stage::BUCKETS;
 use crate::traffic::Traffic;
-use linerate_machine::ticks::ticks;
 use linerate_path::model::{Rate, WIRE_OVERHEAD_OCTETS};
 use linerate_record::run::Tally;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -274,23 +274,30 @@ impl<'a, 'p> SourceQueue<'a, 'p> {
         position < self.horizon
     }
 
-    /// Fills `burst` with up to `most` packets. `now` is a recent timestamp, 0 for none.
+    /// Fills `burst` with up to `most` packets. `now` is a recent timestamp, 0 for none; a paced
+    /// source asks the clock.
     #[inline]
-    pub(crate) fn poll(&mut self, burst: &mut Burst<'p>, most: usize, now: u64) -> Poll {
+    pub(crate) fn poll<C: Clock>(
+        &mut self,
+        burst: &mut Burst<'p>,
+        most: usize,
+        now: u64,
+        clock: &C,
+    ) -> Poll {
         if self.free.len() < most {
             for ring in &mut self.returns {
                 ring.pop_into(&mut self.free, usize::MAX);
             }
         }
-        let clock = self.feed.timetable.map(|timetable| {
-            let now = ticks().saturating_sub(self.start_ticks);
+        let due_by = self.feed.timetable.map(|timetable| {
+            let now = clock.ticks().saturating_sub(self.start_ticks);
             self.miss_overdue(timetable, now);
             (timetable, now)
         });
         let mut position = self.position();
         let mut is_out_of_buffers = false;
         while burst.packets.len() < most {
-            let born = match clock {
+            let born = match due_by {
                 None if burst.packets.is_empty() => now,
                 None => 0,
                 Some((timetable, now)) => match self.due(timetable) {

@@ -12,6 +12,9 @@ use std::sync::Arc;
 /// table of a network card does. Packets of one bucket always meet the same replica.
 pub const BUCKETS: usize = 128;
 
+/// Parts of a worker at most: its head, 16 stages, its tail.
+pub(crate) const MAX_PARTS: usize = 18;
+
 /// One function of a packet path.
 ///
 /// A stage is made once per replica and runs on one strand; it needs no locks. All packets of a

@@ -4,14 +4,13 @@
 
 use crate::burst::{Burst, MAX_BURST};
 use crate::context::StageContext;
-use crate::meter::{Meter, Work};
+use crate::meter::{Clock, Meter, Work};
 use crate::packet::Packet;
 use crate::ring::{Consumer, Producer};
 use crate::sink::Sink;
 use crate::source::{Poll, SourceQueue};
 use crate::stage::{BUCKETS, Stage};
 use linerate_linux as linux;
-use linerate_machine::ticks::ticks;
 use linerate_path::model::FullRing;
 use linerate_record::run::Tally;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -108,7 +107,11 @@ pub(crate) struct Strand<'a, 'p> {
 
 impl<'p> Strand<'_, 'p> {
     /// Runs until the input ends or the run is aborted.
-    pub(crate) fn run<const ON: bool>(&mut self, meter: &mut Meter<ON>, control: &Control<'_>) {
+    pub(crate) fn run<const ON: bool, C: Clock>(
+        &mut self,
+        meter: &mut Meter<ON, C>,
+        control: &Control<'_>,
+    ) {
         meter.begin();
         self.note_edge(meter);
         loop {
@@ -162,7 +165,7 @@ impl<'p> Strand<'_, 'p> {
 
     /// Notes the running totals where measuring has just begun or ended.
     #[inline]
-    fn note_edge<const ON: bool>(&mut self, meter: &mut Meter<ON>) {
+    fn note_edge<const ON: bool, C: Clock>(&mut self, meter: &mut Meter<ON, C>) {
         if let Some(edge) = meter.edge() {
             self.measured[edge] = [self.input.packets, self.output.packets];
             for part in &mut self.parts {
@@ -172,7 +175,11 @@ impl<'p> Strand<'_, 'p> {
     }
 
     #[inline]
-    fn poll<const ON: bool>(&mut self, meter: &Meter<ON>, control: &Control<'_>) -> Poll {
+    fn poll<const ON: bool, C: Clock>(
+        &mut self,
+        meter: &Meter<ON, C>,
+        control: &Control<'_>,
+    ) -> Poll {
         match &mut self.head {
             Head::Source(queue) => {
                 // Relaxed: a request, no data behind it.
@@ -182,7 +189,7 @@ impl<'p> Strand<'_, 'p> {
                 // Latency is taken in sampled turns alone: two more reads of the counter and a
                 // histogram in every turn would cost 0.6 % of the edge path.
                 let now = if meter.is_sampling() { meter.last() } else { 0 };
-                queue.poll(&mut self.burst, self.burst_size, now)
+                queue.poll(&mut self.burst, self.burst_size, now, meter.clock())
             }
             Head::Rings { inlets, turn } => {
                 let count = inlets.len();
@@ -208,7 +215,7 @@ impl<'p> Strand<'_, 'p> {
 
     /// One burst through the strand.
     #[inline]
-    fn turn<const ON: bool>(&mut self, meter: &mut Meter<ON>, control: &Control<'_>) {
+    fn turn<const ON: bool, C: Clock>(&mut self, meter: &mut Meter<ON, C>, control: &Control<'_>) {
         let taken = self.burst.len();
         self.input.add(taken as u64, self.burst.octets());
         meter.mark(0, taken);
@@ -237,7 +244,11 @@ impl<'p> Strand<'_, 'p> {
 
     /// Gives the burst to the sink or the rings.
     #[inline]
-    fn hand_over<const ON: bool>(&mut self, meter: &mut Meter<ON>, control: &Control<'_>) -> Work {
+    fn hand_over<const ON: bool, C: Clock>(
+        &mut self,
+        meter: &mut Meter<ON, C>,
+        control: &Control<'_>,
+    ) -> Work {
         let packets = &mut self.burst.packets;
         match &mut self.tail {
             Tail::Sink(sink) => {
@@ -246,7 +257,7 @@ impl<'p> Strand<'_, 'p> {
                 for packet in packets.iter() {
                     let born = packet.meta().born_ticks;
                     if born != 0 {
-                        let now = *arrival.get_or_insert_with(|| meter.arrival());
+                        let now = *arrival.get_or_insert_with(|| meter.now());
                         meter.arrived(born, now);
                     }
                     sink.take(packet);
@@ -335,12 +346,12 @@ impl<'p> Outlet<'p> {
 
     /// Pushes what is staged; at a full ring waits or drops into `released` and `lost`.
     #[inline]
-    fn push<const ON: bool>(
+    fn push<const ON: bool, C: Clock>(
         &mut self,
         full: FullRing,
         released: &mut Vec<Packet<'p>>,
         lost: &mut Tally,
-        meter: &mut Meter<ON>,
+        meter: &mut Meter<ON, C>,
         control: &Control<'_>,
     ) {
         self.ring.push_from(&mut self.staged);
@@ -356,7 +367,7 @@ impl<'p> Outlet<'p> {
                 }
             }
             FullRing::Wait => {
-                let mut since = ticks();
+                let mut since = meter.now();
                 while !self.staged.is_empty() && !control.is_aborted() {
                     control.relax();
                     self.ring.push_from(&mut self.staged);

@@ -23,11 +23,14 @@
 //! Left out: what is shared by loads that overlap. `overlapped` divides by the loads under way,
 //! though walks may overlap less.
 
+mod record;
+
 use crate::resample::{REPLICATES, interval, is_known, is_time, least, redrawn_least};
 use crate::{tiers, tlb};
 use fastrand::Rng;
 use linerate_record::memory::TlbState;
 use linerate_record::stats::{Estimate, median};
+pub use record::{Measured, records};
 
 /// What the costs are made of. All times in one unit.
 #[derive(Clone, Copy, Debug)]

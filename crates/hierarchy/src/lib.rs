@@ -9,6 +9,8 @@
 //! | how many misses are outstanding at once? | [`parallel`] |
 //! | what does a load cost, by where its data and its translation are? | [`cost`] |
 //! | how much slower is a textbook multiplication of matrices? | [`matmul`] |
+//! | what are the levels of a curve called, and how far away are they in cycles? | [`levels`] |
+//! | does that agree with what the system states? | [`os_view`] |
 //! | how much time was taken away, and in what pieces? | [`noise`] |
 //! | can counts of events be true? | [`events`] |
 //!
@@ -19,8 +21,10 @@
 
 pub mod cost;
 pub mod events;
+pub mod levels;
 pub mod matmul;
 pub mod noise;
+pub mod os_view;
 pub mod parallel;
 mod resample;
 pub mod single;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Signals that ask this program to end, kept for its main loop instead.
 //!
-//! For programs that run another one: whoever asks them to end means the other one too, and when it
-//! ended must be known though this program was busy then. Left out: every other use of signals.
+//! [`catch`] is for programs that run another one: whoever asks them to end means the other one
+//! too, and when it ended must be known though this program was busy then. [`stop_flag`] is for
+//! programs that measure in a loop and finish what they have. A program uses one of the two. Left
+//! out: every other use of signals.
 
 use crate::monotonic_ns;
 use std::io;
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Ctrl-C.
 pub const INTERRUPT: i32 = libc::SIGINT;
@@ -85,6 +87,30 @@ pub fn catch() -> io::Result<&'static Pending> {
     Ok(&PENDING)
 }
 
+static STOP: AtomicBool = AtomicBool::new(false);
+
+/// What a shell gives a command that Ctrl-C ended.
+const INTERRUPTED: i32 = 128 + INTERRUPT;
+
+/// From now on, Ctrl-C and SIGTERM set the flag that is returned and cut no call short. The second
+/// of them ends the program at once, with status 130.
+///
+/// # Errors
+/// What sigaction(2) says; without a kernel that forbids it, nothing.
+pub fn stop_flag() -> io::Result<&'static AtomicBool> {
+    for number in [INTERRUPT, TERMINATE] {
+        handle(number, stop, libc::SA_RESTART)?;
+    }
+    Ok(&STOP)
+}
+
+extern "C" fn stop(_: i32, _: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    if STOP.swap(true, Ordering::SeqCst) {
+        // SAFETY: takes a number and does not return; async-signal-safe, unlike exit(3).
+        unsafe { libc::_exit(INTERRUPTED) };
+    }
+}
+
 /// What a handler is told.
 type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
 
@@ -105,8 +131,8 @@ fn handle(number: i32, handler: Handler, flags: libc::c_int) -> io::Result<()> {
     let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
     action.sa_sigaction = handler as usize;
     action.sa_flags = libc::SA_SIGINFO | flags;
-    // SAFETY: the handler has the type that SA_SIGINFO asks for; `keep` and `note_end` do nothing
-    // but read the clock and store atomic numbers, which is async-signal-safe.
+    // SAFETY: the handler has the type that SA_SIGINFO asks for; `keep`, `note_end` and `stop` do
+    // nothing but read the clock, store atomic numbers and _exit(2), all async-signal-safe.
     let status = unsafe { libc::sigaction(number, &raw const action, std::ptr::null_mut()) };
     if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
@@ -201,30 +227,6 @@ mod tests {
             pending.put(signal);
             assert_eq!((pending.take(), pending.take()), (Some(signal), None));
         }
-    }
-
-    /// The only test that sends the process a signal.
-    #[test]
-    fn a_signal_is_kept_and_says_who_sent_it() {
-        let pending = catch().unwrap();
-        // SAFETY: numbers only; the signal is caught.
-        unsafe { libc::raise(HANG_UP) };
-        assert_eq!(pending.take(), Some(Caught { number: HANG_UP, is_from_kernel: false }));
-    }
-
-    /// A child of another test may end just after, so that it takes a few.
-    #[test]
-    fn the_end_of_a_child_is_noted_when_it_happens() {
-        catch().unwrap();
-        let is_noted = || {
-            let held = crate::child::fork_held("true".as_ref(), &[]).unwrap();
-            let mut child = held.release().unwrap();
-            let stranger = crate::child::Stranger::find(child.pid()).unwrap();
-            while !stranger.wait_timeout(std::time::Duration::from_secs(50)) {}
-            let seen_ns = monotonic_ns();
-            child.wait().at_ns < seen_ns
-        };
-        assert!((0..100).any(|_| is_noted()));
     }
 
     #[test]

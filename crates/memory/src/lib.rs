@@ -17,7 +17,6 @@
 //! | octets per second, and latency meanwhile | [`bandwidth`] |
 //! | time that was taken away | [`noise`] |
 //! | events of a chase | [`events`] |
-//! | what the system says | [`os_view`] |
 
 pub mod arena;
 pub mod bandwidth;
@@ -28,9 +27,9 @@ pub mod events;
 pub mod limits;
 pub mod measure;
 pub mod noise;
-pub mod os_view;
 pub mod parallel;
 pub mod single;
+mod stated;
 pub mod translation;
 pub mod window;
 

@@ -13,8 +13,6 @@
 //! left: a part that was held up shortens all of those after it a little, and none of them much.
 
 mod budget;
-mod costs;
-mod levels;
 mod surroundings;
 
 use crate::arena::Arena;
@@ -24,9 +22,10 @@ use crate::single::Stopwatch;
 use crate::translation::{self, Translation};
 use crate::window::Windows;
 use crate::{MemoryError, Watch};
-use crate::{bandwidth, curve, events, os_view, parallel};
+use crate::{bandwidth, curve, events, parallel};
 use budget::{Budget, Part};
-use levels::Levels;
+use linerate_hierarchy::levels::Levels;
+use linerate_hierarchy::{cost, os_view};
 use linerate_linux::{allowed_cpus, current_cpu, load_average, pin_current_thread};
 use linerate_record::memory::{
     Bandwidth, Conditions, Curve, Effort, EventsOfSize, Histogram, LoadedLatency, MemoryReport,
@@ -120,7 +119,7 @@ pub fn measure(request: &Request, watch: &Watch<'_>) -> Result<MemoryReport, Mem
     }
     bench.windows.progress("tiers");
     let replicates = if request.effort == Effort::Quick { FEW } else { MANY };
-    let levels = Levels::find(&curves[0], &surroundings, request.seed, replicates);
+    let levels = Levels::find(&curves[0], surroundings.last_level(), request.seed, replicates);
     bench.windows.progress("pages");
     let mut translation = translation::measure(&bench, used, budget.until(Part::Translation));
     let arena = match arena {
@@ -133,7 +132,15 @@ pub fn measure(request: &Request, watch: &Watch<'_>) -> Result<MemoryReport, Mem
     };
     bench.windows.progress("noise");
     let noise = noise::measure(&bench, &start.account, budget.until(Part::Noise));
-    let costs = costs::costs(&bench, &levels, &curves, &translation, &parts.parallel);
+    let outstanding: Vec<_> = parts.parallel.iter().map(|measured| measured.outstanding).collect();
+    let measured = cost::Measured {
+        outstanding: &outstanding,
+        tlb: &translation.levels,
+        page_bytes: translation.page_bytes,
+        line_bytes: bench.line as u64,
+        seed: request.seed,
+    };
+    let costs = cost::records(&levels, &curves, &measured);
     let found = os_view::Found {
         tiers: &levels.tiers,
         unresolved: &levels.unresolved,

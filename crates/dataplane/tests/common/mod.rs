@@ -7,13 +7,14 @@ use linerate_dataplane::{
     generator::Generator, no_steering, run, stage,
 };
 use linerate_kernels::Sum;
+use linerate_machine::ticks::ticks;
 use linerate_path::model::{
     FullRing, Mapping, Params, Path, Rate, RunLength, RunOptions, Segment, Sink, Source, StageUse,
     Value,
 };
 use linerate_path::spec::{StageSpec, State};
 use std::hint::black_box;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 const SPEC: StageSpec = StageSpec {
@@ -51,6 +52,26 @@ impl Stage for Number {
                 packet.push_front(4, &mut context.account).expect("headroom for one number");
             front.copy_from_slice(&number.to_be_bytes());
             *number += 1;
+            Verdict::Pass
+        });
+    }
+}
+
+/// When a stage that is slow to make had been made.
+pub(crate) static MADE_TICKS: AtomicU64 = AtomicU64::new(0);
+
+/// When the first packet that it saw was due.
+pub(crate) static FIRST_DUE_TICKS: AtomicU64 = AtomicU64::new(0);
+
+/// Notes when the first packet of a paced source was due.
+struct NoteFirst;
+
+impl Stage for NoteFirst {
+    fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext) {
+        burst.sift(context, |packet, _| {
+            if packet.meta().position == 0 {
+                FIRST_DUE_TICKS.store(packet.meta().born_ticks, Ordering::Relaxed);
+            }
             Verdict::Pass
         });
     }
@@ -214,7 +235,8 @@ pub(crate) fn kinds() -> Vec<StageKind> {
         kind("fault in", |_, _| Ok(Box::new(FaultIn { block: Vec::new(), next: 0 }))),
         kind("slow to make", |params, _| {
             std::thread::sleep(Duration::from_millis(number(params, "ms") as u64));
-            Ok(Box::new(Trim))
+            MADE_TICKS.store(ticks(), Ordering::Relaxed);
+            Ok(Box::new(NoteFirst))
         }),
         kind("call", |params, _| {
             let octets = vec![0xa5; number(params, "octets") as usize];

@@ -4,9 +4,10 @@
 use super::{Bench, Request, Start};
 use crate::arena::Arena;
 use crate::limits::{Limit, limit};
-use crate::os_view::{self, Level};
+use crate::stated::stated;
 use crate::window::{Windows, core_ghz};
 use crate::{MemoryError, Watch};
+use linerate_hierarchy::os_view::Level;
 use linerate_linux::{memory_limits, page_octets};
 use linerate_machine::Root;
 use linerate_machine::core_clock::core_cycles_per_tick;
@@ -42,7 +43,7 @@ impl Surroundings {
     /// There is too little memory.
     pub(super) fn look(request: &Request, cpu: u32) -> Result<Self, MemoryError> {
         let root = Root::new(Path::new("/"));
-        let stated = os_view::stated(cpu);
+        let stated = stated(cpu);
         let wanted = Wanted::of(request.effort, last_level(&stated));
         let limit = limit(&root, memory_limits(), wanted.most, request.max_bytes)?;
         let is_enough = wanted.arena <= limit.bytes;

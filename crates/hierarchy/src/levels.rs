@@ -1,38 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tiers of a curve, as a record has them: with names, in cycles, and in words where something
-//! is not told.
+//! The levels of a curve as a record has them: with names, in cycles, and a sentence where
+//! something could not be determined.
 
-use super::surroundings::Surroundings;
-use crate::curve::scaled;
-use linerate_hierarchy::tiers::{self, Cause, Options, Sample, Tiers};
+use crate::tiers::{self, Cause, Options, Sample, Tiers};
 use linerate_record::memory::{Curve, MemoryTier, Unresolved};
 use linerate_record::stats::{Estimate, median};
 use linerate_record::{Figure, Tier};
 
-/// The tiers.
-pub(super) struct Levels {
+/// The levels of a curve, nearest first.
+#[derive(Clone, Debug)]
+pub struct Levels {
     /// As they were found, in ns.
-    pub(super) found: Tiers,
+    pub found: Tiers,
     /// Core clock in GHz in the chains of each; `None` where it is unknown.
-    pub(super) ghz: Vec<Option<f64>>,
-    pub(super) tiers: Vec<MemoryTier>,
-    pub(super) unresolved: Vec<Unresolved>,
+    pub ghz: Vec<Option<f64>>,
+    /// For the record.
+    pub tiers: Vec<MemoryTier>,
+    /// For the record: sizes about which nothing could be determined.
+    pub unresolved: Vec<Unresolved>,
 }
 
 const METHOD: &str = "steps of the page-local curve, bootstrap over passes";
 
 impl Levels {
-    /// `replicates` resamplings tell the intervals.
-    pub(super) fn find(
-        curve: &Curve,
-        surroundings: &Surroundings,
-        seed: u64,
-        replicates: u32,
-    ) -> Self {
+    /// Finds the levels of a page-local curve. `last_level`: bytes of the last cache that the
+    /// system states; `replicates` resamplings give the intervals.
+    pub fn find(curve: &Curve, last_level: u64, seed: u64, replicates: u32) -> Self {
         let options = Options { seed, replicates, ..Options::default() };
         let found = tiers::detect(&samples(curve), &options);
         let longest = curve.points.last().map_or(0, |point| point.bytes);
-        Self::of(found, curve, longest, surroundings.last_level())
+        Self::of(found, curve, longest, last_level)
     }
 
     /// `longest` chain, and the last cache that the system states.
@@ -56,7 +53,7 @@ impl Levels {
 }
 
 /// The curve as detectors take it.
-pub(super) fn samples(curve: &Curve) -> Vec<Sample> {
+pub(crate) fn samples(curve: &Curve) -> Vec<Sample> {
     let sample = |point: &linerate_record::memory::CurvePoint| Sample {
         bytes: point.bytes,
         passes: point.passes_ns.clone(),
@@ -118,9 +115,9 @@ fn record(
 }
 
 /// A time in ns as cycles of a core at `ghz`.
-pub(super) fn cycles(ns: Estimate, ghz: Option<f64>, method: &str) -> Figure {
+pub(crate) fn cycles(ns: Estimate, ghz: Option<f64>, method: &str) -> Figure {
     match ghz {
-        Some(ghz) => Figure::number("cycles", scaled(ns, ghz), Tier::Sw, method),
+        Some(ghz) => Figure::number("cycles", ns.scale(ghz), Tier::Sw, method),
         None => {
             let reason = "nothing tells the core clock on this processor";
             Figure::absent("cycles", Tier::Sw, method, reason)
@@ -164,93 +161,4 @@ fn beyond(longest: u64, last_level: u64) -> Unresolved {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use linerate_record::memory::{CurvePoint, Order, PageKind};
-
-    fn point(bytes: u64, ns: f64, ghz: f64) -> CurvePoint {
-        CurvePoint {
-            bytes,
-            lines: bytes / 64,
-            loads: 1,
-            seconds: 1.0,
-            passes_ns: vec![ns],
-            passes_ghz: vec![ghz],
-            latency_ns: Figure::exact("ns", ns, Tier::Sw, "made up"),
-            cycles: Figure::exact("cycles", ns * ghz, Tier::Sw, "made up"),
-            windows: 1,
-            windows_dropped: 0,
-        }
-    }
-
-    fn estimate(value: f64) -> Estimate {
-        Estimate { value, low: 0.9 * value, high: 1.1 * value, confidence: 0.95, n: 5 }
-    }
-
-    /// Two tiers at two clocks: 1 ns at 4 GHz up to 32 KiB, and 10 ns at 3 GHz behind it.
-    fn levels(last_level: u64, settled: bool) -> Levels {
-        let points = (12..20).map(|shift| match 1 << shift {
-            bytes @ 0..=32_768 => point(bytes, 1.0, 4.0),
-            bytes => point(bytes, 10.0, 3.0),
-        });
-        let points = points.collect();
-        let curve = Curve { order: Order::PageLocal, pages: PageKind::Base, points };
-        let tier = |size, ns| tiers::Tier { size, latency: estimate(ns), settled };
-        let found = Tiers {
-            tiers: vec![tier(Some(estimate(33_000.0)), 1.0), tier(None, 10.0)],
-            unresolved: vec![tiers::Unresolved { from: 1, to: 2, cause: Cause::Moved }],
-        };
-        Levels::of(found, &curve, 1 << 19, last_level)
-    }
-
-    #[test]
-    fn tiers_have_names_and_cycles() {
-        let found = levels(1 << 18, true);
-        let names: Vec<&str> = found.tiers.iter().map(|tier| &tier.name[..]).collect();
-        assert_eq!(names, ["L1", "memory"]);
-        let cycles: Vec<_> = found.tiers.iter().map(|t| t.latency_cycles.as_number()).collect();
-        assert_eq!(cycles, [Some(4.0), Some(30.0)]);
-        assert_eq!(found.tiers[1].latency_cycles.low, Some(27.0));
-        let last = &found.tiers[1].size_bytes;
-        assert!(last.reason.as_ref().is_some_and(|reason| reason.contains("524288 B")), "{last:?}");
-        assert_eq!(found.unresolved.len(), 1);
-        assert_eq!((found.tiers[0].note.as_ref(), found.tiers[1].note.as_ref()), (None, None));
-    }
-
-    #[test]
-    fn what_does_not_reach_memory_is_not_called_so() {
-        let found = levels(1 << 19, true);
-        assert_eq!(found.tiers[1].name, "L2");
-        assert!(found.tiers[1].note.is_some());
-        let [moved, small] = &found.unresolved[..] else { panic!("{:?}", found.unresolved) };
-        assert_eq!((&moved.cause[..], moved.from_bytes, moved.to_bytes), ("moved", 1, 2));
-        let small = (&small.cause[..], small.from_bytes, small.to_bytes);
-        assert_eq!(small, ("too_small", 1 << 19, 1 << 20));
-    }
-
-    /// Half of the sizes met a slow clock: as many cycles, and more ns. One size is on a climb.
-    #[test]
-    fn cycles_do_not_depend_on_a_clock_that_moves() {
-        let clocks = [4.0, 3.9, 4.0, 3.9, 4.0];
-        let mut points: Vec<CurvePoint> = clocks.iter().map(|g| point(4096, 4.0 / g, *g)).collect();
-        points.push(point(32_768, 2.0, 4.0));
-        let curve = Curve { order: Order::PageLocal, pages: PageKind::Base, points };
-        let tier = |ns| tiers::Tier { size: None, latency: estimate(ns), settled: true };
-        let cycles = clock(&curve, &[0.0, f64::INFINITY], &tier(1.0)).unwrap();
-        assert!((cycles - 4.0).abs() < 1e-9, "{cycles}");
-        // No size is on the plateau: the clock of most of them.
-        let clock = clock(&curve, &[0.0, f64::INFINITY], &tier(9.0)).unwrap();
-        assert!((clock - 4.0).abs() < 1e-9, "{clock}");
-    }
-
-    #[test]
-    fn a_plateau_that_moved_is_noted() {
-        assert!(levels(1, false).tiers.iter().all(|tier| tier.note.is_some() && !tier.settled));
-    }
-
-    #[test]
-    fn without_a_clock_cycles_are_absent() {
-        let figure = cycles(estimate(1.0), None, "made up");
-        assert!(figure.as_number().is_none() && figure.reason.is_some());
-    }
-}
+mod tests;

@@ -1,41 +1,47 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a load costs, as a record has it.
 
-use super::Bench;
-use super::levels::{Levels, cycles, samples};
-use crate::parallel::Measured;
-use crate::translation::Translation;
-use linerate_hierarchy::cost::{self, Basis, Inputs};
+use super::{Basis, Inputs};
+use crate::levels::{Levels, cycles, samples};
+use crate::{cost, tlb};
 use linerate_record::memory::{Cost, Curve};
 use linerate_record::stats::Estimate;
 use linerate_record::{Figure, Tier};
 
+/// What costs are made of, next to the levels and the curves.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured<'a> {
+    /// Loads under way at once, per level; `None` where that is not known.
+    pub outstanding: &'a [Option<Estimate>],
+    /// The levels of the translation buffer.
+    pub tlb: &'a [tlb::Level],
+    /// Bytes of a page as the buffer translates them.
+    pub page_bytes: u64,
+    /// Bytes of a cache line.
+    pub line_bytes: u64,
+    /// Of the resampling.
+    pub seed: u64,
+}
+
 const CONFIDENCE: f64 = 0.95;
 
-/// The table, from the page-local and the random curve, the first two of `curves`, and from what
-/// was found beside them.
-pub(super) fn costs(
-    bench: &Bench<'_>,
-    levels: &Levels,
-    curves: &[Curve],
-    translation: &Translation,
-    parallel: &[Measured],
-) -> Vec<Cost> {
-    let outstanding: Vec<Option<Estimate>> = parallel.iter().map(|tier| tier.outstanding).collect();
+/// The table, from the page-local and the random curve, the first two of `curves`; empty without
+/// them.
+pub fn records(levels: &Levels, curves: &[Curve], measured: &Measured<'_>) -> Vec<Cost> {
     let [local, random, ..] = curves else {
         return Vec::new();
     };
     let (local, random) = (samples(local), samples(random));
     let inputs = Inputs {
         tiers: &levels.found.tiers,
-        outstanding: &outstanding,
-        tlb: &translation.levels,
+        outstanding: measured.outstanding,
+        tlb: measured.tlb,
         local: &local,
         random: &random,
-        page_bytes: translation.page_bytes,
-        line_bytes: bench.line as u64,
+        page_bytes: measured.page_bytes,
+        line_bytes: measured.line_bytes,
         confidence: CONFIDENCE,
-        seed: bench.seed,
+        seed: measured.seed,
     };
     cost::table(&inputs).iter().map(|cost| record(cost, levels)).collect()
 }
@@ -67,3 +73,6 @@ fn record(cost: &cost::Cost, levels: &Levels) -> Cost {
         overlapped_ns: overlapped,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Ending early, with what was measured until then.
+
+use crate::failure::Failure;
+use std::sync::atomic::AtomicBool;
+
+/// A flag that Ctrl-C sets. A second Ctrl-C ends the program.
+pub(crate) fn stop_on_interrupt() -> Result<&'static AtomicBool, Failure> {
+    linerate_linux::signal::stop_flag()
+        .map_err(|error| Failure::new(format!("cannot listen to signals: {error}")))
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How right the profile is on this machine: each quantity measured several times beside what is
+//! known of it, and the median of the errors against its limit.
+//!
+//! Prints a line per quantity for `cargo xtask accuracy`, which judges them. A measurement that gave no figure, because others
+//! had the processor all the time, counts as infinitely wrong. The arithmetic of the same
+//! quantities, on a clock without noise, is tested in `src/simulation.rs`.
+//!
+//! `cargo run --release -p linerate-dataplane --example accuracy [-- MEASUREMENTS]`
+
+#[path = "../tests/common/mod.rs"]
+#[expect(dead_code, reason = "the tests need more of it")]
+mod common;
+
+use common::{OPTIONS, kinds, path, stage, traffic};
+use linerate_dataplane::{Job, Watch, run};
+use linerate_path::model::{Rate, RunLength, RunOptions, Sink, StageUse, Value};
+use linerate_record::Figure;
+use linerate_record::accuracy::Check;
+use linerate_record::kernels::Kernel;
+use linerate_record::run::{KernelUse, RunReport, StageReport};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Measurements of each quantity, unless told otherwise.
+const MEASUREMENTS: usize = 9;
+
+/// What the limits are of.
+const WHY: &str = "median error against what is known of it";
+
+/// A quantity: how far one measurement of it is off, or what kept it from being one.
+struct Quantity {
+    name: &'static str,
+    limit: f64,
+    error: fn() -> Option<f64>,
+}
+
+const QUANTITIES: &[Quantity] = &[
+    Quantity {
+        name: "unaccounted-share-at-full-rate",
+        limit: 0.01,
+        error: || unaccounted(Rate::Max),
+    },
+    Quantity {
+        name: "unaccounted-share-paced",
+        limit: 0.01,
+        error: || unaccounted(pps(200_000.0)),
+    },
+    Quantity { name: "paced-rate", limit: 0.02, error: paced_rate },
+    Quantity { name: "paced-time-not-busy-or-starved", limit: 0.01, error: paced_time },
+    Quantity { name: "service-time-against-rate", limit: 0.02, error: || service_time(32, 100) },
+    Quantity { name: "service-time-of-long-bursts", limit: 0.02, error: || service_time(256, 400) },
+    Quantity { name: "sum-of-parts", limit: 0.05, error: sum_of_parts },
+    Quantity { name: "second-difference-of-work", limit: 0.05, error: second_difference },
+    Quantity { name: "rate-of-rare-packets", limit: 0.05, error: rare_packets },
+    Quantity { name: "time-of-work-that-grows", limit: 0.5, error: grown_work },
+    Quantity { name: "lost-time-at-full-rate", limit: 0.05, error: || lost_time(Rate::Max) },
+    Quantity { name: "lost-time-paced", limit: 0.05, error: || lost_time(pps(100_000.0)) },
+    Quantity { name: "replay-of-twice-the-calls", limit: 0.1, error: replay_of_twice_the_calls },
+    Quantity { name: "replay-against-stage", limit: 0.25, error: replay_against_stage },
+    Quantity { name: "shares-above-one", limit: 0.0, error: shares_above_one },
+    Quantity { name: "selected-above-best-variant", limit: 0.25, error: selected_above_best },
+];
+
+fn main() {
+    let measurements = std::env::args().nth(1).and_then(|text| text.parse().ok());
+    let measurements: usize = measurements.unwrap_or(MEASUREMENTS).max(1);
+    for Quantity { name, limit, error } in QUANTITIES {
+        let mut errors: Vec<f64> =
+            (0..measurements).map(|_| error().unwrap_or(f64::INFINITY)).collect();
+        errors.sort_by(f64::total_cmp);
+        let (median, n) = (errors[errors.len() / 2], errors.len() as u64);
+        println!("{}", Check::at_most(&format!("profile.{name}"), median, n, *limit, WHY));
+    }
+}
+
+fn pps(packets: f64) -> Rate {
+    Rate::PacketsPerSecond(packets)
+}
+
+/// A run of these stages on processor 0 alone.
+fn report(stages: Vec<StageUse>, options: RunOptions, replay: bool) -> RunReport {
+    let mut path = path(stages);
+    path.sink = Sink::Null;
+    let (kinds, traffic) = (kinds(), traffic());
+    let job = Job { options, replay, ..Job::new(&path, &kinds, &traffic, &[0]) };
+    let watch = Watch { stop: &AtomicBool::new(false), progress: &|_| {} };
+    run(&job, &watch).expect("the path runs").report
+}
+
+fn options(seconds: f64, rate: Rate) -> RunOptions {
+    RunOptions { length: RunLength::Seconds(seconds), rate, ..OPTIONS }
+}
+
+fn spinning(seconds: f64, rate: Rate, turns: i64) -> RunReport {
+    report(vec![stage("spin", "turns", turns)], options(seconds, rate), false)
+}
+
+fn off(value: f64, expected: f64) -> f64 {
+    (value / expected - 1.0).abs()
+}
+
+fn unaccounted(rate: Rate) -> Option<f64> {
+    Some(spinning(0.3, rate, 10).strands[0].time?.unaccounted.abs())
+}
+
+fn paced_rate() -> Option<f64> {
+    let report = spinning(0.3, pps(100_000.0), 10);
+    Some(off(report.processed_kpps.as_number()?, 100.0))
+}
+
+fn paced_time() -> Option<f64> {
+    let time = spinning(0.3, pps(100_000.0), 10).strands[0].time?;
+    (time.starved > 0.5).then_some((1.0 - time.busy - time.starved - time.lost).abs())
+}
+
+/// The rate as the inverse of the service time, against the rate that was counted.
+fn service_time(burst: u32, turns: i64) -> Option<f64> {
+    let options = RunOptions { burst, ..options(0.4, Rate::Max) };
+    let report = report(vec![stage("spin", "turns", turns)], options, false);
+    let ticks = report.strands[0].ticks_per_packet.as_number()?;
+    Some(off(report.ticks_per_second / ticks / 1e3, report.processed_kpps.as_number()?))
+}
+
+fn sum_of_parts() -> Option<f64> {
+    let worker = &spinning(0.4, Rate::Max, 100).strands[0];
+    let parts: Option<f64> = worker.stages.iter().map(|s| s.ticks_per_packet.as_number()).sum();
+    Some(off(parts?, worker.ticks_per_packet.as_number()?))
+}
+
+fn second_difference() -> Option<f64> {
+    let ticks =
+        |turns| spinning(0.2, Rate::Max, turns).strands[0].stages[1].ticks_per_packet.as_number();
+    let (once, twice, thrice) = (ticks(500)?, ticks(1_000)?, ticks(1_500)?);
+    Some(off(thrice - twice, twice - once))
+}
+
+/// Fewer packets than windows.
+fn rare_packets() -> Option<f64> {
+    Some(off(spinning(0.6, pps(400.0), 10).throughput_kpps.as_number()?, 0.4))
+}
+
+fn grown_work() -> Option<f64> {
+    let stages = vec![stage("grow", "after", 10_000)];
+    let worker = &report(stages, options(0.3, Rate::Max), false).strands[0];
+    let came_to_the_dear_part = worker.stages[1].packets >= 11_000;
+    came_to_the_dear_part.then_some((1.0 - worker.time?.busy).abs())
+}
+
+/// What the profile says another thread took of the processor, against the scheduler.
+fn lost_time(rate: Rate) -> Option<f64> {
+    let worker = &beside_a_rival(|| spinning(0.6, rate, 10)).strands[0];
+    let was_disturbed = worker.time?.lost >= 0.2 && worker.windows.lost_to_preemption > 0;
+    let delay = worker.run_delay_ns.filter(|_| was_disturbed)?;
+    Some(off(worker.lost_ns as f64, delay as f64))
+}
+
+/// Runs `work` while another thread keeps processor 0 busy.
+fn beside_a_rival<T>(work: impl FnOnce() -> T) -> T {
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            linerate_linux::pin_current_thread(0).expect("processor 0 is there");
+            while !stop.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        });
+        let result = work();
+        stop.store(true, Ordering::Relaxed);
+        result
+    })
+}
+
+/// A stage that sums `octets` bytes `calls` times per packet and copies them once.
+fn call(name: &str, calls: i64, octets: i64) -> StageUse {
+    let params = [("calls", calls), ("octets", octets)];
+    let params = params.map(|(name, value)| (name.to_owned(), Value::Integer(value)));
+    StageUse { name: name.to_owned(), kind: "call".to_owned(), params: params.into() }
+}
+
+fn replayed(stages: Vec<StageUse>) -> RunReport {
+    report(stages, options(0.3, Rate::Max), true)
+}
+
+fn named<'r>(report: &'r RunReport, name: &str) -> Option<&'r StageReport> {
+    report.strands[0].stages.iter().find(|stage| stage.name == name)
+}
+
+fn used(stage: &StageReport, kernel: Kernel) -> Option<&KernelUse> {
+    stage.kernels.as_ref()?.iter().find(|one| one.kernel == kernel)
+}
+
+/// Ticks of a stage that sums three times, and of one that sums six times: of the replayed sums,
+/// and of the whole stage.
+fn three_and_six() -> Option<[[f64; 2]; 2]> {
+    let report = replayed(vec![call("three", 3, 900), call("six", 6, 900)]);
+    let number = |figure: &Figure| figure.as_number();
+    let one = |name| {
+        let stage = named(&report, name)?;
+        let sums = used(stage, Kernel::Checksum)?;
+        Some([number(&sums.ticks_per_packet)?, number(&stage.ticks_per_packet)?])
+    };
+    Some([one("three")?, one("six")?])
+}
+
+fn replay_of_twice_the_calls() -> Option<f64> {
+    let [[three, _], [six, _]] = three_and_six()?;
+    Some(off(six, 2.0 * three))
+}
+
+/// What three more calls take in the replay, against what the stage takes longer for them.
+fn replay_against_stage() -> Option<f64> {
+    let [[three, with_three], [six, with_six]] = three_and_six()?;
+    Some(off(six - three, with_six - with_three))
+}
+
+fn shares_above_one() -> Option<f64> {
+    let report = replayed(vec![call("both", 2, 700)]);
+    let both = named(&report, "both")?;
+    let share = |kernel| used(both, kernel)?.share.as_number();
+    Some((share(Kernel::Checksum)? + share(Kernel::Copy)? - 1.0).max(0.0))
+}
+
+fn selected_above_best() -> Option<f64> {
+    let report = replayed(vec![call("both", 2, 1_400)]);
+    let sum = used(named(&report, "both")?, Kernel::Checksum)?;
+    let ratios = sum.variants.iter().filter_map(|v| v.time_ratio.as_number());
+    let best = ratios.fold(f64::INFINITY, f64::min);
+    let selected = sum.variants.iter().find(|variant| variant.selected)?;
+    Some(selected.time_ratio.as_number()? / best - 1.0)
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a meter has seen when its worker has ended.
+
+use crate::counting::CountedTurns;
+use crate::stage::MAX_PARTS;
+use hdrhistogram::Histogram;
+
+/// Buckets of burst sizes: 1, 2-3, 4-7, ... 256.
+pub(crate) const BURST_BUCKETS: usize = 9;
+
+/// One window of one strand. Windows end with the first turn that ends past a common grid, so that
+/// no turn lies in two of them; each is as long as its turns took.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Window {
+    /// Where on the grid it began, the same for all strands.
+    pub(crate) index: u64,
+    pub(crate) ticks: u64,
+    /// Spent on ending the window before, which belongs to neither.
+    pub(crate) crossing: u64,
+    pub(crate) clean: bool,
+    /// Packets taken from the source (first segment only).
+    pub(crate) taken: u64,
+    /// Packets that reached the sink (last segment only).
+    pub(crate) delivered: u64,
+    /// Packets dropped for want of room.
+    pub(crate) overflowed: u64,
+    pub(crate) busy: u64,
+    pub(crate) packets: u64,
+    /// Sampled time by part.
+    pub(crate) parts: [PartSum; MAX_PARTS],
+}
+
+/// Sampled time of one part of a strand.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PartSum {
+    pub(crate) ticks: u64,
+    pub(crate) packets: u64,
+}
+
+/// What a strand's meter knows when the strand has ended.
+#[derive(Default)]
+pub(crate) struct Readings {
+    pub(crate) busy: u64,
+    pub(crate) starved: u64,
+    pub(crate) blocked: u64,
+    pub(crate) lost: u64,
+    pub(crate) wall_ns: u64,
+    pub(crate) run_delay_ns: Option<u64>,
+    pub(crate) switches: u64,
+    pub(crate) empty_polls: u64,
+    pub(crate) packets: u64,
+    pub(crate) burst_sizes: [u64; BURST_BUCKETS],
+    pub(crate) windows: Vec<Window>,
+    pub(crate) windows_total: u64,
+    pub(crate) windows_lost: u64,
+    /// Ticks from source to sink of the packets timed at the source; kept by strands with a sink.
+    pub(crate) latency: Option<Histogram<u64>>,
+    /// Hardware events; `None` where the strand had no counters.
+    pub(crate) counted: Option<CountedTurns>,
+}
+
+/// What a turn moved across the ends of the path.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Work {
+    pub(crate) taken: u64,
+    pub(crate) delivered: u64,
+    pub(crate) overflowed: u64,
+}

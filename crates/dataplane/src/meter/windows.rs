@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Windows of time: where each begins and ends, whether it was clean, and which are kept.
+
+use super::{Accounts, Clock, Meter, Phase, Window};
+
+/// Length of a window. Long enough for two system calls to cost less than 0.1 %, short enough that
+/// most windows of a busy machine have no preemption in them.
+pub(super) const WINDOW_NS: u64 = 1_000_000;
+
+/// Least share of a window's wall time the thread must have been on the processor.
+const CLEAN_CPU_SHARE: f64 = 0.96;
+
+/// Windows kept; beyond that every other one is let go, and so on.
+pub(super) const KEPT: usize = 4_096;
+
+impl<const ON: bool, C: Clock> Meter<ON, C> {
+    /// Ends the turn, and the window when its time has come. What the meter does at the end of a
+    /// window belongs to no turn and no window.
+    #[inline]
+    pub(super) fn turn_over(&mut self, now: u64) {
+        self.last = now;
+        if now >= self.boundary {
+            self.cross(now);
+            self.last = self.clock.ticks();
+            self.window_start = self.last;
+            let elapsed = self.last.saturating_sub(now);
+            self.window.crossing = elapsed;
+            if elapsed > self.away_ticks && self.phase == Phase::During {
+                self.readings.lost += elapsed;
+            }
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(super) fn cross(&mut self, now: u64) {
+        let accounts = self.clock.accounts();
+        match self.phase {
+            Phase::Before => {
+                self.phase = Phase::During;
+                self.edge = Some(0);
+                self.switches_start = accounts.switches;
+                self.delay_start_ns = self.clock.run_delay_ns();
+                self.wall_start_ns = self.clock.wall_ns();
+                self.open_window(now, accounts);
+            }
+            Phase::During => {
+                self.close_window(now, accounts);
+                if now >= self.span.end {
+                    self.end();
+                } else {
+                    self.open_window(now, accounts);
+                }
+            }
+            Phase::After => {}
+        }
+    }
+
+    pub(super) fn open_window(&mut self, now: u64, accounts: Accounts) {
+        let index = (now - self.span.start) / self.window_ticks;
+        self.window = Window { index, ..Window::default() };
+        self.boundary = self.span.start + (index + 1) * self.window_ticks;
+        self.interrupted = false;
+        self.accounts = accounts;
+    }
+
+    pub(super) fn close_window(&mut self, now: u64, accounts: Accounts) {
+        self.window.ticks = now.saturating_sub(self.window_start);
+        let wall_ns = self.window.ticks as f64 * 1e9 / self.span.ticks_per_second;
+        let cpu_ns = accounts.cpu_ns.saturating_sub(self.accounts.cpu_ns) as f64;
+        self.window.clean = !self.interrupted
+            && accounts.switches == self.accounts.switches
+            && cpu_ns >= CLEAN_CPU_SHARE * wall_ns;
+        self.readings.windows_total += 1;
+        self.readings.windows_lost += u64::from(!self.window.clean);
+        self.keep();
+    }
+
+    /// Keeps the window, and first lets go of every other one while there are too many. All strands
+    /// of a run thin out by index, so that they keep the same windows.
+    pub(super) fn keep(&mut self) {
+        let windows = &mut self.readings.windows;
+        while windows.len() == KEPT {
+            self.stride *= 2;
+            windows.retain(|window| window.index.is_multiple_of(self.stride));
+        }
+        if self.window.index.is_multiple_of(self.stride) {
+            windows.push(self.window);
+        }
+    }
+
+    pub(super) fn end(&mut self) {
+        self.phase = Phase::After;
+        self.boundary = u64::MAX;
+        self.edge = Some(1);
+        self.readings.wall_ns = self.clock.wall_ns() - self.wall_start_ns;
+        self.readings.switches = self.clock.accounts().switches - self.switches_start;
+        self.readings.run_delay_ns = match (self.delay_start_ns, self.clock.run_delay_ns()) {
+            (Some(start), Some(end)) => Some(end.saturating_sub(start)),
+            _ => None,
+        };
+    }
+}

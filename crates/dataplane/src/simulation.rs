@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whole runs of one worker on a clock that the tests turn, so that every figure of the profile is
+//! arithmetic: a tick is a nanosecond, each read of the clock takes some, a stage takes what it
+//! says, and another thread takes the processor when it is told to.
+
+use crate::ended::Ended;
+use crate::gather::gather;
+use crate::generator::Generator;
+use crate::job::{Job, Watch};
+use crate::layout::{Ground, lay_out};
+use crate::meter::{Accounts, Clock, Meter, Setup, Span};
+use crate::strand::{Control, Head};
+use crate::traffic::Traffic;
+use crate::{Burst, Stage, StageContext, StageKind, Verdict};
+use linerate_path::model::{
+    FullRing, Mapping, Params, Path, Rate, RunLength, RunOptions, Sink, Source, StageUse, Value,
+};
+use linerate_path::spec::{StageSpec, State};
+use linerate_record::run::{RunReport, StrandReport};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What a read of the clock takes, in ticks.
+const READ: u64 = 50;
+
+/// When measuring begins.
+const START: u64 = 5_000_000;
+
+/// Ticks of a second.
+const RATE: f64 = 1e9;
+
+/// Another thread that takes the processor, over and over.
+#[derive(Clone, Copy)]
+struct Rival {
+    every: u64,
+    takes: u64,
+}
+
+/// The time of the simulated worker; a test has its own, as each runs on a thread of its own.
+#[derive(Clone, Copy, Default)]
+struct Time {
+    now: u64,
+    away: u64,
+    switches: u64,
+    rival: Option<Rival>,
+    next: u64,
+}
+
+thread_local! {
+    static TIME: Cell<Time> = const {
+        Cell::new(Time { now: 0, away: 0, switches: 0, rival: None, next: u64::MAX })
+    };
+}
+
+/// The worker is at work for so many ticks, and whoever else wants the processor has it meanwhile.
+fn pass(ticks: u64) {
+    let mut time = TIME.get();
+    time.now += ticks;
+    while let Some(Rival { every, takes }) = time.rival.filter(|_| time.now >= time.next) {
+        time.now += takes;
+        time.away += takes;
+        time.switches += 1;
+        time.next += every + takes;
+    }
+    TIME.set(time);
+}
+
+/// The clock; it sets `stop` when the run is over.
+struct Simulated<'a> {
+    stop: &'a AtomicBool,
+    end: u64,
+}
+
+impl Clock for Simulated<'_> {
+    fn ticks(&self) -> u64 {
+        pass(READ);
+        let now = TIME.get().now;
+        self.stop.store(now >= self.end, Ordering::Relaxed);
+        now
+    }
+
+    fn accounts(&self) -> Accounts {
+        let Time { now, away, switches, .. } = TIME.get();
+        Accounts { cpu_ns: now - away, switches }
+    }
+
+    fn run_delay_ns(&self) -> Option<u64> {
+        Some(TIME.get().away)
+    }
+
+    fn wall_ns(&self) -> u64 {
+        TIME.get().now
+    }
+}
+
+/// Takes `ticks` for each packet before position `until`, ten times as many from there on.
+struct Take {
+    ticks: u64,
+    until: u64,
+}
+
+impl Stage for Take {
+    fn process(&mut self, burst: &mut Burst<'_>, context: &mut StageContext) {
+        burst.sift(context, |packet, _| {
+            let grown = packet.meta().position >= self.until;
+            pass(if grown { 10 * self.ticks } else { self.ticks });
+            Verdict::Pass
+        });
+    }
+}
+
+const TAKE: StageKind = StageKind::new(
+    StageSpec {
+        kind: "take",
+        help: "",
+        params: &[],
+        needs_headers: false,
+        state: State::None,
+        keeps_order: true,
+        drop_causes: &[],
+    },
+    |params, _| {
+        let number = |name: &str| match params.get(name) {
+            Some(Value::Integer(value)) => *value as u64,
+            _ => u64::MAX,
+        };
+        Ok(Box::new(Take { ticks: number("ticks"), until: number("until") }))
+    },
+);
+
+/// What is simulated.
+struct Case {
+    seconds: f64,
+    rate: Rate,
+    burst: u32,
+    /// Ticks of a packet on each stage.
+    stages: Vec<i64>,
+    /// The position from which a packet takes ten times as many.
+    until: Option<i64>,
+    rival: Option<Rival>,
+}
+
+const CASE: Case =
+    Case { seconds: 0.1, rate: Rate::Max, burst: 32, stages: Vec::new(), until: None, rival: None };
+
+impl Case {
+    fn path(&self) -> Path {
+        let stage = |(index, ticks): (usize, &i64)| {
+            let mut params: Params = [("ticks".to_owned(), Value::Integer(*ticks))].into();
+            params.extend(self.until.map(|until| ("until".to_owned(), Value::Integer(until))));
+            StageUse { name: format!("take{index}"), kind: "take".to_owned(), params }
+        };
+        Path {
+            name: "test".to_owned(),
+            kernels: "selected".to_owned(),
+            line: None,
+            source: Source::Generator { sizes: vec![60], flows: 16, seed: 1, buffer_octets: 128 },
+            mapping: Mapping::merged(self.stages.len()),
+            stages: self.stages.iter().enumerate().map(stage).collect(),
+            sink: Sink::Null,
+            run: RunOptions {
+                length: RunLength::Seconds(self.seconds),
+                rate: self.rate,
+                burst: self.burst,
+                ring: 64,
+                full_ring: FullRing::Wait,
+            },
+        }
+    }
+
+    /// Lays the path out and gathers its report as a run does; what lies between is simulated.
+    fn run(&self) -> RunReport {
+        TIME.set(Time {
+            now: 1_000,
+            rival: self.rival,
+            next: self.rival.map_or(u64::MAX, |rival| rival.every),
+            ..Time::default()
+        });
+        let path = self.path();
+        let generator = Generator { sizes: &[60], flows: 16, seed: 1 };
+        let traffic = Traffic::generate(generator, 128, &[]).expect("a generator makes frames");
+        let job = Job::new(&path, &[TAKE], &traffic, &[0]);
+        let mut ground = Ground::new(&job, RATE);
+        let (pace, strands) = lay_out(&job, &mut ground).expect("a path of one stage");
+        let [(place, mut strand)] = <[_; 1]>::try_from(strands).ok().expect("one worker");
+        if let Head::Source(queue) = &mut strand.head {
+            queue.start_at(1_000);
+        }
+        let end = START + (self.seconds * RATE) as u64;
+        let (stop, abort) = (AtomicBool::new(false), AtomicBool::new(false));
+        let control = Control { stop: &stop, abort: &abort, yields: false, audit: false };
+        let setup = Setup {
+            span: Span { start: START, end, ticks_per_second: RATE },
+            parts: strand.parts.len() + 2,
+            seed: 7,
+            yields: false,
+            logs: false,
+            counter: None,
+        };
+        let clock = Simulated { stop: &stop, end: end + 1_000_000 };
+        let mut meter = Meter::<true, _>::new(clock, setup);
+        strand.run(&mut meter, &control);
+        strand.close();
+        let ended = Ended {
+            place,
+            strand,
+            readings: meter.finish(),
+            cpu_ns: TIME.get().now - TIME.get().away,
+            clock: [Some(1.0); 2],
+            panic: None,
+            kernels: Vec::new(),
+            counted: Vec::new(),
+        };
+        let watch = Watch { stop: &AtomicBool::new(false), progress: &|_| {} };
+        gather(&job, &watch, pace, vec![ended]).expect("no stage panics").report
+    }
+}
+
+fn only(report: &RunReport) -> &StrandReport {
+    &report.strands[0]
+}
+
+/// The value is within `tolerance`, a share, of what it should be.
+fn assert_near(what: &str, value: Option<f64>, expected: f64, tolerance: f64) {
+    let value = value.unwrap_or_else(|| panic!("{what} is absent"));
+    let off = (value - expected).abs();
+    assert!(off <= tolerance * expected.abs(), "{what}: {value}, not {expected} +- {tolerance}");
+}
+
+#[test]
+fn the_parts_of_the_time_add_up_to_the_wall_clock() {
+    for rate in [Rate::Max, Rate::PacketsPerSecond(200_000.0)] {
+        let report = Case { rate, stages: vec![1_000], ..CASE }.run();
+        let time = only(&report).time_or_zero();
+        // One read of the clock per window of a millisecond belongs to none.
+        assert!((0.0..1.5 * READ as f64 / 1e6).contains(&time.unaccounted), "{time:?}");
+        assert_eq!((time.blocked, time.lost), (0.0, 0.0));
+    }
+}
+
+#[test]
+fn a_paced_source_keeps_its_rate_and_the_worker_starves_meanwhile() {
+    let rate = Rate::PacketsPerSecond(100_000.0);
+    let report = Case { rate, stages: vec![1_000], ..CASE }.run();
+    assert_near("kpps", report.processed_kpps.as_number(), 100.0, 0.001);
+    assert_near("throughput", report.throughput_kpps.as_number(), 100.0, 0.001);
+    let time = only(&report).time_or_zero();
+    // Every 10000 ticks 1000 of the stage, three reads of the clock, and four more where the
+    // iteration is sampled: one of eleven, not of sixteen, of those that find a packet. A sampled
+    // look comes after 150 ticks and others after 100, so more packets fall into its time.
+    let read = READ as f64;
+    let expected = (1_000.0 + 3.0 * read + 4.0 * read / 11.0) / 10_000.0;
+    assert_near("busy", Some(time.busy), expected, 0.002);
+    assert_near("all", Some(time.busy + time.starved + time.unaccounted), 1.0, 1e-9);
+    assert_near("p50", report.latency.p50.as_number(), 1_000.0, 0.2);
+}
+
+#[test]
+fn at_full_rate_service_time_is_the_inverse_of_the_rate() {
+    for burst in [1, 32, 256] {
+        let report = Case { burst, stages: vec![1_300], ..CASE }.run();
+        let kpps = report.processed_kpps.as_number().expect("clean windows");
+        let ticks = only(&report).ticks_per_packet.as_number().expect("clean windows");
+        // 256 packets take a third of a window: iterations that end in the next one are its own.
+        assert_near("rate", Some(RATE / ticks / 1e3), kpps, 0.001);
+        let overhead = READ as f64 / f64::from(burst);
+        assert!((1_300.0..=1_301.0 + 2.0 * overhead).contains(&ticks), "burst {burst}: {ticks}");
+    }
+}
+
+#[test]
+fn the_parts_of_a_worker_sum_to_the_worker() {
+    let report = Case { stages: vec![500, 2_000], ..CASE }.run();
+    let worker = only(&report);
+    let ticks: Vec<f64> =
+        worker.stages.iter().map(|stage| stage.ticks_per_packet.as_number().unwrap()).collect();
+    // The mark behind each part, and in the tail the time of arrival.
+    let read = READ as f64 / 32.0;
+    let expected = [read, 500.0 + read, 2_000.0 + read, 2.0 * read];
+    ticks.iter().zip(expected).for_each(|(ticks, expected)| {
+        assert_near("a part", Some(*ticks), expected, 1e-9);
+    });
+    let whole = worker.ticks_per_packet.as_number().unwrap();
+    // Iterations that are not sampled read the clock once.
+    assert_near("sum of the parts", Some(ticks.iter().sum()), whole + 4.0 * read, 1e-3);
+    let shares: f64 = worker.stages.iter().filter_map(|stage| stage.busy).sum();
+    assert_near("shares", Some(shares), worker.time_or_zero().busy, 1e-9);
+}
+
+#[test]
+fn twice_the_work_costs_the_work_more() {
+    let ticks = |ticks: i64| {
+        let report = Case { stages: vec![ticks], ..CASE }.run();
+        only(&report).stages[1].ticks_per_packet.as_number().expect("clean windows")
+    };
+    let (once, twice, thrice) = (ticks(500), ticks(1_000), ticks(1_500));
+    assert_near("first difference", Some(twice - once), 500.0, 1e-9);
+    assert_near("second difference", Some(thrice - twice), 500.0, 1e-9);
+}
+
+#[test]
+fn fewer_packets_than_windows_have_a_rate() {
+    let rate = Rate::PacketsPerSecond(400.0);
+    let report = Case { seconds: 0.6, rate, stages: vec![1_000], ..CASE }.run();
+    assert_near("kpps", report.throughput_kpps.as_number(), 0.4, 0.03);
+}
+
+#[test]
+fn work_that_grows_for_good_is_work_and_not_lost_time() {
+    let report = Case { stages: vec![300], until: Some(100_000), ..CASE }.run();
+    assert!(only(&report).stages[1].packets > 110_000, "it came to the dear part");
+    let time = only(&report).time_or_zero();
+    assert!(time.lost < 0.05 && time.busy > 0.95, "{time:?}");
+}
+
+#[test]
+fn time_lost_to_another_thread_is_what_the_scheduler_says() {
+    let rival = Some(Rival { every: 3_000_000, takes: 2_000_000 });
+    for rate in [Rate::Max, Rate::PacketsPerSecond(100_000.0)] {
+        let report = Case { rate, rival, stages: vec![1_000], ..CASE }.run();
+        let worker = only(&report);
+        let delay = worker.run_delay_ns.expect("the clock tells") as f64;
+        assert_near("lost", Some(worker.lost_ns as f64), delay, 0.01);
+        assert_near("share", Some(worker.time_or_zero().lost), 0.4, 0.05);
+        // Two of five milliseconds are one window; the windows around it are cut short.
+        let windows = worker.windows;
+        assert!(windows.lost_to_preemption > 0 && windows.lost_to_preemption < windows.total);
+        assert_near("switches", Some(worker.involuntary_switches as f64), 20.0, 0.06);
+        let ticks = worker.ticks_per_packet.as_number().expect("some windows are clean");
+        assert!((1_000.0..1_250.0).contains(&ticks), "{ticks}");
+    }
+}

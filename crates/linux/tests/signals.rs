@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What this very process does on signals. One thread, without the harness: signals and children
+//! are the process's, so nothing else may send or end any meanwhile.
+
+use linerate_linux::child::{Stranger, fork_held};
+use linerate_linux::monotonic_ns;
+use linerate_linux::signal::{self, Caught, HANG_UP, QUIT};
+use std::time::Duration;
+
+fn main() {
+    // Whatever the shell left: nohup(1) ignores SIGHUP.
+    // SAFETY: numbers only.
+    unsafe {
+        libc::signal(HANG_UP, libc::SIG_DFL);
+        libc::signal(QUIT, libc::SIG_IGN);
+    }
+    let pending = signal::catch().unwrap();
+    raise(QUIT);
+    assert_eq!(pending.take(), None, "what is ignored stays ignored");
+    raise(HANG_UP);
+    assert_eq!(pending.take(), Some(Caught { number: HANG_UP, is_from_kernel: false }));
+    (0..10).for_each(|_| the_end_of_a_child_is_noted_when_it_happens());
+    println!("signals: ok");
+}
+
+fn raise(number: i32) {
+    // SAFETY: numbers only; the signal is caught or ignored.
+    unsafe { libc::raise(number) };
+}
+
+fn the_end_of_a_child_is_noted_when_it_happens() {
+    let held = fork_held("true".as_ref(), &[]).unwrap();
+    let mut child = held.release().unwrap();
+    let stranger = Stranger::find(child.pid()).unwrap();
+    while !stranger.wait_timeout(Duration::from_secs(50)) {}
+    // The only thread sleeps, so the signal has been handled when it wakes.
+    std::thread::sleep(Duration::from_millis(20));
+    let seen_ns = monotonic_ns();
+    assert!(child.wait().at_ns < seen_ns, "the end was noted before it was asked for");
+}
