@@ -14,7 +14,7 @@ fn assert_status_of_goal(folder: &Folder, file: &str, goal: &str, wanted_kpps: f
     let done = linerate(&["run", file, "--time", "100ms", "--goal", goal, "--record", &kept]);
     assert!(done.stdout.contains("gre_encap"), "{done:?}");
     let record = record(&std::fs::read_to_string(&kept).expect("the record is written"));
-    let kpps = record.figures["processed_kpps"].as_number();
+    let kpps = record.figures()["processed_kpps"].as_number();
     let expected = kpps.map_or(2, |kpps| i32::from(kpps < wanted_kpps));
     assert_eq!(done.status, Some(expected), "{kpps:?}: {done:?}");
     let is_undecided = done.stderr.contains("cannot tell whether the goal is met: no rate");
