@@ -2,9 +2,9 @@
 //! How right the profile is on this machine: each quantity measured several times beside what is
 //! known of it, and the median of the errors against its limit.
 //!
-//! Prints a line per quantity for `cargo xtask accuracy`, which judges them. A measurement that gave no figure, because others
-//! had the processor all the time, counts as infinitely wrong. The arithmetic of the same
-//! quantities, on a clock without noise, is tested in `src/simulation.rs`.
+//! Prints a line per quantity for `cargo xtask accuracy`, which judges them. A measurement that
+//! gave no figure, because others had the processor all the time, counts as infinitely wrong. The
+//! arithmetic of the same quantities, on a clock without noise, is tested in `src/simulation.rs`.
 //!
 //! `cargo run --release -p linerate-dataplane --example accuracy [-- MEASUREMENTS]`
 
