@@ -6,18 +6,16 @@
 //! But for the speed, nothing is measured, and everything comes out the same each time. Takes some
 //! minutes: it is not part of CI.
 
-mod fit;
 mod misses;
-mod model;
 mod reach;
 mod shown;
 mod tables;
 
 use crate::command::root;
 use crate::evidence::build;
+use linerate_cmt::fit::Model;
 use linerate_cmt::processor::Processor;
 use linerate_cmt::{Application, Chip};
-use model::Model;
 use std::fs;
 
 const FOLDER: &str = "docs/results/netra";
@@ -31,7 +29,7 @@ pub(crate) fn write() -> Result<(), String> {
     fs::create_dir_all(&folder).map_err(|error| format!("{FOLDER}: {error}"))?;
     let binary = build()?;
     let shown = shown::write(&shown::Program(&binary))?;
-    let simulated = tables::document(&model, t2)?;
+    let simulated = tables::document(&model, t2).map_err(|error| error.to_string())?;
     let rows: Vec<_> = shown.rows.into_iter().chain(simulated.rows).collect();
     let plots = simulated.plots.into_iter().map(|plot| (format!("{}.svg", plot.name), plot.svg));
     let pages = shown.files.into_iter().map(|(name, text)| (name.to_owned(), text));

@@ -19,11 +19,12 @@ use linerate_machine::ticks::{ticks, ticks_per_second};
 use linerate_path::check::read;
 use linerate_path::keys::IMIX_OCTETS;
 use linerate_path::model::{Mapping, Path, RunLength, RunOptions};
-use linerate_record::run::RunReport;
-use linerate_record::stats::{median_interval, paired_ratio};
+use linerate_record::stats::median_interval;
 use linerate_stages::{KINDS, specs};
+use linerate_trial::Account as Charged;
+use linerate_trial::{Dropped, Length, Machine, Rules, Samples, rounds};
+use std::convert::Infallible;
 use std::hint::black_box;
-use std::sync::atomic::AtomicBool;
 
 const SECONDS: f64 = 0.25;
 const BUFFER_OCTETS: u32 = 2_048;
@@ -39,10 +40,11 @@ struct Bench {
     traffic: Traffic,
     cpu: u32,
     seconds: f64,
+    clock: Machine,
 }
 
-/// Nanoseconds of processor time per packet, `None` for a disturbed round.
-type Cost = Option<f64>;
+/// Nanoseconds of CPU time per packet, or why they do not count.
+type Cost = Result<f64, Dropped>;
 
 impl Bench {
     fn cost(&self, runner: fn(&Job<'_>, &Watch<'_>) -> Result<Outcome, RunError>) -> Cost {
@@ -53,18 +55,19 @@ impl Bench {
             replay: true,
             ..Job::new(&self.path, KINDS, &self.traffic, &cpus)
         };
-        let watch = Watch { stop: &AtomicBool::new(false), progress: &|_| {} };
-        let switches = linux::involuntary_switches();
+        let watch = Watch::unattended();
+        let before = Charged::now(&self.clock);
         let report = runner(&job, &watch).expect("the edge path runs").report;
-        let disturbed = linux::involuntary_switches() - switches;
-        self.per_packet(&report, disturbed)
+        let strand = &report.strands[0];
+        self.per_packet(before, strand.cpu_ns, strand.stages[0].packets)
     }
 
-    fn per_packet(&self, report: &RunReport, switches: u64) -> Cost {
-        let strand = &report.strands[0];
-        let packets = strand.stages[0].packets as f64;
-        let calm = (switches as f64) < SWITCHES_MAX * self.seconds;
-        calm.then_some(strand.cpu_ns as f64 / packets)
+    /// A run is no window: it is too long to be clean, and its CPU time leaves out when the thread
+    /// did not run. What switches cost its caches is bounded by their number.
+    fn per_packet(&self, before: Charged, cpu_ns: u64, packets: u64) -> Cost {
+        let charged = Charged::now(&self.clock).since(before);
+        let is_calm = (charged.switches as f64) < SWITCHES_MAX * self.seconds;
+        is_calm.then_some(cpu_ns as f64 / packets as f64).ok_or(Dropped::Switched)
     }
 
     /// The bound: every frame copied into a buffer, nothing looked at.
@@ -73,7 +76,7 @@ impl Bench {
         let mut packets = pool.packets(0);
         let mut account = Account::default();
         let end = ticks() + (self.seconds * ticks_per_second()) as u64;
-        let (switches, start) = (linux::involuntary_switches(), linux::thread_cpu_time_ns());
+        let before = Charged::now(&self.clock);
         let mut copied = 0_u64;
         while ticks() < end {
             for index in 0..self.traffic.len() {
@@ -83,11 +86,10 @@ impl Bench {
             black_box(&mut packets);
             copied += self.traffic.len() as u64;
         }
-        let cpu_ns = linux::thread_cpu_time_ns() - start;
-        let switches = linux::involuntary_switches() - switches;
+        let cpu_ns = Charged::now(&self.clock).since(before).cpu_ns;
+        let cost = self.per_packet(before, cpu_ns, copied);
         packets.iter_mut().for_each(|packet| packet.truncate(0, &mut account));
-        let calm = (switches as f64) < SWITCHES_MAX * self.seconds;
-        calm.then_some(cpu_ns as f64 / copied as f64)
+        cost
     }
 }
 
@@ -103,49 +105,52 @@ fn imix(path: &Path) -> Traffic {
     Traffic::generate(generator, BUFFER_OCTETS, &steers).expect("IMIX fits the buffers")
 }
 
-fn print(name: &str, costs: &[f64], ticks_per_ns: f64) {
-    let cost = median_interval(costs, 0.95);
+/// What runs in each round.
+const CONTESTANTS: [&str; 3] =
+    ["path with profile", "path, profile compiled out", "bound: copying alone"];
+
+fn print(costs: &Samples<f64>, which: usize, ticks_per_ns: f64) {
+    let costs: Vec<f64> = costs.kept(which).copied().collect();
+    let cost = median_interval(&costs, 0.95);
     let [value, low, high] = [cost.value, cost.low, cost.high].map(|ns| ns * ticks_per_ns);
-    println!("{name:26} {value:7.1} ticks/packet ({low:.1} to {high:.1}, n = {})", costs.len());
+    let (name, n) = (CONTESTANTS[which], costs.len());
+    println!("{name:26} {value:7.1} ticks/packet ({low:.1} to {high:.1}, n = {n})");
 }
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let test = arguments.iter().any(|argument| argument == "--test");
-    let rounds = arguments.iter().find_map(|argument| argument.parse().ok()).unwrap_or(40);
+    let asked = arguments.iter().find_map(|argument| argument.parse().ok()).unwrap_or(40);
     let path = edge();
     let traffic = imix(&path);
     let cpu = linux::allowed_cpus().expect("the kernel tells the processors")[0];
     linux::pin_current_thread(cpu).expect("the processor may be used");
-    let bench = Bench { path, traffic, cpu, seconds: if test { 0.05 } else { SECONDS } };
-    let mut costs = [const { Vec::new() }; 3];
-    for _ in 0..if test { 1 } else { rounds } {
-        let first = (ticks() >> 5) as usize % 3;
-        let mut round = [None; 3];
-        for step in 0..3 {
-            let which = (first + step) % 3;
-            round[which] = match which {
-                0 => bench.cost(run),
-                1 => bench.cost(run_unmetered),
-                _ => bench.copy(),
-            };
-        }
-        if let [Some(on), Some(off), Some(copy)] = round {
-            costs.iter_mut().zip([on, off, copy]).for_each(|(all, one)| all.push(one));
-        }
-    }
-    let [on, off, copy] = &costs;
-    if on.is_empty() {
+    let (clock, seconds) = (Machine::counter(), if test { 0.05 } else { SECONDS });
+    let bench = Bench { path, traffic, cpu, seconds, clock };
+    let rules = Rules {
+        what: "edge",
+        contestants: &CONTESTANTS,
+        placements: 1,
+        length: Length::Rounds(if test { 1 } else { asked }),
+        seed: ticks(),
+    };
+    let Ok(costs) = rounds(&rules, &clock, &Watch::unattended(), |turn| {
+        Ok::<_, Infallible>(match turn.contestant {
+            0 => bench.cost(run),
+            1 => bench.cost(run_unmetered),
+            _ => bench.copy(),
+        })
+    });
+    let ratios = [("profile on / out", 0, 1), ("path / copying", 0, 2)];
+    let ratios = ratios.map(|(name, above, under)| (name, costs.ratio(above, under, 0.95)));
+    if ratios.iter().any(|(_, ratio)| ratio.is_none()) {
         println!("edge: no round without preemption");
         return;
     }
     let ticks_per_ns = ticks_per_second() / 1e9;
     println!("edge path on one strand, IMIX 7:4:1, burst {}", bench.path.run.burst);
-    print("path with profile", on, ticks_per_ns);
-    print("path, profile compiled out", off, ticks_per_ns);
-    print("bound: copying alone", copy, ticks_per_ns);
-    for (name, under, above) in [("profile on / out", off, on), ("path / copying", copy, on)] {
-        let ratio = paired_ratio(under, above, 0.95);
+    (0..CONTESTANTS.len()).for_each(|which| print(&costs, which, ticks_per_ns));
+    for (name, ratio) in ratios.into_iter().filter_map(|(name, ratio)| Some((name, ratio?))) {
         println!("{name:26} {:7.4} ({:.4} to {:.4})", ratio.value, ratio.low, ratio.high);
     }
 }

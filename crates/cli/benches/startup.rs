@@ -7,6 +7,7 @@
 //! `cargo bench -p linerate --bench startup [-- ROUNDS]`
 
 use linerate_record::stats::median;
+use linerate_trial::orders;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -40,20 +41,6 @@ impl Contender {
     }
 }
 
-/// Places in an order that differs from round to round and is the same in every run of this.
-fn shuffled(len: usize, round: usize) -> Vec<usize> {
-    let hash = |place: &usize| {
-        let mixed = (round * len + place + 1) as u64;
-        mixed
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            .rotate_left(31)
-            .wrapping_mul(0xbf58_476d_1ce4_e5b9)
-    };
-    let mut places: Vec<usize> = (0..len).collect();
-    places.sort_by_key(hash);
-    places
-}
-
 fn main() {
     let rounds = std::env::args().skip(1).find_map(|text| text.parse().ok()).unwrap_or(ROUNDS);
     let linerate = env!("CARGO_BIN_EXE_linerate");
@@ -72,8 +59,9 @@ fn main() {
     // Files are in memory from here on; what cannot be run is left out.
     contenders.retain_mut(Contender::run);
     contenders.iter_mut().for_each(|contender| contender.ms.clear());
-    for round in 0..rounds {
-        for place in shuffled(contenders.len(), round) {
+    let mut next = orders(contenders.len(), 1);
+    for _ in 0..rounds {
+        for place in next() {
             assert!(contenders[place].run(), "{} failed", contenders[place].name);
         }
     }

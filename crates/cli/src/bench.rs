@@ -99,8 +99,8 @@ impl Bench<'_> {
         let options = RunOptions { length: RunLength::Seconds(seconds), ..job.options };
         let job = Job { options, ..job };
         let before = self.done.get();
-        let at = |share: f64| self.progress.at((before + share * seconds) / self.planned);
-        let watch = Watch { stop: self.stop, progress: &at };
+        let at = |_: &str, share: f64| self.progress.at((before + share * seconds) / self.planned);
+        let watch = Watch::new(self.stop, &at);
         let outcome = linerate_dataplane::run(&job, &watch).map_err(Failure::new)?;
         self.done.set(before + seconds);
         Ok(outcome.report)
@@ -127,8 +127,8 @@ impl Bench<'_> {
         let job = self.job(&load_path, &load, &free, options);
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let load = scope
-                .spawn(|| linerate_dataplane::run(&job, &Watch { stop: &stop, progress: &|_| {} }));
+            let load =
+                scope.spawn(|| linerate_dataplane::run(&job, &Watch::new(&stop, &|_, _| {})));
             let measured = self.run(path, mapping, burst, seconds, confine);
             stop.store(true, Ordering::Relaxed);
             match load.join() {

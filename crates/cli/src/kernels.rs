@@ -47,7 +47,8 @@ pub(crate) fn kernels(args: &KernelsArgs) -> Result<Answer, Failure> {
     // All of them: whoever uses another processor may share its core, and surely its caches.
     let allowed = linerate_linux::allowed_cpus().map_err(Failure::new)?;
     let provenance = Provenance { others: provenance::others(&allowed), ..provenance };
-    let outcome = sweep(&request, &Watch::new(stop, &show));
+    let hung = |what: &str| progress.warn(what);
+    let outcome = sweep(&request, &Watch::new(stop, &show).reporting(&hung));
     progress.clear();
     let report = outcome.map_err(Failure::new)?.report;
     let report = KernelsReport { sizes_named: !args.size.is_empty(), ..report };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a person at a terminal sees while a command works.
 
+use crate::emit;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 
@@ -32,6 +33,11 @@ impl Progress {
     /// Shows that this share of everything is done, 0 to 1.
     pub(crate) fn at(&self, share: f64) {
         self.bar.set_position((share.clamp(0.0, 1.0) * STEPS as f64) as u64);
+    }
+
+    /// Says something about the step at work, above the bar.
+    pub(crate) fn warn(&self, text: &str) {
+        self.bar.suspend(|| emit::say(&format!("warning:    {text}\n")));
     }
 
     /// Takes the bar away.

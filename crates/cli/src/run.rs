@@ -53,7 +53,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
         counting: Some(&counting),
         ..Job::new(path, kinds(), &loaded.traffic, &strands)
     };
-    let watch = Watch { stop, progress: &|share| progress.at(share) };
+    let show = |_: &str, share: f64| progress.at(share);
+    let watch = Watch::new(stop, &show);
     let provenance = Provenance { others: provenance::others(&cpus), ..provenance };
     let result = linerate_dataplane::run(&job, &watch);
     progress.clear();

@@ -13,14 +13,13 @@ use crate::provenance;
 use clap::{Args, ValueEnum};
 use linerate_record::{Body, Provenance, Record};
 use linerate_report::svg::Plot;
+use linerate_tcpbench::Watch;
 use linerate_tcpbench::endpoint::WireMode;
-use linerate_tcpbench::measure::Watch;
 use linerate_tcpbench::pattern::{Mix, Pattern};
 use linerate_tcpbench::routines::Set;
 use linerate_tcpbench::run::{Request, Stacks, run};
 use std::fmt::Write;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 
 const AFTER: &str = "\
 Client and server are two ends in one thread, joined by a wire in memory, and the clock of the
@@ -98,9 +97,12 @@ pub(crate) fn tcp(args: &TcpArgs) -> Result<Answer, Failure> {
     progress.step("tcp");
     let allowed = linerate_linux::allowed_cpus().map_err(Failure::new)?;
     let provenance = Provenance { others: provenance::others(&allowed), ..provenance };
-    let watch =
-        Watch { stop: &|| stop.load(Ordering::Relaxed), progress: &|share| progress.at(share) };
-    let outcome = run(request, &watch);
+    let show = |part: &str, share: f64| {
+        progress.step(part);
+        progress.at(share);
+    };
+    let hung = |what: &str| progress.warn(what);
+    let outcome = run(request, &Watch::new(stop, &show).reporting(&hung));
     progress.clear();
     let report = outcome.map_err(Failure::new)?;
     let plots = args.svg.as_ref().map(|folder| (linerate_report::svg::tcp(&report), folder));

@@ -27,6 +27,7 @@ use crate::processors::processors;
 use crate::progress::Progress;
 use crate::provenance;
 use linerate_kernels::Kernels;
+use linerate_machine::ticks::ticks;
 use linerate_path::mapping::describe;
 use linerate_path::model::{Mapping, Path, RunLength, Sink};
 use linerate_path::spec::StageSpec;
@@ -41,6 +42,7 @@ use linerate_record::run::RunReport;
 use linerate_record::stats::{CONFIDENCE, Estimate, median_interval};
 use linerate_record::tune::{Candidate, Finding, KernelAdvice, Limit, RuledOut, TuneReport};
 use linerate_record::{Body, Figure, Provenance, Record, Tier};
+use linerate_trial::{Dropped, Length, Machine, Rules, Watch, rounds};
 use std::cell::Cell;
 use std::path::Path as FilePath;
 use std::sync::atomic::Ordering;
@@ -251,6 +253,7 @@ impl<'a> Tuning<'a> {
             None => self.kept(None, self.bench.kernels),
         };
         let tuned = self.bench.with(kept.kernels).profile(&kept.mapping, kept.burst, self.long)?;
+        let tuned = RunReport { finding: Some(diagnose(&tuned)), ..tuned };
         let chosen = verdict.chosen.map(|index| contenders[index].index as u32);
         let report = TuneReport {
             kernel_shares: shares(&self.baseline, &tuned),
@@ -297,7 +300,7 @@ impl<'a> Tuning<'a> {
             candidates,
             ruled_out,
             chosen: None,
-            tuned: self.baseline.clone(),
+            tuned: RunReport { finding: Some(self.finding.clone()), ..self.baseline.clone() },
             rounds: 0,
             kernel_shares: shares(&self.baseline, &self.baseline),
             kernel_advice: self.advice.clone(),
@@ -335,25 +338,24 @@ impl<'a> Tuning<'a> {
         let path = self.bench.path;
         let mut all = vec![(self.bench, &self.baseline_mapping, path.run.burst)];
         all.extend(contenders.iter().map(|c| (trial, &c.proposal.mapping, c.proposal.burst)));
-        let mut rates = vec![Vec::new(); all.len()];
-        let mut order: Vec<usize> = (0..all.len()).collect();
-        let mut random = Shuffle::new();
-        for round in 1..=ROUNDS {
-            random.shuffle(&mut order);
-            for &index in &order {
-                if self.bench.is_stopped() {
-                    return Ok(rates);
-                }
-                let (bench, mapping, burst) = all[index];
-                self.bench.progress.step(&format!(
-                    "round {round} of {ROUNDS}: {}",
-                    describe(mapping, &path.stages)
-                ));
-                let run = bench.run(path, mapping, burst, ROUND_SECONDS, None)?;
-                rates[index].push(run.processed_kpps.as_number());
-            }
-        }
-        Ok(rates)
+        let names: Vec<String> = all.iter().map(|(_, m, _)| describe(m, &path.stages)).collect();
+        let rules = Rules {
+            what: "rounds",
+            contestants: &names.iter().map(String::as_str).collect::<Vec<_>>(),
+            placements: 1,
+            length: Length::Rounds(ROUNDS),
+            seed: ticks(),
+        };
+        let watch = Watch::new(self.bench.stop, &|_, _| {});
+        let rates = rounds(&rules, &Machine::kernel(), &watch, |turn| {
+            let ((bench, mapping, burst), name) = (all[turn.contestant], &names[turn.contestant]);
+            let step = format!("round {} of {ROUNDS}: {name}", turn.round + 1);
+            self.bench.progress.step(&step);
+            let run = bench.run(path, mapping, burst, ROUND_SECONDS, None)?;
+            Ok::<_, Failure>(run.processed_kpps.as_number().ok_or(Dropped::NoneKept))
+        })?;
+        let of_contestant = |which| rates.each(which).iter().map(|rate| rate.ok()).collect();
+        Ok((0..all.len()).map(of_contestant).collect())
     }
 }
 
@@ -404,23 +406,4 @@ fn speedup_figure(speedup: Option<Estimate>) -> Figure {
     const METHOD: &str = "median of the ratios of the same round";
     let absent = || Figure::absent("ratio", Tier::Sw, METHOD, "no round with both rates");
     speedup.map_or_else(absent, |speedup| Figure::number("ratio", speedup, Tier::Sw, METHOD))
-}
-
-/// A random order for each round, so that no mapping always follows another.
-struct Shuffle(u64);
-
-impl Shuffle {
-    fn new() -> Self {
-        Self(linerate_machine::ticks::ticks() | 1)
-    }
-
-    /// Fisher and Yates, with xorshift64 (Marsaglia, 2003).
-    fn shuffle<T>(&mut self, items: &mut [T]) {
-        for last in (1..items.len()).rev() {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            items.swap(last, (self.0 % (last as u64 + 1)) as usize);
-        }
-    }
 }

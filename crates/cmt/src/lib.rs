@@ -27,8 +27,8 @@
 //! generator that each strand has for itself, started from the seed.
 //!
 //! [`Application`] reads what strands do from a file, [`rank`] compares all placements of it.
-//! [`processor`] describes processors as data, [`planner`] recommends changes of a packet path on
-//! one.
+//! [`fit`] finds the numbers of an application that no document gives. [`processor`] describes
+//! processors as data, [`planner`] recommends changes of a packet path on one.
 //!
 //! # Left out
 //!
@@ -42,6 +42,7 @@
 mod application;
 mod chip;
 mod engine;
+pub mod fit;
 mod link;
 mod outcome;
 mod pipe;

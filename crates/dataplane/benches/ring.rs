@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The ring against rtrb: items per second from one processor to another, in bursts of 1, 8 and 32.
 //!
-//! Both run in the same process in random order, many short repetitions. A repetition is cut into
-//! windows of 1 ms; those in which either thread was preempted are dropped. What is printed is the
-//! median of the ratios of the same repetition, with its 95 % interval.
+//! Both run in the same process in rounds of random order, many short repetitions. A repetition is
+//! cut into windows of 1 ms; those that are not clean in both threads are dropped. What is printed
+//! is the median of the ratios of the same round, with its 95 % interval.
 //!
 //! `cargo bench -p linerate-dataplane --bench ring [-- REPETITIONS]`
 
 use linerate_dataplane::ring;
 use linerate_linux as linux;
 use linerate_machine::ticks::{ticks, ticks_per_second};
-use linerate_record::stats::{median, paired_ratio};
+use linerate_record::stats::median;
+use linerate_trial::{Account, Clock, Dropped, Length, Machine, Rules, Watch, rounds};
+use std::convert::Infallible;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -93,23 +95,24 @@ struct Window {
     clean: bool,
 }
 
-/// Watches windows go by.
-struct Watch {
+/// The windows of a thread, on a grid that both share.
+struct Grid {
     start: u64,
     length: u64,
     index: u64,
     boundary: u64,
     moved: u64,
-    switches: u64,
-    cpu_ns: u64,
+    clock: Machine,
+    account: Account,
     windows: Vec<Window>,
 }
 
-impl Watch {
+impl Grid {
     fn new(start: u64) -> Self {
         let length = (WINDOW_NS * ticks_per_second() / 1e9) as u64;
         let windows = vec![Window::default(); WINDOWS as usize];
-        Self { start, length, index: 0, boundary: start, moved: 0, switches: 0, cpu_ns: 0, windows }
+        let (clock, account) = (Machine::counter(), Account::default());
+        Self { start, length, index: 0, boundary: start, moved: 0, clock, account, windows }
     }
 
     /// Counts `items`; false when the last window is over.
@@ -122,16 +125,15 @@ impl Watch {
 
     #[cold]
     fn cross(&mut self, now: u64) -> bool {
-        let (switches, cpu_ns) = (linux::involuntary_switches(), linux::thread_cpu_time_ns());
+        let account = Account::now(&self.clock);
         let index = (now - self.start) / self.length;
         if self.boundary > self.start && index == self.index + 1 {
-            let on_cpu = (cpu_ns - self.cpu_ns) as f64 >= 0.96 * WINDOW_NS;
-            let clean = switches == self.switches && on_cpu;
+            let clean = account.since(self.account).judge(self.clock.cpu_step_ns()).is_ok();
             if let Some(window) = self.windows.get_mut(self.index as usize) {
                 *window = Window { items: self.moved, clean };
             }
         }
-        (self.switches, self.cpu_ns, self.index, self.moved) = (switches, cpu_ns, index, 0);
+        (self.account, self.index, self.moved) = (account, index, 0);
         self.boundary = self.start + (index + 1) * self.length;
         index < WINDOWS
     }
@@ -150,13 +152,13 @@ fn rate<P: Push, C: Pop>((tx, rx): (P, C), burst: usize, cpus: [u32; 2]) -> Opti
         }
         ready.wait();
         while ticks() < start.load(Ordering::Relaxed) {}
-        Watch::new(start.load(Ordering::Relaxed))
+        Grid::new(start.load(Ordering::Relaxed))
     };
     let (sent, received) = std::thread::scope(|scope| {
         let begin = &begin;
         let sender = scope.spawn(move || {
             let mut tx = Box::new(tx);
-            let mut watch = begin(cpus[0]);
+            let mut grid = begin(cpus[0]);
             let mut items = Vec::with_capacity(burst);
             let mut next = 0;
             loop {
@@ -166,13 +168,13 @@ fn rate<P: Push, C: Pop>((tx, rx): (P, C), burst: usize, cpus: [u32; 2]) -> Opti
                 }
                 let before = items.len();
                 tx.push(&mut items);
-                if !watch.count(before - items.len()) {
-                    return watch.windows;
+                if !grid.count(before - items.len()) {
+                    return grid.windows;
                 }
             }
         });
         let mut rx = Box::new(rx);
-        let mut watch = begin(cpus[1]);
+        let mut grid = begin(cpus[1]);
         let mut items = Vec::with_capacity(burst);
         let mut expected = 0;
         loop {
@@ -182,11 +184,11 @@ fn rate<P: Push, C: Pop>((tx, rx): (P, C), burst: usize, cpus: [u32; 2]) -> Opti
                 assert_eq!(item, expected, "the queue keeps its order");
                 expected += 1;
             }
-            if !watch.count(popped) {
+            if !grid.count(popped) {
                 break;
             }
         }
-        (sender.join().expect("the sender does not panic"), watch.windows)
+        (sender.join().expect("the sender does not panic"), grid.windows)
     });
     let both = sent.iter().zip(&received).filter(|(s, r)| s.clean && r.clean);
     let rates: Vec<f64> = both.map(|(_, r)| r.items as f64 * 1e3 / WINDOW_NS).collect();
@@ -206,27 +208,22 @@ fn main() {
     println!("million items per second, {CAPACITY} slots, processors {first} and {second}");
     println!("{:>6} {:>10} {:>10}   linerate / rtrb (95 % interval)", "burst", "linerate", "rtrb");
     for burst in [1, 8, 32] {
-        let mut rates = [Vec::new(), Vec::new()];
-        for repetition in 0..repetitions {
-            let own = || rate(ring::ring(CAPACITY), burst, [first, second]);
-            let peer = || rate(rtrb::RingBuffer::new(CAPACITY), burst, [first, second]);
-            let (own, peer) = if (ticks() >> 5).is_multiple_of(2) || test && repetition == 0 {
-                let own = own();
-                (own, peer())
-            } else {
-                let peer = peer();
-                (own(), peer)
+        let names = ["linerate", "rtrb"];
+        let length = Length::Rounds(repetitions);
+        let rules = Rules { what: "ring", contestants: &names, placements: 1, length, seed: 1 };
+        let Ok(rates) = rounds(&rules, &Machine::kernel(), &Watch::unattended(), |turn| {
+            let rate = match turn.contestant {
+                0 => rate(ring::ring(CAPACITY), burst, [first, second]),
+                _ => rate(rtrb::RingBuffer::new(CAPACITY), burst, [first, second]),
             };
-            if let (Some(own), Some(peer)) = (own, peer) {
-                rates[0].push(own);
-                rates[1].push(peer);
-            }
-        }
-        let [Some(own), Some(peer)] = [median(&rates[0]), median(&rates[1])] else {
+            Ok::<_, Infallible>(rate.ok_or(Dropped::NoneKept))
+        });
+        let (Some(own), Some(peer), Some(ratio)) =
+            (rates.median(0), rates.median(1), rates.ratio(0, 1, 0.95))
+        else {
             println!("{burst:>6}  no repetition had a clean window");
             continue;
         };
-        let ratio = paired_ratio(&rates[1], &rates[0], 0.95);
         println!(
             "{burst:>6} {own:>10.1} {peer:>10.1}   {:.3} ({:.3} to {:.3}, n = {})",
             ratio.value, ratio.low, ratio.high, ratio.n

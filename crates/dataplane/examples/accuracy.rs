@@ -2,11 +2,12 @@
 //! How right the profile is on this machine: each quantity measured several times beside what is
 //! known of it, and the median of the errors against its limit.
 //!
-//! Prints a line per quantity for `cargo xtask accuracy`, which judges them. A measurement that
-//! gave no figure, because others had the processor all the time, counts as infinitely wrong. The
-//! arithmetic of the same quantities, on a clock without noise, is tested in `src/simulation.rs`.
+//! Prints a line per quantity for `cargo xtask accuracy`, which judges them. Needs processor 0 to
+//! itself: a measurement that gave no figure, because others had it all the time, counts as
+//! infinitely wrong. The arithmetic of the same quantities, on a clock without noise, is tested in
+//! `src/simulation.rs`.
 //!
-//! `cargo run --release -p linerate-dataplane --example accuracy [-- MEASUREMENTS]`
+//! `cargo run --release -p linerate-dataplane --example accuracy [-- MEASUREMENTS [PART OF A NAME]]`
 
 #[path = "../tests/common/mod.rs"]
 #[expect(dead_code, reason = "the tests need more of it")]
@@ -62,9 +63,11 @@ const QUANTITIES: &[Quantity] = &[
 ];
 
 fn main() {
-    let measurements = std::env::args().nth(1).and_then(|text| text.parse().ok());
+    let mut arguments = std::env::args().skip(1);
+    let measurements = arguments.next().and_then(|text| text.parse().ok());
     let measurements: usize = measurements.unwrap_or(MEASUREMENTS).max(1);
-    for Quantity { name, limit, error } in QUANTITIES {
+    let part = arguments.next().unwrap_or_default();
+    for Quantity { name, limit, error } in QUANTITIES.iter().filter(|q| q.name.contains(&part)) {
         let mut errors: Vec<f64> =
             (0..measurements).map(|_| error().unwrap_or(f64::INFINITY)).collect();
         errors.sort_by(f64::total_cmp);
@@ -83,7 +86,7 @@ fn report(stages: Vec<StageUse>, options: RunOptions, replay: bool) -> RunReport
     path.sink = Sink::Null;
     let (kinds, traffic) = (kinds(), traffic());
     let job = Job { options, replay, ..Job::new(&path, &kinds, &traffic, &[0]) };
-    let watch = Watch { stop: &AtomicBool::new(false), progress: &|_| {} };
+    let watch = Watch::unattended();
     run(&job, &watch).expect("the path runs").report
 }
 

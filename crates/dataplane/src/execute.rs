@@ -4,7 +4,7 @@
 use crate::counting::TurnCounter;
 use crate::ended::Ended;
 use crate::error::RunError;
-use crate::job::{Job, Watch};
+use crate::job::Job;
 use crate::layout::{Pace, Place, Placed};
 use crate::meter::{Meter, Setup, Span, ThisThread};
 use crate::replay::{Replayed, replay};
@@ -13,6 +13,7 @@ use linerate_linux as linux;
 use linerate_machine::core_clock;
 use linerate_machine::ticks::ticks;
 use linerate_path::model::RunLength;
+use linerate_trial::Watch;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
@@ -116,11 +117,12 @@ fn wait_for<T>(
     while !threads.iter().all(ScopedJoinHandle::is_finished) {
         let passed = begun.elapsed();
         let over = length.is_some_and(|length| passed >= length);
-        if over || watch.stop.load(Ordering::Relaxed) {
+        if over || watch.is_stopped() {
             control.stop.store(true, Ordering::Relaxed);
         }
         if let Some(length) = length {
-            (watch.progress)((passed.as_secs_f64() / length.as_secs_f64()).min(1.0));
+            let share = passed.as_secs_f64() / length.as_secs_f64();
+            watch.progress("packets", share.min(1.0));
         }
         std::thread::sleep(LOOK_UP);
     }

@@ -9,7 +9,7 @@ mod rates;
 
 use crate::ended::Ended;
 use crate::error::RunError;
-use crate::job::{Job, Outcome, Watch};
+use crate::job::{Job, Outcome};
 use crate::layout::Pace;
 use crate::meter::{Readings, Window};
 use crate::sink::Kept;
@@ -23,9 +23,9 @@ use linerate_record::run::{
 };
 use linerate_record::stats::Estimate;
 use linerate_record::{Figure, Tier};
+use linerate_trial::Watch;
 use parts::stage_reports;
 use rates::Rates;
-use std::sync::atomic::Ordering;
 
 /// The outcome of a run whose workers have ended.
 ///
@@ -38,8 +38,7 @@ pub(crate) fn gather(
     ended: Vec<Ended<'_>>,
 ) -> Result<Outcome, RunError> {
     let panicked = ended.iter().find(|e| e.panic.is_some());
-    // Relaxed: a flag, no data behind it.
-    let interrupted = watch.stop.load(Ordering::Relaxed) || panicked.is_some();
+    let interrupted = watch.is_stopped() || panicked.is_some();
     let report = report(job, &ended, pace, interrupted);
     if let Some(ended) = panicked {
         return Err(panic_error(ended, report));

@@ -11,7 +11,6 @@ use linerate_kernels::Kernels;
 use linerate_path::model::{Mapping, Path, RunOptions};
 use linerate_record::run::RunReport;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// Everything one run needs.
 ///
@@ -93,14 +92,6 @@ impl<'a> Job<'a> {
             false => StageKernels::new(self.kernels),
         }
     }
-}
-
-/// How the caller of a run stays in touch with it.
-pub struct Watch<'a> {
-    /// Set it to end the run early; the report is made all the same.
-    pub stop: &'a AtomicBool,
-    /// Called now and then with the share of the run that is over, 0 to 1.
-    pub progress: &'a dyn Fn(f64),
 }
 
 /// What a run gives.

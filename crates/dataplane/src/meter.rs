@@ -23,8 +23,9 @@ mod windows;
 
 use crate::counting::TurnCounter;
 use crate::stage::MAX_PARTS;
-pub(crate) use clock::{Accounts, Clock, ThisThread};
+pub(crate) use clock::{Clock, ThisThread};
 use hdrhistogram::Histogram;
+use linerate_trial::Account;
 pub(crate) use readings::{BURST_BUCKETS, Readings, Window, Work};
 use windows::{KEPT, WINDOW_NS};
 
@@ -102,7 +103,7 @@ pub(crate) struct Meter<const ON: bool, C = ThisThread> {
     wall_start_ns: u64,
     delay_start_ns: Option<u64>,
     switches_start: u64,
-    accounts: Accounts,
+    account: Account,
     window: Window,
     window_start: u64,
     /// When the present window, or the time before the first, is over.
@@ -145,7 +146,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
             wall_start_ns: 0,
             delay_start_ns: None,
             switches_start: 0,
-            accounts: Accounts::default(),
+            account: Account::default(),
             window: Window::default(),
             window_start: 0,
             boundary: span.start,
@@ -396,7 +397,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
     /// The strand has ended: what the meter knows.
     pub(crate) fn finish(mut self) -> Readings {
         if ON && self.phase == Phase::During {
-            self.close_window(self.clock.ticks(), self.clock.accounts());
+            self.close_window(self.clock.ticks(), Account::now(&self.clock));
             self.end();
         }
         self.readings.counted = self.counter.take().map(|counter| counter.finish());

@@ -19,13 +19,14 @@
 
 use crate::kernels::{Call, StageKernels};
 use linerate_kernels::{Kernel, Kernels, Sum, variants};
-use linerate_linux as linux;
 use linerate_machine::ticks::ticks;
 use linerate_record::stats::{Estimate, median_interval, paired_ratio};
+use linerate_trial::{Dropped, Length, Machine, Rules, Samples, Watch, rounds, time};
+use std::convert::Infallible;
 use std::hint::black_box;
 
 /// Rounds. Each takes half a millisecond where variants move 10 to 50 octets per tick.
-const ROUNDS: usize = 40;
+const ROUNDS: u32 = 40;
 
 /// Calls of a stretch, at most. Tens of microseconds: the granularity of the counter does not
 /// count, and a round is short against what disturbs it.
@@ -75,7 +76,11 @@ pub(crate) fn replay(stage: &StageKernels, burst: usize) -> Option<Vec<Replayed>
         let in_use = stage.kernels().origin(kernel);
         let octets_per_call = total.octets as f64 / total.calls as f64;
         let (ticks_per_call, ratios) = match timed(stage, kernel, burst, octets_per_call) {
-            Ok(rounds) => (Ok(rounds.ticks_per_call()), rounds.ratios()),
+            Ok(rounds) => {
+                let ticks = rounds.ticks_per_call();
+                let none = || "no round of the replay was free of preemption".to_owned();
+                (ticks.ok_or_else(none), rounds.ratios())
+            }
             Err(why) => (Err(why), Vec::new()),
         };
         Replayed {
@@ -108,16 +113,32 @@ fn routines(stage: &StageKernels, kernel: Kernel) -> Vec<Routine> {
 struct Rounds {
     kernel: Kernel,
     routines: Vec<Routine>,
-    /// By routine, then round: ticks less those of the empty loop.
-    net: Vec<Vec<f64>>,
+    /// By routine, then round: ticks less those of the empty loop; `None` where either was
+    /// disturbed, or nothing is left.
+    net: Vec<Vec<Option<f64>>>,
     /// Calls of each round.
     calls: f64,
 }
 
 impl Rounds {
-    fn ticks_per_call(&self) -> Estimate {
-        let all: Vec<f64> = self.net[0].iter().map(|ticks| ticks / self.calls).collect();
-        median_interval(&all, CONFIDENCE)
+    /// From the ticks of each routine and, at last, of the empty loop.
+    fn new(kernel: Kernel, routines: Vec<Routine>, samples: &Samples<f64>, calls: usize) -> Self {
+        let empty = samples.each(routines.len());
+        let net = |which: usize| {
+            let rounds = samples.each(which).iter().zip(empty);
+            let net = |(whole, empty): (&Result<f64, _>, &Result<f64, _>)| {
+                Some((*whole).ok()? - (*empty).ok()?).filter(|net| *net > 0.0)
+            };
+            rounds.map(net).collect()
+        };
+        let net = (0..routines.len()).map(net).collect();
+        Self { kernel, routines, net, calls: calls as f64 }
+    }
+
+    /// Of the routine in use; `None` where no round counts.
+    fn ticks_per_call(&self) -> Option<Estimate> {
+        let all: Vec<f64> = self.net[0].iter().flatten().map(|net| net / self.calls).collect();
+        (!all.is_empty()).then(|| median_interval(&all, CONFIDENCE))
     }
 
     /// Time over that of the routine in use, of every variant that can run here.
@@ -126,7 +147,11 @@ impl Rounds {
         let timed = supported.filter_map(|(name, kernels)| {
             let origin = kernels.origin(self.kernel);
             let index = self.routines.iter().position(|(routine, _)| *routine == origin)?;
-            Some((name, paired_ratio(&self.net[0], &self.net[index], CONFIDENCE)))
+            let rounds = self.net[0].iter().zip(&self.net[index]);
+            let both = rounds.filter_map(|(in_use, other)| in_use.zip(*other));
+            let (in_use, other): (Vec<f64>, Vec<f64>) = both.unzip();
+            let ratio = paired_ratio(&in_use, &other, CONFIDENCE);
+            ratio.value.is_finite().then_some((name, ratio))
         });
         timed.collect()
     }
@@ -145,37 +170,28 @@ fn timed(
     let stretch = (STRETCH_OCTETS as f64 / octets_per_call.max(1.0)) as usize;
     let stretch = stretch.clamp(CALLS_MIN, STRETCH_CALLS).min(calls.len());
     let routines = routines(stage, kernel);
-    let mut scratch = Scratch::new(&calls, burst);
-    let mut net = vec![Vec::new(); routines.len()];
-    let mut random = Random(ticks() | 1);
-    let mut order: Vec<usize> = (0..=routines.len()).collect();
-    for _ in 0..ROUNDS {
-        let from = random.below(calls.len() - stretch + 1);
+    let names: Vec<&str> = routines.iter().map(|routine| routine.0).chain(["nothing"]).collect();
+    let (clock, seed) = (Machine::counter(), ticks());
+    let length = Length::Rounds(ROUNDS);
+    let rules = Rules { what: "replay", contestants: &names, placements: 1, length, seed };
+    let mut scratch = Scratch::new(&calls, burst, clock);
+    let (mut random, mut from) = (fastrand::Rng::with_seed(seed), 0);
+    let Ok(samples) = rounds(&rules, &clock, &Watch::unattended(), |turn| {
+        if turn.is_first {
+            from = random.usize(..=calls.len() - stretch);
+            // Brings the stretch into the cache.
+            _ = scratch.empty(&calls[from..from + stretch]);
+        }
         let calls = &calls[from..from + stretch];
-        random.shuffle(&mut order);
-        let switches = linux::involuntary_switches();
-        // Brings the stretch into the cache.
-        scratch.empty(calls);
-        let mut spent = vec![0.0; order.len()];
-        for &index in &order {
-            spent[index] = match routines.get(index) {
-                Some((_, kernels)) => {
-                    scratch.made(kernel, kernels, &calls[..stretch / WARM_PART]);
-                    scratch.made(kernel, kernels, calls)
-                }
-                None => scratch.empty(calls),
-            };
-        }
-        let empty = spent[routines.len()];
-        let is_whole = spent[..routines.len()].iter().all(|ticks| *ticks > empty);
-        if is_whole && linux::involuntary_switches() == switches {
-            net.iter_mut().zip(&spent).for_each(|(all, ticks)| all.push(ticks - empty));
-        }
-    }
-    match net[0].len() {
-        0 => Err("no round of the replay was free of preemption".to_owned()),
-        _ => Ok(Rounds { kernel, routines, net, calls: stretch as f64 }),
-    }
+        Ok::<_, Infallible>(match routines.get(turn.contestant) {
+            Some((_, kernels)) => {
+                _ = scratch.made(kernel, kernels, &calls[..stretch / WARM_PART]);
+                scratch.made(kernel, kernels, calls)
+            }
+            None => scratch.empty(calls),
+        })
+    });
+    Ok(Rounds::new(kernel, routines, &samples, stretch))
 }
 
 /// Octets of all buffers to read, at most, but for one: less than half a second-level cache.
@@ -190,10 +206,11 @@ struct Scratch {
     /// Distance between buffers, and of all of them.
     stride: usize,
     all: usize,
+    clock: Machine,
 }
 
 impl Scratch {
-    fn new(calls: &[Call], burst: usize) -> Self {
+    fn new(calls: &[Call], burst: usize, clock: Machine) -> Self {
         let longest = calls.iter().map(|call| call.octets).max().unwrap_or(0).min(OCTETS_MAX);
         // An odd number of lines, as in a pool: first lines fall into different sets of the cache.
         let stride = 64 * ((longest as usize + 63).div_ceil(64) | 1);
@@ -207,29 +224,35 @@ impl Scratch {
         let [a, b] = [from.as_ptr().addr() + start_from, to.as_ptr().addr() + start_to];
         let apart = (a + 2_048).wrapping_sub(b) % 4_096;
         let first = [start_from, start_to + apart];
-        Self { from, to, first, stride, all }
+        Self { from, to, first, stride, all, clock }
     }
 
     /// Ticks of `one` for each of `calls`.
     #[inline]
-    fn timed(&mut self, calls: &[Call], mut one: impl FnMut(&mut [u8], &[u8])) -> f64 {
+    fn timed(
+        &mut self,
+        calls: &[Call],
+        mut one: impl FnMut(&mut [u8], &[u8]),
+    ) -> Result<f64, Dropped> {
         let (from, to) = (&self.from[self.first[0]..], &mut self.to[self.first[1]..]);
-        let mut at = 0;
-        let start = ticks();
-        for call in calls {
-            let octets = call.octets.min(OCTETS_MAX) as usize;
-            let (src, dst) = (at + usize::from(call.src), at + usize::from(call.dst));
-            one(&mut to[dst..dst + octets], &from[src..src + octets]);
-            at += self.stride;
-            if at == self.all {
-                at = 0;
+        let (stride, all) = (self.stride, self.all);
+        let window = time(&self.clock, || {
+            let mut at = 0;
+            for call in calls {
+                let octets = call.octets.min(OCTETS_MAX) as usize;
+                let (src, dst) = (at + usize::from(call.src), at + usize::from(call.dst));
+                one(&mut to[dst..dst + octets], &from[src..src + octets]);
+                at += stride;
+                if at == all {
+                    at = 0;
+                }
             }
-        }
-        (ticks() - start) as f64
+        });
+        window.keep(window.ticks as f64)
     }
 
     /// Ticks of `calls` of a kernel.
-    fn made(&mut self, kernel: Kernel, kernels: &Kernels, calls: &[Call]) -> f64 {
+    fn made(&mut self, kernel: Kernel, kernels: &Kernels, calls: &[Call]) -> Result<f64, Dropped> {
         match kernel {
             Kernel::Checksum => self.timed(calls, |_, src| {
                 black_box(kernels.checksum(src, Sum::ZERO));
@@ -243,28 +266,9 @@ impl Scratch {
     }
 
     /// Ticks of going through `calls` without making them.
-    fn empty(&mut self, calls: &[Call]) -> f64 {
+    fn empty(&mut self, calls: &[Call]) -> Result<f64, Dropped> {
         self.timed(calls, |dst, src| {
             black_box((dst.as_ptr(), src.as_ptr(), src.len()));
         })
-    }
-}
-
-/// Xorshift64 (Marsaglia, 2003).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % bound as u64) as usize
-    }
-
-    /// Fisher and Yates.
-    fn shuffle(&mut self, items: &mut [usize]) {
-        for last in (1..items.len()).rev() {
-            items.swap(last, self.below(last + 1));
-        }
     }
 }

@@ -4,9 +4,10 @@
 use crate::error::RunError;
 use crate::execute::execute;
 use crate::gather::gather;
-use crate::job::{Job, Outcome, Watch};
+use crate::job::{Job, Outcome};
 use crate::layout::{Ground, lay_out};
 use linerate_machine::ticks::ticks_per_second;
+use linerate_trial::Watch;
 
 /// Runs a job to its end, or until it is stopped.
 ///

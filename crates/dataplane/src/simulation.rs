@@ -6,9 +6,9 @@
 use crate::ended::Ended;
 use crate::gather::gather;
 use crate::generator::Generator;
-use crate::job::{Job, Watch};
+use crate::job::Job;
 use crate::layout::{Ground, lay_out};
-use crate::meter::{Accounts, Clock, Meter, Setup, Span};
+use crate::meter::{Clock, Meter, Setup, Span};
 use crate::strand::{Control, Head};
 use crate::traffic::Traffic;
 use crate::{Burst, Stage, StageContext, StageKind, Verdict};
@@ -17,6 +17,7 @@ use linerate_path::model::{
 };
 use linerate_path::spec::{StageSpec, State};
 use linerate_record::run::{RunReport, StrandReport};
+use linerate_trial::Watch;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -71,7 +72,7 @@ struct Simulated<'a> {
     end: u64,
 }
 
-impl Clock for Simulated<'_> {
+impl linerate_trial::Clock for Simulated<'_> {
     fn ticks(&self) -> u64 {
         pass(READ);
         let now = TIME.get().now;
@@ -79,17 +80,31 @@ impl Clock for Simulated<'_> {
         now
     }
 
-    fn accounts(&self) -> Accounts {
-        let Time { now, away, switches, .. } = TIME.get();
-        Accounts { cpu_ns: now - away, switches }
-    }
-
-    fn run_delay_ns(&self) -> Option<u64> {
-        Some(TIME.get().away)
+    fn ns_per_tick(&self) -> f64 {
+        1e9 / RATE
     }
 
     fn wall_ns(&self) -> u64 {
         TIME.get().now
+    }
+
+    fn cpu_ns(&self) -> u64 {
+        let Time { now, away, .. } = TIME.get();
+        now - away
+    }
+
+    fn cpu_step_ns(&self) -> u64 {
+        0
+    }
+
+    fn involuntary_switches(&self) -> u64 {
+        TIME.get().switches
+    }
+}
+
+impl Clock for Simulated<'_> {
+    fn run_delay_ns(&self) -> Option<u64> {
+        Some(TIME.get().away)
     }
 }
 
@@ -211,7 +226,7 @@ impl Case {
             kernels: Vec::new(),
             counted: Vec::new(),
         };
-        let watch = Watch { stop: &AtomicBool::new(false), progress: &|_| {} };
+        let watch = Watch::unattended();
         gather(&job, &watch, pace, vec![ended]).expect("no stage panics").report
     }
 }

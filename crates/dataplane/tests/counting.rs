@@ -13,7 +13,6 @@ use linerate_linux::perf::{self, OpenError, Request, SOFTWARE, Selector, Target}
 use linerate_path::model::{RunLength, RunOptions, Sink};
 use linerate_record::Tier;
 use linerate_record::run::RunReport;
-use std::sync::atomic::AtomicBool;
 
 /// The clock of the thread in ns, in the place of instructions; page faults in that of cycles.
 fn stand_ins() -> Vec<Event> {
@@ -38,7 +37,7 @@ fn measured(opener: Box<dyn Opener + Sync>, packets: u64) -> RunReport {
         counting: Some(&counting),
         ..Job::new(&path, &kinds, &traffic, &[0])
     };
-    run(&job, &Watch { stop: &AtomicBool::new(false), progress: &|_| {} }).expect("runs").report
+    run(&job, &Watch::unattended()).expect("runs").report
 }
 
 /// Whether the kernel would answer a touched page with a huge one.

@@ -33,7 +33,7 @@ fn run_with(
         audit: true,
         ..Job::new(path, &kinds, traffic, &cpus)
     };
-    run(&job, &Watch { stop, progress: &|_| {} })
+    run(&job, &Watch::new(stop, &|_, _| {}))
 }
 
 fn taken(report: &RunReport) -> u64 {
@@ -96,7 +96,7 @@ fn a_processor_that_is_not_there_ends_all_strands() {
             oversubscribe: true,
             ..Job::new(&path, &kinds, &traffic, &cpus)
         };
-        let watch = Watch { stop: &AtomicBool::new(false), progress: &|_| {} };
+        let watch = Watch::unattended();
         let error = run(&job, &watch).expect_err("there is no such processor");
         assert!(matches!(error, RunError::System(_)), "{error}");
     }

@@ -13,7 +13,6 @@ use linerate_record::Figure;
 use linerate_record::kernels::Kernel;
 use linerate_record::run::{KernelUse, RunReport, StageReport};
 use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
 
 /// Replays want processor 0: one test at a time.
 static PROCESSOR: Mutex<()> = Mutex::new(());
@@ -31,7 +30,7 @@ fn measured(stages: Vec<StageUse>, seconds: f64, kernels: Kernels) -> RunReport 
     let options = RunOptions { length: RunLength::Seconds(seconds), ..OPTIONS };
     let (kinds, traffic) = (kinds(), traffic());
     let job = Job { options, kernels, replay: true, ..Job::new(&path, &kinds, &traffic, &[0]) };
-    let watch = Watch { stop: &AtomicBool::new(false), progress: &|_| {} };
+    let watch = Watch::unattended();
     run(&job, &watch).expect("runs").report
 }
 

@@ -95,7 +95,7 @@ impl Case {
                     }
                 });
             }
-            let outcome = run(&job, &Watch { stop: &stop, progress: &|_| {} });
+            let outcome = run(&job, &Watch::new(&stop, &|_, _| {}));
             drop(ended);
             outcome.expect("nothing is broken")
         })

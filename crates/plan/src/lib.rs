@@ -11,7 +11,7 @@
 //!
 //! Beside the chain, [`footprint`] says which tier of the memory the packets lie in, and
 //! [`kernels`] what part of the work is checksum and copy, and which variant of them suits the
-//! path.
+//! path; [`routines`] which of those that `linerate kernels` timed are worth a name.
 //!
 //! [`search`] recommends changes before anything has run. It asks a [`predictor`]: [`formula`] is
 //! the one of the machine at hand, with costs that [`inputs`] takes from a record or a path file.
@@ -35,6 +35,7 @@ mod partition;
 pub mod predictor;
 pub mod profile;
 pub mod random;
+pub mod routines;
 pub mod sample;
 pub mod search;
 pub mod verdict;

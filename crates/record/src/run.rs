@@ -315,7 +315,8 @@ pub struct RunReport {
     /// The line of the path; `null` without one, and in records before version 1.4.
     #[serde(default)]
     pub line: Option<LineReport>,
-    /// What limits the path, as judged when it was measured; `null` as for `cpus_available`.
+    /// What limits the path, as judged when it was measured; `null` in records before version 1.4,
+    /// and in the baseline of a `tune` record, which has it itself.
     #[serde(default)]
     pub finding: Option<Finding>,
     /// Whether other kernels suit the calls of the path better; `null` when that is not known, and

@@ -4,14 +4,13 @@
 //! Left out: intervals of single cells, and `of_bound` of every routine but the selected one; the
 //! record has them.
 
-pub(crate) mod cases;
 mod matrix;
 mod verdict;
 
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled, stacked};
 use crate::value::{ABSENT, clean, count, percent, quoted, tiers};
-use cases::{Block, Load, Section, Unit, blocks};
+use linerate_plan::routines::{Block, Load, Section, Unit, blocks};
 use linerate_record::kernels::{
     HugePages, Kernel, KernelsReport, PeerReport, Role, Row, VariantReport,
 };
@@ -30,7 +29,7 @@ pub enum Sizes {
 
 /// The report of `linerate kernels`.
 pub fn kernels(report: &KernelsReport, sizes: Sizes, style: &Style) -> String {
-    let (unit, blocks) = (Unit::of(report), blocks(report));
+    let (unit, blocks) = (Unit::of(&report.rows), blocks(&report.rows));
     let mut page = Page { unit, sizes, style, left_out: Vec::new() };
     let mut parts = vec![head(report, style), wrong(report, style)];
     for kernel in Kernel::ALL {

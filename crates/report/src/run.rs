@@ -142,7 +142,7 @@ fn absent_cycles(report: &RunReport, style: &Style) -> String {
     reasons.into_iter().map(|reason| labelled("", Paint::Head, &note(reason), style)).collect()
 }
 
-/// Where the strands of a run stand, in short, and what the one that waits least works on most.
+/// Where the strands of a run stand, in short, and what the one that limits works on most.
 pub(crate) fn standing(report: &RunReport, style: &Style) -> String {
     let mut grid = Grid::new(&[
         "strand",
@@ -167,16 +167,17 @@ pub(crate) fn standing(report: &RunReport, style: &Style) -> String {
     grid.render(style) + &least
 }
 
+/// The strand and the part of it that the finding of the run names; `None` where it names none.
 fn waits_least(report: &RunReport) -> Option<String> {
-    let known = report.strands.iter().filter_map(|strand| Some((strand, strand.time?)));
-    let waits = |time: &TimeShares| time.starved + time.blocked;
-    let (strand, time) = known.min_by(|(_, a), (_, b)| waits(a).total_cmp(&waits(b)))?;
-    let stages = strand.stages.iter().filter_map(|stage| Some((stage, stage.busy?)));
-    let (stage, busy) = stages.max_by(|(_, a), (_, b)| a.total_cmp(b))?;
-    let (name, strand, share) = (&stage.name, &strand.name, percent(busy / time.busy));
-    (busy > 0.0).then(|| {
-        format!("strand {strand}; `{name}` takes {share} % of its work, more than any other part")
-    })
+    let finding = report.finding.as_ref()?;
+    let (strand, stage) = (finding.strand.as_ref()?, finding.bottleneck.as_ref()?);
+    let limits = report.strands.iter().find(|one| one.name == *strand)?;
+    let busy = limits.stages.iter().find(|one| one.name == *stage)?.busy?;
+    let share = busy / limits.time.filter(|time| time.busy > 0.0)?.busy;
+    Some(format!(
+        "strand {strand}; `{stage}` takes {} % of its work, more than any other part",
+        percent(share)
+    ))
 }
 
 fn strands(report: &RunReport, style: &Style) -> String {

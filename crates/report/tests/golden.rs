@@ -264,7 +264,15 @@ fn tuned() -> TuneReport {
                 .to_owned(),
         }],
         chosen: Some(0),
-        tuned: pipeline(),
+        tuned: RunReport {
+            finding: Some(Finding {
+                limit: Limit::Processing,
+                bottleneck: Some("verify".to_owned()),
+                strand: Some("0.0".to_owned()),
+                sentence: "`verify` limits the path.".to_owned(),
+            }),
+            ..pipeline()
+        },
         rounds: 9,
         kernel_shares: Some(kernel_shares()),
         kernel_advice: Some(kernel_advice()),
@@ -368,6 +376,15 @@ fn tune_that_found_a_better_mapping() {
 #[test]
 fn tune_that_kept_the_baseline() {
     assert_golden("tune-kept.txt", &PLAIN, &linerate_report::tune(&kept(), &PLAIN));
+}
+
+/// One rule names what limits: without its finding the table stands alone.
+#[test]
+fn a_tune_names_what_limits_only_where_that_was_found() {
+    let mut report = tuned();
+    report.tuned.finding = None;
+    let text = linerate_report::tune(&report, &PLAIN);
+    assert!(!text.contains("waits least"), "{text}");
 }
 
 #[test]

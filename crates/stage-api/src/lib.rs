@@ -106,10 +106,11 @@ pub mod testing {
     pub use linerate_record::run::{RunReport, StageReport, Tally};
 }
 
-/// Timing stages: the counter, the processor, and what may be said of the samples.
+/// Timing stages: the counter, clean windows, the processor, and what may be said of the samples.
 pub mod bench {
-    pub use linerate_linux::{allowed_cpus, involuntary_switches, pin_current_thread};
+    pub use linerate_linux::{allowed_cpus, pin_current_thread};
     pub use linerate_machine::provenance::provenance;
     pub use linerate_machine::ticks::ticks;
     pub use linerate_record::stats::{Estimate, median_interval, paired_ratio};
+    pub use linerate_trial::{Dropped, Machine, Window, orders};
 }

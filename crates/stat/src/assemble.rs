@@ -4,50 +4,25 @@
 //! A value of one run has the interval of its scaling, or none where nothing was scaled. A value of
 //! several runs is the median of theirs, with the interval of the median, which needs six runs.
 
-use crate::asked::{Asked, AskedEvent, AskedMetric};
-use crate::run::Run;
-use crate::tallies::Tallies;
+use crate::asked::{Asked, AskedMetric};
+use crate::measured::Measured;
+use crate::row::{COUNTED, counted};
+use crate::run::{Run, ns};
 use crate::{Per, Request, What, usage};
-use linerate_counters::event::Class;
 use linerate_counters::rotation::EventTally;
-use linerate_doctor::refusal::Explanation;
 use linerate_linux::child::Ended;
-use linerate_record::stat::{EventCount, MetricValue, RotationReport, UnitOfWork};
+use linerate_record::stat::{
+    Environment, EventCount, ExitStatus, MetricValue, RotationReport, StatReport, StatTarget,
+    UnitOfWork,
+};
 use linerate_record::stats::{Estimate, median_interval};
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 
 /// As of the intervals of scaling.
 const CONFIDENCE: f64 = 0.95;
 
-/// What a count rests on.
-pub(crate) fn tier(asked: &AskedEvent, is_user_only: bool) -> Tier {
-    match &asked.event {
-        Ok(event) if event.class != Class::Hardware => Tier::Sw,
-        _ if is_user_only => Tier::User,
-        _ => Tier::Hw,
-    }
-}
-
-/// The figures of the counts of an interval, or of a thread.
-pub(crate) fn row(
-    asked: &Asked,
-    tallies: &Tallies,
-    tiers: &[Tier],
-    refusals: &[Option<Explanation>],
-) -> Vec<Figure> {
-    let figure = |(place, event): (usize, &AskedEvent)| match tallies.tally(place) {
-        Some(tally) => counted(event.unit, &tally, tiers[place]),
-        None => {
-            let reason = refusals[place].as_ref().map(|refusal| refusal.sentence.as_str());
-            let reason = reason.unwrap_or("it was on no counter in this time");
-            Figure::absent(event.unit, tiers[place], COUNTED, reason)
-        }
-    };
-    asked.events.iter().enumerate().map(figure).collect()
-}
-
-const COUNTED: &str = "counted";
 const CLOCK: &str = "monotonic clock";
 
 /// Of a command whose time was up.
@@ -56,16 +31,6 @@ const UNTIL_ITS_END: &str =
 
 fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
-}
-
-fn counted(unit: &str, tally: &EventTally, tier: Tier) -> Figure {
-    match tally.is_scaled {
-        false => Figure::exact(unit, tally.estimate.value, tier, COUNTED),
-        true => {
-            let method = format!("scaled up from {} slices", tally.periods);
-            Figure::number(unit, tally.estimate, tier, &method)
-        }
-    }
 }
 
 /// A figure of an estimate whose interval may be a point: then there is none.
@@ -84,8 +49,66 @@ pub(crate) struct Runs<'a> {
     pub(crate) runs: &'a [Run],
     /// One that a signal ended, after these.
     pub(crate) cut_short: Option<&'a Run>,
-    /// The places of events that wait4(2) told.
-    pub(crate) from_usage: &'a [usize],
+}
+
+/// The report, not compared with anything yet.
+pub(crate) fn report(runs: &Runs<'_>, measured: &Measured) -> StatReport {
+    let (request, last, ground) = (runs.request, runs.last(), &measured.ground);
+    let ended = runs.ended();
+    let events = runs.events();
+    StatReport {
+        target: target(&request.what),
+        tier: last.tier.or(request.tier).unwrap_or(Tier::Sw),
+        tier_asked: request.tier.is_some(),
+        event_table: ground.table.to_owned(),
+        is_known_processor: ground.is_known_processor,
+        caches: ground.caches.clone(),
+        elapsed_s: runs.elapsed_s(),
+        ended: ended.map(|ended| ExitStatus { status: ended.status, signal: ended.signal }),
+        is_interrupted: last.is_interrupted || runs.cut_short.is_some(),
+        is_time_up: runs.runs.iter().any(|run| run.is_time_up),
+        environment: environment(&request.what),
+        repetitions: runs.runs.len() as u64,
+        unit_of_work: runs.unit_of_work(&events),
+        rotation: runs.rotation(),
+        metrics: runs.metrics(),
+        intervals: last.intervals.clone(),
+        threads: last.threads.clone(),
+        baseline: Vec::new(),
+        baseline_of: None,
+        times: runs.times(),
+        remarks: measured.warnings.clone(),
+        events,
+    }
+}
+
+/// What a command finds in its environment, which is this program's.
+fn environment(what: &What) -> Option<Environment> {
+    if !matches!(what, What::Command { .. }) {
+        return None;
+    }
+    let octets = |(name, value): (OsString, OsString)| (name.len() + value.len() + 2) as u64;
+    let variables: Vec<u64> = std::env::vars_os().map(octets).collect();
+    Some(Environment { variables: variables.len() as u64, octets: variables.iter().sum() })
+}
+
+fn target(what: &What) -> StatTarget {
+    match what {
+        What::Command { argv } => {
+            let argv = argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+            StatTarget::Command { argv }
+        }
+        What::Process(pid) => StatTarget::Process { pid: *pid },
+        What::Cpus(cpus) => StatTarget::Cpus { cpus: cpus.clone() },
+    }
+}
+
+impl<'a> Runs<'a> {
+    /// Those of a request.
+    pub(crate) fn of(request: &'a Request, measured: &'a Measured) -> Self {
+        let Measured { asked, runs, cut_short, .. } = measured;
+        Self { request, asked, runs, cut_short: cut_short.as_ref() }
+    }
 }
 
 impl Runs<'_> {
@@ -157,7 +180,7 @@ impl Runs<'_> {
         let (unit, tier) = (self.asked.events[place].unit, self.last().tiers[place]);
         match tallies {
             [] => Figure::absent(unit, tier, COUNTED, self.reason(place)),
-            [_] if self.from_usage.contains(&place) => {
+            [_] if self.last().from_usage.contains(&place) => {
                 Figure::exact(unit, tallies[0].estimate.value, tier, usage::METHOD)
             }
             [only] if self.runs.len() == 1 => counted(unit, only, tier),
@@ -283,7 +306,7 @@ impl Runs<'_> {
         let name = |place: &usize| self.asked.events[*place].name.clone();
         (!last.sets.is_empty()).then(|| RotationReport {
             sets: last.sets.iter().map(|set| set.iter().map(name).collect()).collect(),
-            slice_ns: super::run::ns(self.request.slice),
+            slice_ns: ns(self.request.slice),
             slices: self.runs.iter().map(|run| run.tallies.slices()).sum(),
             scaled_by: last.scaled_by.as_ref().map_or_else(|| "time".to_owned(), name),
         })
@@ -343,10 +366,11 @@ impl Runs<'_> {
     /// number.
     fn cpus_used(&self, elapsed: &[f64]) -> Option<(Vec<f64>, &'static str)> {
         let place = self.asked.place("task_clock_ns");
-        let clock = place.filter(|place| !self.from_usage.contains(place)).and_then(|place| {
-            let tally = |run: &Run| Some(run.tallies.tally(place)?.estimate.value / 1e9);
-            self.runs.iter().map(tally).collect::<Option<Vec<f64>>>()
-        });
+        let clock =
+            place.filter(|place| !self.last().from_usage.contains(place)).and_then(|place| {
+                let tally = |run: &Run| Some(run.tallies.tally(place)?.estimate.value / 1e9);
+                self.runs.iter().map(tally).collect::<Option<Vec<f64>>>()
+            });
         // The kernel's times are from fork(2) on, unlike those of events and the time elapsed.
         let since_fork = |run: &Run| {
             let ended = run.command?.ok().filter(|_| !run.is_time_up && run.since_fork_ns > 0)?;

@@ -12,16 +12,22 @@ mod asked;
 mod assemble;
 mod baseline;
 mod check;
+mod counting;
+mod measured;
 mod outcome;
+mod row;
 mod run;
+mod runner;
 pub mod sim;
 mod simulated;
 mod tallies;
 mod threads;
 mod usage;
+mod waited;
 
 use crate::sim::Geometry;
 use asked::{Asked, AskedEvent};
+use assemble::Runs;
 use linerate_counters::catalog::Catalog;
 use linerate_counters::opener::{Kernel, Opener};
 pub use linerate_counters::rotation::DEFAULT_SLICE;
@@ -30,7 +36,7 @@ use linerate_doctor::surroundings::Surroundings;
 use linerate_linux::signal::Pending;
 use linerate_record::stat::StatReport;
 use linerate_record::{Record, Tier};
-use run::Runner;
+use runner::Runner;
 use std::ffi::OsString;
 use std::fmt;
 use std::time::Duration;
@@ -133,10 +139,12 @@ impl Request {
         let is_known_processor = catalog.is_known_processor();
         let runner =
             Runner { request: self, asked: &asked, opener, around, is_known_processor, watch };
-        match self.tier {
-            Some(Tier::Sim) => outcome::simulate(&runner),
-            _ => outcome::count(&runner, catalog),
-        }
+        let measured = match self.tier {
+            Some(Tier::Sim) => simulated::measure(&runner)?,
+            _ => counting::measure(&runner, catalog)?,
+        };
+        let runs = Runs::of(self, &measured);
+        Ok(outcome::judge(&runs, assemble::report(&runs, &measured)))
     }
 }
 

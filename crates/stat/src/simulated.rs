@@ -2,10 +2,13 @@
 //! One run in the simulator.
 
 use crate::asked::Asked;
-use crate::run::{End, Run, Runner, Waited, ns};
+use crate::measured::{Ground, Measured};
+use crate::run::{Run, ns};
+use crate::runner::{Runner, repeat};
 use crate::sim::{Geometry, Remark, Sim, SimError, native};
 use crate::tallies::Tallies;
-use crate::{StatError, What};
+use crate::waited::{End, Waited};
+use crate::{StatError, What, refused};
 use linerate_doctor::refusal::{Cause, Explanation};
 use linerate_doctor::surroundings::Surroundings;
 use linerate_linux::child::fork_held;
@@ -13,20 +16,37 @@ use linerate_linux::monotonic_ns;
 use linerate_record::{Tier, Warning};
 use std::ffi::OsString;
 
+/// Counts in the simulator, as often as asked for.
+pub(crate) fn measure(runner: &Runner<'_>) -> Result<Measured, StatError> {
+    let simulator = Simulator::of(runner.request.caches.as_ref(), runner.around)?;
+    let asked = simulator.asked(runner.asked);
+    if runner.request.strict {
+        if let Some(reason) = refused(&asked.events, &simulator.refusals(&asked)) {
+            return Err(StatError::Refused { reason });
+        }
+    }
+    let mut warnings = Vec::new();
+    let (runs, cut_short) = repeat(runner, |_| {
+        let (run, remarks) = simulator.run(&Runner { asked: &asked, ..*runner })?;
+        warnings = remarks;
+        Ok(run)
+    })?;
+    let caches = Some(simulator.geometry.caches().clone());
+    let ground = Ground { table: "callgrind", is_known_processor: true, caches };
+    Ok(Measured { asked, runs, cut_short, ground, warnings })
+}
+
 /// The simulator, with the caches that were asked for.
-pub(crate) struct Simulator<'a> {
+struct Simulator<'a> {
     sim: Sim,
     around: &'a Surroundings,
     /// The caches.
-    pub(crate) geometry: Geometry,
+    geometry: Geometry,
 }
 
 impl<'a> Simulator<'a> {
     /// Finds the simulator and reads which caches were asked for.
-    pub(crate) fn of(
-        caches: Option<&Geometry>,
-        around: &'a Surroundings,
-    ) -> Result<Self, StatError> {
+    fn of(caches: Option<&Geometry>, around: &'a Surroundings) -> Result<Self, StatError> {
         let geometry = caches.cloned().map_or_else(Geometry::this_machine, Ok);
         let geometry =
             geometry.map_err(|error| StatError::BadRequest { reason: error.to_string() })?;
@@ -37,7 +57,7 @@ impl<'a> Simulator<'a> {
     }
 
     /// What was asked for, with the simulator's names.
-    pub(crate) fn asked(&self, asked: &Asked) -> Asked {
+    fn asked(&self, asked: &Asked) -> Asked {
         let mut asked = asked.clone();
         for event in &mut asked.events {
             event.native = native(&event.name, &self.geometry).ok().map(str::to_owned);
@@ -46,7 +66,7 @@ impl<'a> Simulator<'a> {
     }
 
     /// For each event, why the simulator has none.
-    pub(crate) fn refusals(&self, asked: &Asked) -> Vec<Option<Explanation>> {
+    fn refusals(&self, asked: &Asked) -> Vec<Option<Explanation>> {
         let refusal = |name: &str| native(name, &self.geometry).err();
         asked.events.iter().map(|event| Some(self.located(refusal(&event.name)?))).collect()
     }
@@ -57,7 +77,7 @@ impl<'a> Simulator<'a> {
     }
 
     /// Simulates the command once.
-    pub(crate) fn run(&self, runner: &Runner<'_>) -> Result<(Run, Vec<Warning>), StatError> {
+    fn run(&self, runner: &Runner<'_>) -> Result<(Run, Vec<Warning>), StatError> {
         let What::Command { argv } = &runner.request.what else {
             let reason = "only a command can be simulated".to_owned();
             return Err(StatError::BadRequest { reason });

@@ -5,8 +5,9 @@
 //! What none of them has counted, of threads that were seen too late or not at all and of child
 //! processes, is a row of its own: all rows add up to the whole.
 
-use crate::assemble;
-use crate::run::{Runner, ns};
+use crate::row;
+use crate::run::ns;
+use crate::runner::Runner;
 use crate::tallies::Tallies;
 use linerate_counters::event::Event;
 use linerate_counters::session::{Options, Scope, Session};
@@ -108,8 +109,7 @@ impl<'a> Threads<'a> {
         let mut rows: Vec<_> = self.rows.into_iter().map(counted).collect();
         let others = (0..places.len()).map(|event| others(event, &rows, whole)).collect();
         rows.push((0, OTHERS.to_owned(), Tallies::exact(others)));
-        let figures =
-            |tallies: &Tallies| assemble::row(self.runner.asked, tallies, tiers, refusals);
+        let figures = |tallies: &Tallies| row::row(self.runner.asked, tallies, tiers, refusals);
         let thread = |(tid, name, tallies)| ThreadCounts { tid, name, counts: figures(&tallies) };
         rows.into_iter().map(thread).collect()
     }

@@ -25,11 +25,10 @@ fn count(name: &str, ended: &Ended) -> Option<u64> {
     })
 }
 
-/// Fills in what perf events did not count, or in user mode alone. Gives the places of the events.
-pub(crate) fn fill(run: &mut Run, asked: &[AskedEvent]) -> Vec<usize> {
+/// Fills in what perf events did not count, or in user mode alone, and notes the places.
+pub(crate) fn fill(run: &mut Run, asked: &[AskedEvent]) {
     // What a command did after its time was up does not belong to the counts.
-    let Some(Ok(ended)) = run.command.filter(|_| !run.is_time_up) else { return Vec::new() };
-    let mut filled = Vec::new();
+    let Some(Ok(ended)) = run.command.filter(|_| !run.is_time_up) else { return };
     for (place, event) in asked.iter().enumerate() {
         let asked_so = event.event.as_ref().is_ok_and(|event| event.is_user_only);
         let is_whole = run.tallies.tally(place).is_some() && (!run.is_user_only[place] || asked_so);
@@ -39,8 +38,7 @@ pub(crate) fn fill(run: &mut Run, asked: &[AskedEvent]) -> Vec<usize> {
         if let Some(count) = count(&event.name, &ended) {
             run.tallies.replace(place, count);
             (run.refusals[place], run.is_user_only[place]) = (None, false);
-            filled.push(place);
+            run.from_usage.push(place);
         }
     }
-    filled
 }

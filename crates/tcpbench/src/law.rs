@@ -19,7 +19,6 @@
 
 use crate::endpoint::{Congestion, Micros, Stack};
 use crate::error::Error;
-use crate::measure::Watch;
 use crate::pattern::Pattern;
 use crate::routines::{SELECTED, Set};
 use crate::session::{Session, Setup};
@@ -28,6 +27,7 @@ use crate::wire::Impairments;
 use linerate_record::stats::{Estimate, median_interval};
 use linerate_record::tcp::{TcpLaw, TcpLawPoint};
 use linerate_record::{Figure, Tier};
+use linerate_trial::Watch;
 use std::rc::Rc;
 
 /// What a point varies: share of segments lost, octets of a segment, microseconds of a round trip.
@@ -94,10 +94,10 @@ pub fn law(
     for point in &points {
         let mut rates = Vec::new();
         for run in 0..effort.seeds {
-            if (watch.stop)() {
+            if watch.is_stopped() {
                 break;
             }
-            (watch.progress)(observed.len() as f64 / all);
+            watch.progress("law of loss", observed.len() as f64 / all);
             let seed = seed.wrapping_add(run * 1000 + rows.len() as u64);
             let rate = octets_per_second(stack, *point, effort.segments, seed)?;
             observed.push((*point, rate));
@@ -251,6 +251,7 @@ fn inverse(mut matrix: [[f64; 4]; 4]) -> [[f64; 4]; 4] {
 mod tests {
     use super::*;
     use crate::smol::Smoltcp;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     /// Rates made up by a law of other exponents, with an error of some per cent.
     #[test]
@@ -303,9 +304,9 @@ mod tests {
     #[test]
     fn a_law_that_was_stopped_has_no_exponents() {
         let effort = Effort { segments: 100, seeds: 1 };
-        let asked = std::cell::Cell::new(0);
-        let stop = || asked.replace(asked.get() + 1) > 0;
-        let watch = Watch { stop: &stop, progress: &|_| {} };
+        let stop = AtomicBool::new(false);
+        let after_one = |_: &str, _: f64| stop.store(true, Ordering::Relaxed);
+        let watch = Watch::new(&stop, &after_one);
         let law = law(&Smoltcp, effort, 1, &watch).expect("it gets through");
         let rates: Vec<&Figure> = law.points.iter().map(|point| &point.mbps).collect();
         assert!(rates[0].as_number().is_some(), "{rates:?}");

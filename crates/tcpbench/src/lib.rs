@@ -43,3 +43,4 @@ pub mod wire;
 
 pub use endpoint::{Endpoint, Side, Stack};
 pub use error::{Error, Stuck};
+pub use linerate_trial::Watch;

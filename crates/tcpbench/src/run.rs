@@ -5,13 +5,14 @@ use crate::endpoint::{Stack, WireMode};
 use crate::error::Error;
 use crate::law::{Effort, law};
 use crate::lwip::Lwip;
-use crate::measure::{Watch, measure};
+use crate::measure::measure;
 use crate::pattern::{Mix, Pattern};
 use crate::routines::{OFF, SELECTED, Set};
 use crate::session::Setup;
 use crate::smol::Smoltcp;
 use linerate_record::kernels::Skipped;
 use linerate_record::tcp::{TcpLaw, TcpReport, TcpStack};
+use linerate_trial::Watch;
 
 /// What is wanted.
 pub struct Request {
@@ -112,12 +113,12 @@ pub fn run(request: Request, watch: &Watch<'_>) -> Result<TcpReport, Error> {
     for stack in &request.stacks.present {
         let mut patterns = Vec::new();
         for &pattern in &request.patterns {
-            if (watch.stop)() {
+            if watch.is_stopped() {
                 break;
             }
             let so_far = done;
-            let progress = |share: f64| (watch.progress)((so_far + share) / parts);
-            let watch = Watch { stop: watch.stop, progress: &progress };
+            let progress = |part: &str, share| watch.progress(part, (so_far + share) / parts);
+            let watch = watch.with_progress(&progress);
             let setup = Setup {
                 wire: request.wire,
                 buffer: request.buffer,
@@ -144,7 +145,7 @@ pub fn run(request: Request, watch: &Watch<'_>) -> Result<TcpReport, Error> {
         laws,
         skipped: request.stacks.skipped,
         seed: request.seed,
-        interrupted: (watch.stop)(),
+        interrupted: watch.is_stopped(),
     })
 }
 
@@ -153,8 +154,9 @@ fn fit_laws(request: &mut Request, watch: &Watch<'_>) -> Result<Vec<TcpLaw>, Err
     let Stacks { present: stacks, skipped } = &mut request.stacks;
     let mut laws = Vec::new();
     for (index, stack) in stacks.iter().enumerate() {
-        let progress = |share: f64| (watch.progress)((index as f64 + share) / stacks.len() as f64);
-        let watch = Watch { stop: watch.stop, progress: &progress };
+        let of_stack = |share: f64| (index as f64 + share) / stacks.len() as f64;
+        let progress = |part: &str, share| watch.progress(part, of_stack(share));
+        let watch = watch.with_progress(&progress);
         match law(stack.as_ref(), Effort::FULL, request.seed, &watch) {
             Ok(law) => laws.push(law),
             Err(Error::Stack { stack, reason }) => {
@@ -191,8 +193,7 @@ mod tests {
             cpu: cpus[0],
             law: false,
         };
-        let watch = Watch { stop: &|| false, progress: &|_| {} };
-        let report = run(request, &watch).expect("it runs");
+        let report = run(request, &Watch::unattended()).expect("it runs");
         let [stack] = report.stacks.as_slice() else { panic!("{:?}", report.stacks) };
         assert_eq!(stack.patterns.len(), 5);
         for pattern in &stack.patterns {

@@ -25,7 +25,7 @@ use crate::pattern::Pattern;
 use crate::routines::{Activity, Reading, Set, Tallies};
 use crate::stream::{Sink, Stream};
 use crate::wire::{Carried, Wire};
-use linerate_linux::{monotonic_ns, thread_cpu_time_ns};
+use linerate_trial::{Dropped, Machine, Window};
 pub use setup::Setup;
 use setup::{config, write_octets};
 use std::rc::Rc;
@@ -46,9 +46,8 @@ pub struct Slice {
     pub cpu_ns: u64,
     /// Virtual microseconds.
     pub virtual_us: u64,
-    /// Processor time as a share of the time that passed: far below 1, something else had the
-    /// processor.
-    pub busy_permille: u16,
+    /// Why the slice does not count: the thread did not have its CPU all the time.
+    pub dropped: Option<Dropped>,
 }
 
 /// Two endpoints, a wire and two applications.
@@ -79,6 +78,7 @@ pub struct Session {
     /// Where a sampler looks at what runs.
     activity: Option<Arc<AtomicU8>>,
     watchdog: Watchdog,
+    clock: Machine,
 }
 
 impl Session {
@@ -122,6 +122,7 @@ impl Session {
             comparing_ns: 0,
             activity: None,
             watchdog: Watchdog::default(),
+            clock: Machine::kernel(),
             setup: setup.clone(),
         };
         if setup.pattern != Pattern::Response {
@@ -137,7 +138,8 @@ impl Session {
     pub fn run(&mut self, amount: u64) -> Result<Slice, Error> {
         let before = self.totals();
         self.tell(Activity::Stack);
-        let (wall, cpu) = (monotonic_ns(), thread_cpu_time_ns());
+        let clock = self.clock;
+        let window = Window::open(&clock);
         let compared = self.comparing_ns;
         match self.setup.pattern {
             Pattern::Bulk | Pattern::Jumbo => self.transfer(amount, Self::give_bulk)?,
@@ -145,9 +147,9 @@ impl Session {
             Pattern::Interactive => (0..amount).try_for_each(|_| self.exchange())?,
             Pattern::Response => (0..amount).try_for_each(|_| self.open_and_close())?,
         }
-        let (cpu, wall) = (thread_cpu_time_ns() - cpu, monotonic_ns() - wall);
+        let window = window.close();
         self.tell(Activity::Comparing);
-        let cpu_ns = cpu.saturating_sub(self.comparing_ns - compared);
+        let cpu_ns = window.charged.cpu_ns.saturating_sub(self.comparing_ns - compared);
         self.compare()?;
         let after = self.totals();
         Ok(Slice {
@@ -156,7 +158,7 @@ impl Session {
             frames: after.frames - before.frames,
             cpu_ns,
             virtual_us: after.virtual_us - before.virtual_us,
-            busy_permille: (cpu * 1000 / wall.max(1)).min(1000) as u16,
+            dropped: window.verdict.err(),
         })
     }
 

@@ -21,7 +21,7 @@
 //! where the stores are.
 
 use crate::error::Error;
-use crate::measure::{BUSY_PERMILLE, CONFIDENCE};
+use crate::measure::CONFIDENCE;
 use crate::routines::{Activity, Reading, Tallies, Tally, empty_call_ticks};
 use crate::sampling::{Counts, Sampler};
 use crate::session::{Session, Slice};
@@ -121,9 +121,9 @@ struct Watched {
 }
 
 impl Turn {
-    fn busy_permille(&self) -> u16 {
-        let watched = self.watched.iter().map(|watched| watched.slice.busy_permille);
-        watched.fold(self.plain.busy_permille, u16::min)
+    fn is_clean(&self) -> bool {
+        let watched = self.watched.iter().map(|watched| &watched.slice);
+        watched.chain([&self.plain]).all(|slice| slice.dropped.is_none())
     }
 }
 
@@ -140,8 +140,8 @@ fn turns(session: &mut Session, amount: u64) -> Result<Vec<Turn>, Error> {
         turns.push(Turn { plain, watched: [watched(READINGS[0])?, watched(READINGS[1])?] });
         session.watch(None);
     }
-    let any = turns.iter().any(|turn| turn.busy_permille() >= BUSY_PERMILLE);
-    turns.retain(|turn| !any || turn.busy_permille() >= BUSY_PERMILLE);
+    let any = turns.iter().any(Turn::is_clean);
+    turns.retain(|turn| !any || turn.is_clean());
     Ok(turns)
 }
 
@@ -174,7 +174,7 @@ fn looks(session: &mut Session, amount: u64, sampler: &Sampler) -> Result<Counts
     for _ in 0..SAMPLED {
         let before = sampler.counts();
         let slice = session.run(amount)?;
-        if slice.busy_permille >= BUSY_PERMILLE {
+        if slice.dropped.is_none() {
             let seen = sampler.counts().into_iter().zip(before).map(|(now, then)| now - then);
             sum.iter_mut().zip(seen).for_each(|(sum, seen)| *sum += seen);
         }
@@ -266,7 +266,7 @@ mod tests {
             let before = slowed::taken();
             let slice = session.run((amount / PART).max(1)).expect("it gets through");
             let after = slowed::taken();
-            if slice.busy_permille >= BUSY_PERMILLE {
+            if slice.dropped.is_none() {
                 let whole = slice.cpu_ns as f64 * per_ns;
                 let all = shares.iter_mut().zip(before.into_iter().zip(after));
                 all.for_each(|(all, (then, now))| all.push((now - then) as f64 / whole));

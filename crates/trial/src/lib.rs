@@ -27,7 +27,7 @@ pub mod scripted;
 pub mod watch;
 
 pub use clean::{Account, CPU_SHARE_MIN, Dropped, Timed, Window, time};
-pub use clock::{Clock, Machine};
+pub use clock::{Clock, Machine, ThisThread};
 pub use filling::{Fill, filling};
 pub use rounds::{Length, Rules, Turn, orders, rounds};
 pub use samples::{Counts, Samples};

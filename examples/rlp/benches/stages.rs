@@ -10,8 +10,8 @@
 //! into a ring of the session, and to where the first frame has them. They are not read back from
 //! the ring: nobody has to, and whoever does at once waits until the ring's lines have come.
 //!
-//! A round is a few thousand packets; which way goes first changes from round to round. Rounds with
-//! an involuntary switch are dropped. Ticks are those of the timestamp counter.
+//! A round is a few thousand packets; which way goes first changes from round to round. Rounds that
+//! are not clean windows are dropped. Ticks are those of the timestamp counter.
 //!
 //! `cargo bench -p linerate-rlp --bench stages [-- ROUNDS]`
 
@@ -21,7 +21,8 @@ use linerate_rlp::frame::{FRAME_HEADER_OCTETS, PACKET_HEADER_OCTETS};
 
 use linerate_stage_api::bench::provenance;
 use linerate_stage_api::bench::ticks;
-use linerate_stage_api::bench::{self, Estimate, median_interval, paired_ratio};
+use linerate_stage_api::bench::{self, Dropped, Estimate, Machine, Window};
+use linerate_stage_api::bench::{median_interval, orders, paired_ratio};
 use linerate_stage_api::ring::{Consumer, Producer, ring};
 use linerate_stage_api::testing::Pool;
 use linerate_stage_api::{BuildContext, Burst, Packet, Stage, StageContext, Verdict};
@@ -224,9 +225,9 @@ impl<'p> Bench<'p> {
         black_box(&mut self.out);
     }
 
-    /// Ticks per packet of each part; `None` for a disturbed round.
-    fn round(&mut self, first: usize) -> Option<[f64; PARTS.len()]> {
-        let (mut costs, switches) = ([0; PARTS.len()], bench::involuntary_switches());
+    /// Ticks per packet of each part; the reason for a round that is no clean window.
+    fn round(&mut self, first: usize, clock: &Machine) -> Result<[f64; PARTS.len()], Dropped> {
+        let (mut costs, window) = ([0; PARTS.len()], Window::open(clock));
         for _ in 0..TURNS {
             for way in [first, 1 - first] {
                 let steps: [fn(&mut Self, usize); 3] = [Self::take_in, Self::keep, Self::give_out];
@@ -237,8 +238,7 @@ impl<'p> Bench<'p> {
                 }
             }
         }
-        let is_calm = bench::involuntary_switches() == switches;
-        is_calm.then(|| costs.map(|ticks| ticks as f64 / (TURNS * BURST) as f64))
+        window.close().keep(costs.map(|ticks| ticks as f64 / (TURNS * BURST) as f64))
     }
 }
 
@@ -246,10 +246,11 @@ fn compare(text: &str, sessions: usize, frames: usize, rounds: usize) {
     let [mut app, mut bounds] = [0, 1].map(|_| Pool::new(2 * BURST, BUFFER_OCTETS));
     let mut bench = Bench::new(text, sessions, frames, [app.packets(0), bounds.packets(1)]);
     let mut costs = [const { Vec::new() }; PARTS.len()];
+    let (clock, mut next) = (Machine::counter(), orders(2, ticks()));
     for round in 0..=rounds {
-        let took = bench.round((ticks() >> 7 & 1) as usize);
+        let took = bench.round(next()[0], &clock);
         // The first round fills the caches.
-        if let Some(took) = took.filter(|_| round > 0) {
+        if let Some(took) = took.ok().filter(|_| round > 0) {
             costs.iter_mut().zip(took).for_each(|(all, one)| all.push(one));
         }
     }

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The document that is written, section by section.
 
-use super::model::{Found, LONG, Model, Pair, mean, of_role};
 use super::reach::Row;
 use crate::evidence::{bench, section};
+use linerate_cmt::fit::{Found, LONG, Model, Pair};
 use linerate_cmt::{Chip, Ranking, Run, StrandOutcome, rank};
 use linerate_report::svg::{Compared, Plot, Title, compared, counted};
+use std::error::Error;
 use std::fmt::Write;
 use std::time::Instant;
+
+/// Why a section cannot be written: the simulator says, or a command.
+type Fault = Box<dyn Error>;
 
 /// Evaluations of the fits: of five parameters, of four, of three.
 const CALLS: [u32; 3] = [260, 200, 120];
@@ -59,7 +63,7 @@ fn within(what: &str, error: f64, limit: f64) -> Row {
 }
 
 /// Everything that is simulated.
-pub(super) fn document(model: &Model, t2: Chip) -> Result<Simulated, String> {
+pub(super) fn document(model: &Model, t2: Chip) -> Result<Simulated, Fault> {
     let mut rows = Vec::new();
     let mut text = format!(
         "# The Netra document's application, simulated\n\n\
@@ -117,7 +121,7 @@ fn table(pairs: &[Pair]) -> String {
 }
 
 /// The parameters; those that are fitted as found to fit both configurations.
-fn parameters(model: &Model, text: &mut String) -> Result<(), String> {
+fn parameters(model: &Model, text: &mut String) -> Result<(), Fault> {
     eprintln!("fit of both configurations");
     let joint = model.unfitted()?.fitted(&model.names(), &["1", "2"], CALLS[0])?;
     *text += "## Parameters\n\n\
@@ -126,7 +130,7 @@ fn parameters(model: &Model, text: &mut String) -> Result<(), String> {
               | parameter | value | in file | origin | what it is, or how it was reckoned |\n\
               |---|---:|---:|---|---|\n";
     for (name, parameter) in &joint.application.parameters {
-        let in_file = model.application.value(name).map_err(|error| error.to_string())?;
+        let in_file = model.application.value(name)?;
         let _ = writeln!(
             text,
             "| {name} | {} | {} | {} | {} |",
@@ -145,7 +149,7 @@ fn parameters(model: &Model, text: &mut String) -> Result<(), String> {
 }
 
 /// Both configurations from the parameters in the file.
-fn both(model: &Model, text: &mut String, rows: &mut Vec<Row>) -> Result<Plot, String> {
+fn both(model: &Model, text: &mut String, rows: &mut Vec<Row>) -> Result<Plot, Fault> {
     *text += "## Both configurations, from the parameters in the file\n\n";
     let mut bars = Vec::new();
     for name in ["1", "2"] {
@@ -181,7 +185,7 @@ fn short(value: f64) -> String {
 }
 
 /// Each configuration from a fit of the other alone.
-fn alone(model: &Model, text: &mut String, rows: &mut Vec<Row>) -> Result<(), String> {
+fn alone(model: &Model, text: &mut String, rows: &mut Vec<Row>) -> Result<(), Fault> {
     eprintln!("fits of one configuration");
     let start = model.unfitted()?;
     let of_one = start.fitted(&OF_ONE, &["1"], CALLS[2])?;
@@ -237,17 +241,17 @@ fn alone(model: &Model, text: &mut String, rows: &mut Vec<Row>) -> Result<(), St
     Ok(())
 }
 
-fn values(fit: &Model, names: &[&str]) -> Result<String, String> {
+fn values(fit: &Model, names: &[&str]) -> Result<String, Fault> {
     let mut all = Vec::new();
     for name in names {
-        let value = fit.application.value(name).map_err(|error| error.to_string())?;
+        let value = fit.application.value(name)?;
         all.push(format!("{name} {}", short(value)));
     }
     Ok(all.join(", "))
 }
 
 /// What the predictions hang on that the one configuration does not tell.
-fn sensitivity(start: &Model, of_two: &Model, text: &mut String) -> Result<(), String> {
+fn sensitivity(start: &Model, of_two: &Model, text: &mut String) -> Result<(), Fault> {
     *text += "### What the other does not tell, varied\n\n\
               | fitted to | held | predicted kpps | observed | error |\n|---|---|---:|---:|---:|\n";
     let mut row = |to: &str, held: String, pair: &Pair| {
@@ -275,7 +279,7 @@ fn sensitivity(start: &Model, of_two: &Model, text: &mut String) -> Result<(), S
 }
 
 /// Where the cycles of each role go.
-fn causes(model: &Model, text: &mut String) -> Result<(), String> {
+fn causes(model: &Model, text: &mut String) -> Result<(), Fault> {
     *text += "## Cycles per instruction by cause\n\n\
               | configuration | role | CPI | issue | bubbles | first cache | second cache | \
               interface | other strands | instructions per packet |\n\
@@ -291,31 +295,26 @@ fn causes(model: &Model, text: &mut String) -> Result<(), String> {
 }
 
 fn by_cause(found: &Found, role: &str) -> String {
-    let per = |of: &dyn Fn(&StrandOutcome) -> u64| {
-        let share = |strand: &StrandOutcome| of(strand) as f64 / strand.instructions as f64;
-        format!("{:.2}", mean(of_role(&found.outcome, role).map(share)))
+    let per = |of: fn(&StrandOutcome) -> u64| {
+        let share = |strand: &StrandOutcome| Some(of(strand) as f64 / strand.instructions as f64);
+        found.mean(role, share).map_or_else(|| "-".to_owned(), |share| format!("{share:.2}"))
     };
-    let packets = of_role(&found.outcome, role).filter_map(StrandOutcome::instructions_per_packet);
-    let packets: Vec<f64> = packets.collect();
+    let per_packet = found.mean(role, StrandOutcome::instructions_per_packet);
     [
         format!("{:.2}", found.cpi[role]),
-        per(&|strand| strand.instructions),
-        per(&|strand| strand.stalls.bubbles),
-        per(&|strand| strand.stalls.l1),
-        per(&|strand| strand.stalls.l2),
-        per(&|strand| strand.stalls.io),
-        per(&|strand| strand.waited),
-        if packets.is_empty() {
-            "-".to_owned()
-        } else {
-            format!("{:.0}", mean(packets.into_iter()))
-        },
+        per(|strand| strand.instructions),
+        per(|strand| strand.stalls.bubbles),
+        per(|strand| strand.stalls.l1),
+        per(|strand| strand.stalls.l2),
+        per(|strand| strand.stalls.io),
+        per(|strand| strand.waited),
+        per_packet.map_or_else(|| "-".to_owned(), |number| format!("{number:.0}")),
     ]
     .join(" | ")
 }
 
 /// Parked, polling and spinning neighbours in configuration 2.
-fn neighbours(model: &Model, text: &mut String) -> Result<(), String> {
+fn neighbours(model: &Model, text: &mut String) -> Result<(), Fault> {
     *text += "## Neighbours: parked, polling, `while(1)`\n\n\
               Configuration 2 with something else on the strand of ATIF_RX, which handles no \
               packet. With the stall that was fitted, an idle look keeps the strand out of the \
@@ -355,7 +354,7 @@ fn neighbours(model: &Model, text: &mut String) -> Result<(), String> {
 }
 
 /// The same application on the T2.
-fn on_t2(model: &Model, chip: Chip, text: &mut String) -> Result<(), String> {
+fn on_t2(model: &Model, chip: Chip, text: &mut String) -> Result<(), Fault> {
     *text += "## The same application on the UltraSPARC T2\n\n\
               Configurations as on the T1, pipe by pipe: eight pipes are four cores, whose two \
               pipes share a load/store unit (0.3 uses per instruction, assumed). Misses per \
@@ -379,11 +378,11 @@ fn on_t2(model: &Model, chip: Chip, text: &mut String) -> Result<(), String> {
 }
 
 /// All placements of the split application on the T1.
-fn placements(model: &Model, text: &mut String, rows: &mut Vec<Row>) -> Result<Plot, String> {
+fn placements(model: &Model, text: &mut String, rows: &mut Vec<Row>) -> Result<Plot, Fault> {
     eprintln!("placements");
     let start = Instant::now();
     let ranking = rank(&model.application, &model.chip, &ROLES, &KIND);
-    let ranking = ranking.map_err(|error| error.to_string())?;
+    let ranking = ranking?;
     let seconds = start.elapsed().as_secs_f64();
     rows.push(Row {
         what: format!("seconds to rank {} placements on the T1", ranking.placements.len()),
@@ -449,7 +448,7 @@ fn classes(ranking: &Ranking) -> Vec<(String, u64)> {
 }
 
 /// A row of the table of placements.
-fn placed(model: &Model, ranking: &Ranking, place: usize, note: &str) -> Result<String, String> {
+fn placed(model: &Model, ranking: &Ranking, place: usize, note: &str) -> Result<String, Fault> {
     let placement = &ranking.placements[place];
     let whole = model.run(&ranking.pipes(placement), &LONG)?.slowest_kpps;
     let pipes = placement.pipes.iter().map(|kind| {

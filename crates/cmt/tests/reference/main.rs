@@ -2,6 +2,7 @@
 //! The simulator of strands against one that knows no shortcut; plans by it against what must never
 //! be and what the Netra document has.
 
+mod cycle_by_cycle;
 #[path = "../../../plan/tests/reference/one_state.rs"]
 mod one_state;
 mod planner;

@@ -10,7 +10,7 @@ use linerate_cmt::{Application, Chip, Run, simulate};
 use linerate_path::check::{Described, read_to_plan};
 use linerate_path::costs::{GivenCost, GivenCosts, GivenWork, Idling, Neighbour};
 use linerate_path::model::{FullRing, Path};
-use linerate_path::spec::{StageSpec, State};
+use linerate_path::spec::{Default, Kinds, ParamKind, ParamSpec, SourceSpec, StageSpec, State};
 use linerate_plan::search::Subject;
 use linerate_record::plan::{Change, PlanReport, Recommendation};
 
@@ -110,12 +110,27 @@ fn what_keeps_one_state_is_never_replicated_by_simulation() {
     assert!(held > 5 && advised > 10, "the cases must try it: {held}, {advised}");
 }
 
+/// The source of the examples, as far as a plan needs it: another crate of the tool registers it.
+const SOURCES: [SourceSpec; 1] = [SourceSpec {
+    kind: "a10",
+    help: "",
+    params: &[ParamSpec {
+        name: "octets",
+        kind: ParamKind::Integer { min: 60, max: 9000 },
+        default: Default::Absent(""),
+        help: "",
+    }],
+    check: |_, _| Vec::new(),
+    frame_octets: |_| None,
+}];
+
 fn example(configuration: &str) -> Described {
     let text = match configuration {
         "1" => include_str!("../../../../examples/rlp-t1-config1.toml"),
         _ => include_str!("../../../../examples/rlp-t1-config2.toml"),
     };
-    read_to_plan(text, "rlp", &[]).unwrap_or_else(|problems| panic!("{problems}"))
+    let kinds = Kinds { stages: &[], sources: &SOURCES };
+    read_to_plan(text, "rlp", kinds).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
 /// The examples say of the stages what the application that comes with the program says of them, so

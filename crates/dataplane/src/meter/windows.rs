@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Windows of time: where each begins and ends, whether it was clean, and which are kept.
 
-use super::{Accounts, Clock, Meter, Phase, Window};
+use super::{Clock, Meter, Phase, Window};
+use linerate_trial::Account;
 
 /// Length of a window. Long enough for two system calls to cost less than 0.1 %, short enough that
 /// most windows of a busy machine have no preemption in them.
 pub(super) const WINDOW_NS: u64 = 1_000_000;
-
-/// Least share of a window's wall time the thread must have been on the processor.
-const CLEAN_CPU_SHARE: f64 = 0.96;
 
 /// Windows kept; beyond that every other one is let go, and so on.
 pub(super) const KEPT: usize = 4_096;
@@ -34,43 +32,40 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
     #[cold]
     #[inline(never)]
     pub(super) fn cross(&mut self, now: u64) {
-        let accounts = self.clock.accounts();
+        let account = Account::now(&self.clock);
         match self.phase {
             Phase::Before => {
                 self.phase = Phase::During;
                 self.edge = Some(0);
-                self.switches_start = accounts.switches;
+                self.switches_start = account.switches;
                 self.delay_start_ns = self.clock.run_delay_ns();
                 self.wall_start_ns = self.clock.wall_ns();
-                self.open_window(now, accounts);
+                self.open_window(now, account);
             }
             Phase::During => {
-                self.close_window(now, accounts);
+                self.close_window(now, account);
                 if now >= self.span.end {
                     self.end();
                 } else {
-                    self.open_window(now, accounts);
+                    self.open_window(now, account);
                 }
             }
             Phase::After => {}
         }
     }
 
-    pub(super) fn open_window(&mut self, now: u64, accounts: Accounts) {
+    pub(super) fn open_window(&mut self, now: u64, account: Account) {
         let index = (now - self.span.start) / self.window_ticks;
         self.window = Window { index, ..Window::default() };
         self.boundary = self.span.start + (index + 1) * self.window_ticks;
         self.interrupted = false;
-        self.accounts = accounts;
+        self.account = account;
     }
 
-    pub(super) fn close_window(&mut self, now: u64, accounts: Accounts) {
+    pub(super) fn close_window(&mut self, now: u64, account: Account) {
         self.window.ticks = now.saturating_sub(self.window_start);
-        let wall_ns = self.window.ticks as f64 * 1e9 / self.span.ticks_per_second;
-        let cpu_ns = accounts.cpu_ns.saturating_sub(self.accounts.cpu_ns) as f64;
-        self.window.clean = !self.interrupted
-            && accounts.switches == self.accounts.switches
-            && cpu_ns >= CLEAN_CPU_SHARE * wall_ns;
+        let verdict = account.since(self.account).judge(self.clock.cpu_step_ns());
+        self.window.clean = !self.interrupted && verdict.is_ok();
         self.readings.windows_total += 1;
         self.readings.windows_lost += u64::from(!self.window.clean);
         self.keep();
@@ -94,7 +89,7 @@ impl<const ON: bool, C: Clock> Meter<ON, C> {
         self.boundary = u64::MAX;
         self.edge = Some(1);
         self.readings.wall_ns = self.clock.wall_ns() - self.wall_start_ns;
-        self.readings.switches = self.clock.accounts().switches - self.switches_start;
+        self.readings.switches = self.clock.involuntary_switches() - self.switches_start;
         self.readings.run_delay_ns = match (self.delay_start_ns, self.clock.run_delay_ns()) {
             (Some(start), Some(end)) => Some(end.saturating_sub(start)),
             _ => None,

@@ -14,7 +14,7 @@ use linerate_path::model::{
 };
 use linerate_path::spec::{StageSpec, State};
 use std::hint::black_box;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 const SPEC: StageSpec = StageSpec {
@@ -306,5 +306,5 @@ pub(crate) fn run_on_one(
         audit: true,
         ..Job::new(path, &kinds, &traffic, &cpus)
     };
-    run(&job, &Watch { stop: &AtomicBool::new(false), progress: &|_| {} })
+    run(&job, &Watch::unattended())
 }

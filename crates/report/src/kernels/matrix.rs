@@ -5,17 +5,15 @@
 //! that is not enough it is broken into several below each other, since cells that wrap cannot be
 //! compared.
 
-use super::cases::{Block, Load, Series, Unit};
 use crate::layout::{CHOSEN, Grid, Paint, painted};
 use crate::value::{ABSENT, clean};
 use crate::{Sizes, Style};
+use linerate_plan::routines::{Block, Load, Series, TIE, Unit};
 use linerate_record::kernels::{Role, Row};
 use linerate_record::units::three_digits;
 
 /// What stands before the least time among `selected` and the variants.
 pub(super) const FASTEST: &str = "*";
-/// Times closer than this are the same: medians repeat no better.
-const TIE: f64 = 1.01;
 /// Sizes closer than this tell almost the same.
 const CLOSE: f64 = 1.15;
 /// Columns of names are cut to this.

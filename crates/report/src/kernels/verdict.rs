@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the tables say, in sentences: how far the selected routine is from the bound, where a
-//! variant called by name is faster, and where somebody else's routine is.
+//! What the tables say, in sentences: how far the selected routine is from the bound, and what
+//! [`linerate_plan::routines`] finds ahead of it.
 
-use super::cases::{Block, Load, Section, Series, Unit};
 use crate::value::{octets, percent};
-use linerate_record::kernels::{Kernel, KernelsReport, Role, Row};
+use linerate_plan::routines::{
+    Block, Lead, Load, Section, Unit, WORTH_A_NAME, peers_ahead, variants_ahead,
+};
+use linerate_record::kernels::{Kernel, KernelsReport, Row};
 use linerate_record::units::three_digits;
 
 /// Packets of Ethernet's usual size, and buffers of a page.
 const QUOTED: [u64; 2] = [1460, 4096];
-/// Faster by less is not worth a name in a caller's code: a few per cent come and go with the
-/// placement of code.
-const WORTH_IT: f64 = 1.05;
-/// Times closer than this are the same: medians repeat no better.
-const TIE: f64 = 1.01;
 
 /// One paragraph for `kernel`; `None` when nothing was selected or timed.
 pub(super) fn sentences(
@@ -34,10 +31,7 @@ pub(super) fn sentences(
         ["", cold] => format!("cold, {cold}."),
         [warm, cold] => format!("{warm}; cold, {cold}."),
     };
-    let others = |section| {
-        let is_other = |series: &Series| series.role == Role::Variant && series.name != selected;
-        first(section).and_then(|block| leads(block, unit, &is_other, WORTH_IT))
-    };
+    let others = |section| first(section).and_then(|block| variants_ahead(block, selected, unit));
     let (sized, mixed) = (others(Section::Aligned), others(Section::Mixes));
     let by_name = by_name(sized.as_deref(), mixed.as_deref());
     let peers = faster_peers(blocks.iter().filter(|block| block.kernel == kernel), unit);
@@ -83,7 +77,7 @@ fn share_text(row: &Row, share: f64) -> String {
 
 /// What a caller gains who names a variant. Empty when nothing can be compared.
 fn by_name(sized: Option<&[Lead]>, mixed: Option<&[Lead]>) -> String {
-    let least = three_digits((WORTH_IT - 1.0) * 100.0);
+    let least = three_digits((WORTH_A_NAME - 1.0) * 100.0);
     let has_leads = |leads: Option<&[Lead]>| leads.is_some_and(|leads| !leads.is_empty());
     if !has_leads(sized) && !has_leads(mixed) {
         return match sized.or(mixed) {
@@ -98,8 +92,7 @@ fn by_name(sized: Option<&[Lead]>, mixed: Option<&[Lead]>) -> String {
         None => None,
         Some([]) => Some(format!("{when} none is more than {least} % faster.")),
         Some(leads) => {
-            let text =
-                |lead: &Lead| format!("{} at {} ({} faster)", lead.name, lead.at(), lead.by());
+            let text = |lead: &Lead| format!("{} at {} ({} faster)", lead.name, at(lead), by(lead));
             let texts: Vec<String> = leads.iter().map(text).collect();
             Some(format!("{when} call by name: {}.", texts.join("; ")))
         }
@@ -111,11 +104,10 @@ fn by_name(sized: Option<&[Lead]>, mixed: Option<&[Lead]>) -> String {
 /// Where somebody else's routine is faster than the selected one, in all cases of a kernel: a
 /// sentence for each such routine.
 fn faster_peers<'b, 'a: 'b>(blocks: impl Iterator<Item = &'b Block<'a>>, unit: Unit) -> String {
-    let is_peer = |series: &Series| series.role == Role::Peer;
     let mut sentences: Vec<(&str, String)> = Vec::new();
     for block in blocks {
-        for lead in leads(block, unit, &is_peer, 1.0).unwrap_or_default() {
-            let case = format!("{}, at {} ({})", block.case_text(), lead.at(), lead.by());
+        for lead in peers_ahead(block, unit) {
+            let case = format!("{}, at {} ({})", block.case_text(), at(&lead), by(&lead));
             match sentences.iter_mut().find(|(name, _)| *name == lead.name) {
                 Some((_, sentence)) => *sentence += &format!("; {case}"),
                 None => {
@@ -128,81 +120,17 @@ fn faster_peers<'b, 'a: 'b>(blocks: impl Iterator<Item = &'b Block<'a>>, unit: U
     sentences.into_iter().map(|(_, sentence)| sentence + ". ").collect()
 }
 
-/// A routine, the loads in a block at which it is the fastest of its kind and ahead of the selected
-/// routine, and the greatest quotient of speeds among them.
-struct Lead<'a> {
-    name: &'a str,
-    loads: Vec<Load>,
-    most: f64,
-}
-
-impl Lead<'_> {
-    /// `20, 40 and 64`.
-    fn at(&self) -> String {
-        let loads: Vec<String> = self.loads.iter().map(|load| load.text()).collect();
-        match loads.as_slice() {
-            [rest @ .., last] if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
-            one => one.concat(),
-        }
-    }
-
-    /// `up to 7.9 %`.
-    fn by(&self) -> String {
-        let up_to = if self.loads.len() > 1 { "up to " } else { "" };
-        format!("{up_to}{} %", percent(self.most - 1.0))
+/// `20, 40 and 64`.
+fn at(lead: &Lead) -> String {
+    let loads: Vec<String> = lead.loads.iter().map(|load| load.text()).collect();
+    match loads.as_slice() {
+        [rest @ .., last] if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        one => one.concat(),
     }
 }
 
-/// The routines of a kind that lead by more than `worth` with the whole interval, and by more than
-/// a tie, in the order of loads. `None` if there is none beside a selected routine.
-fn leads<'a>(
-    block: &Block<'a>,
-    unit: Unit,
-    is_wanted: &dyn Fn(&Series) -> bool,
-    worth: f64,
-) -> Option<Vec<Lead<'a>>> {
-    let mut leads: Vec<Lead> = Vec::new();
-    let mut is_compared = false;
-    for load in block.loads() {
-        let Some(selected) = block.selected(load) else { continue };
-        let rows = block.series.iter().filter(|series| is_wanted(series));
-        let rows = rows.filter_map(|series| series.rows.get(&load).copied());
-        let ahead = rows.filter_map(|row| Some((row, ahead(row, selected, unit)?)));
-        let ahead: Vec<(&Row, Ahead)> = ahead.collect();
-        is_compared |= !ahead.is_empty();
-        let clear = ahead.into_iter().filter(|(_, by)| by.least > worth && by.median > TIE);
-        let Some((row, by)) = clear.max_by(|a, b| a.1.median.total_cmp(&b.1.median)) else {
-            continue;
-        };
-        match leads.iter_mut().find(|lead| lead.name == row.variant) {
-            Some(lead) => {
-                lead.loads.push(load);
-                lead.most = lead.most.max(by.median);
-            }
-            None => leads.push(Lead { name: &row.variant, loads: vec![load], most: by.median }),
-        }
-    }
-    is_compared.then_some(leads)
-}
-
-/// The speed of a routine over that of another, and the lower end of its interval.
-struct Ahead {
-    median: f64,
-    least: f64,
-}
-
-/// How far `row` is ahead of `selected`. From the shares of their bound where both are known: these
-/// are taken by round, so that a clock that moves is in both; otherwise from the times. The
-/// interval is that of the worst ends, and so too wide rather than too narrow; without ends it has
-/// no lower one.
-fn ahead(row: &Row, selected: &Row, unit: Unit) -> Option<Ahead> {
-    let quotient = |(over, under): (f64, f64)| over / under;
-    let times = unit.time(selected).zip(unit.time(row))?;
-    let shares = row.of_bound.zip(selected.of_bound);
-    let ends = match shares {
-        Some(_) => row.of_bound_low.zip(selected.of_bound_high),
-        None => unit.interval(selected).zip(unit.interval(row)).map(|(s, r)| (s.0, r.1)),
-    };
-    let least = ends.map_or(f64::NEG_INFINITY, quotient);
-    Some(Ahead { median: quotient(shares.unwrap_or(times)), least })
+/// `up to 7.9 %`.
+fn by(lead: &Lead) -> String {
+    let up_to = if lead.loads.len() > 1 { "up to " } else { "" };
+    format!("{up_to}{} %", percent(lead.most - 1.0))
 }

@@ -7,9 +7,9 @@ use super::Plot;
 use super::bars::{Bar, BarChart, Group};
 use super::canvas::{Caption, Look};
 use super::lines::{Line, LineChart};
-use crate::kernels::cases::{Block, Load, Section, Series, Unit, blocks};
 use crate::kernels::{rounds, spread};
 use crate::value::{octets, tiers};
+use linerate_plan::routines::{Block, Load, Section, Series, Unit, blocks};
 use linerate_record::kernels::{Kernel, KernelsReport, Mix, Role, Row};
 use linerate_record::units::three_digits;
 
@@ -19,9 +19,9 @@ const QUOTED: u64 = 1460;
 /// Every plot that the record has rows for: per kernel aligned sizes with warm and with cold
 /// caches, and random sizes.
 pub fn kernels(report: &KernelsReport) -> Vec<Plot> {
-    let unit = Unit::of(report);
+    let unit = Unit::of(&report.rows);
     let mut plots: Vec<Plot> = Vec::new();
-    for block in blocks(report) {
+    for block in blocks(&report.rows) {
         let view = View { report, block: &block, unit };
         let plot = match block.section {
             Section::Aligned => view.over_size("warm"),

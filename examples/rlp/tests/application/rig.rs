@@ -11,7 +11,6 @@ use linerate_stage_api::testing::Tally;
 use linerate_stage_api::testing::{Job, Outcome, Watch, run, steering};
 use linerate_stage_api::testing::{Path, RunLength, Sink, Source};
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
@@ -58,7 +57,7 @@ pub(crate) fn ran(path: &Path, traffic: &Traffic, packets: u64) -> Outcome {
     let cpus = vec![0; path.mapping.strands()];
     let job =
         Job { options, oversubscribe: true, audit: true, ..Job::new(path, KINDS, traffic, &cpus) };
-    let watch = Watch { stop: &AtomicBool::new(false), progress: &|_| {} };
+    let watch = Watch::unattended();
     let outcome = run(&job, &watch).expect("it runs");
     let report = &outcome.report;
     assert!(report.is_conserved());

@@ -1,27 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The rows of a `kernels` record, sorted into what is shown side by side.
+//! The rows of a `kernels` record, sorted into what may be compared.
 //!
 //! A [`Block`] holds the routines of one kernel that met in the same rounds: sizes or mixes across,
-//! routines down. Tables and plots are made from blocks.
+//! routines down. Tables and plots are made from blocks too.
 
-use linerate_record::kernels::{Kernel, KernelsReport, Mix, Role, Row, State, Timing};
+use linerate_record::kernels::{Kernel, Mix, Role, Row, State, Timing};
 use std::collections::BTreeMap;
 
 /// What a call took, in the better of the two units the record has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unit {
+pub enum Unit {
+    /// Of the core.
     Cycles,
+    /// Of the timestamp counter.
     Ticks,
 }
 
 impl Unit {
     /// Core cycles, unless no row has any.
-    pub(crate) fn of(report: &KernelsReport) -> Self {
-        let calibrated = report.rows.iter().any(|row| row.cycles.is_some());
-        if calibrated || report.rows.is_empty() { Self::Cycles } else { Self::Ticks }
+    pub fn of(rows: &[Row]) -> Self {
+        let calibrated = rows.iter().any(|row| row.cycles.is_some());
+        if calibrated || rows.is_empty() { Self::Cycles } else { Self::Ticks }
     }
 
-    pub(crate) fn name(self) -> &'static str {
+    /// `cycles` or `ticks`.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Cycles => "cycles",
             Self::Ticks => "ticks",
@@ -29,7 +32,7 @@ impl Unit {
     }
 
     /// The time of a call; `None` also for what no call can take.
-    pub(crate) fn time(self, row: &Row) -> Option<f64> {
+    pub fn time(self, row: &Row) -> Option<f64> {
         let time = match self {
             Self::Cycles => row.cycles,
             Self::Ticks => row.ticks,
@@ -38,7 +41,7 @@ impl Unit {
     }
 
     /// The 90 % interval of the time; `None` unless both ends are known.
-    pub(crate) fn interval(self, row: &Row) -> Option<(f64, f64)> {
+    pub fn interval(self, row: &Row) -> Option<(f64, f64)> {
         match self {
             Self::Cycles => row.cycles_low.zip(row.cycles_high),
             Self::Ticks => row.ticks_low.zip(row.ticks_high),
@@ -48,8 +51,10 @@ impl Unit {
 
 /// What a call was given: one column of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Load {
+pub enum Load {
+    /// So many bytes in each call.
     Size(u64),
+    /// Sizes drawn from a mix.
     Mix(Mix),
 }
 
@@ -59,14 +64,16 @@ impl Load {
         row.size.map(Self::Size).or(row.mix.map(Self::Mix))
     }
 
-    pub(crate) fn size(self) -> Option<u64> {
+    /// Bytes per call; `None` for a mix.
+    pub fn size(self) -> Option<u64> {
         match self {
             Self::Size(size) => Some(size),
             Self::Mix(_) => None,
         }
     }
 
-    pub(crate) fn text(self) -> String {
+    /// The heading of its column.
+    pub fn text(self) -> String {
         match self {
             Self::Size(size) => size.to_string(),
             Self::Mix(Mix::Imix) => "IMIX".to_owned(),
@@ -78,7 +85,7 @@ impl Load {
 
 /// Where the buffers began. Ordered so that aligned ones come first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Placement {
+pub struct Placement {
     /// Both at the same place of a page.
     same_place: bool,
     mean_of: Vec<u32>,
@@ -96,12 +103,13 @@ impl Placement {
         }
     }
 
-    pub(crate) fn is_aligned(&self) -> bool {
+    /// Whether both buffers began at a multiple of 64, apart in their pages.
+    pub fn is_aligned(&self) -> bool {
         !self.same_place && self.mean_of.is_empty() && self.source == 0 && self.destination == 0
     }
 
     /// `aligned`, `src+14 dst+2`, `mean of 8 offsets`, `same place of a page`.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let part =
             |name, offset| if offset == 0 { String::new() } else { format!("{name}+{offset}") };
         let place = if self.same_place { "same place of a page" } else { "" };
@@ -118,13 +126,18 @@ impl Placement {
 
 /// What is shown together, in the order in which it is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Section {
+pub enum Section {
+    /// Warm and aligned.
     Aligned,
     /// Warm, and not aligned or not apart from the place of the source.
     Displaced,
+    /// Warm, sizes drawn from a mix.
     Mixes,
+    /// Warm, each call after the last.
     Latency,
+    /// A header that was written right before.
     JustWritten,
+    /// Out of the caches.
     Cold,
 }
 
@@ -142,26 +155,35 @@ impl Section {
 }
 
 /// One routine in all loads of a block.
-pub(crate) struct Series<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) role: Role,
-    pub(crate) rows: BTreeMap<Load, &'a Row>,
+#[derive(Clone, Debug)]
+pub struct Series<'a> {
+    /// The routine.
+    pub name: &'a str,
+    /// Why it was timed.
+    pub role: Role,
+    /// Its row at each load.
+    pub rows: BTreeMap<Load, &'a Row>,
 }
 
 /// The routines of one kernel in one section at one placement.
-pub(crate) struct Block<'a> {
-    pub(crate) kernel: Kernel,
-    pub(crate) section: Section,
-    pub(crate) timing: Timing,
-    pub(crate) placement: Placement,
+#[derive(Clone, Debug)]
+pub struct Block<'a> {
+    /// What all of them do.
+    pub kernel: Kernel,
+    /// Where the block is shown.
+    pub section: Section,
+    /// What the times are.
+    pub timing: Timing,
+    /// Where the buffers began.
+    pub placement: Placement,
     /// In the order of roles, then of the record.
-    pub(crate) series: Vec<Series<'a>>,
+    pub series: Vec<Series<'a>>,
 }
 
-/// All blocks of the record in the order of kernels, sections and placements.
-pub(crate) fn blocks(report: &KernelsReport) -> Vec<Block<'_>> {
+/// All blocks of a record in the order of kernels, sections and placements.
+pub fn blocks(rows: &[Row]) -> Vec<Block<'_>> {
     let mut sorted: BTreeMap<_, Vec<Series>> = BTreeMap::new();
-    for row in &report.rows {
+    for row in rows {
         let Some(load) = Load::of(row) else { continue };
         let placement = Placement::of(row);
         let section = Section::of(row, &placement);
@@ -187,7 +209,7 @@ pub(crate) fn blocks(report: &KernelsReport) -> Vec<Block<'_>> {
 
 impl<'a> Block<'a> {
     /// Every load that any routine has.
-    pub(crate) fn loads(&self) -> Vec<Load> {
+    pub fn loads(&self) -> Vec<Load> {
         let mut loads: Vec<Load> =
             self.series.iter().flat_map(|series| series.rows.keys().copied()).collect();
         loads.sort_unstable();
@@ -195,21 +217,23 @@ impl<'a> Block<'a> {
         loads
     }
 
-    pub(crate) fn of_role(&self, role: Role) -> impl Iterator<Item = &Series<'a>> {
+    /// The routines that were timed for that reason.
+    pub fn of_role(&self, role: Role) -> impl Iterator<Item = &Series<'a>> {
         self.series.iter().filter(move |series| series.role == role)
     }
 
-    pub(crate) fn selected(&self, load: Load) -> Option<&'a Row> {
+    /// The row of the selected routine.
+    pub fn selected(&self, load: Load) -> Option<&'a Row> {
         self.of_role(Role::Selected).find_map(|series| series.rows.get(&load).copied())
     }
 
     /// Whether a routine of `role` has a row, be it without a number.
-    pub(crate) fn has(&self, role: Role, load: Load) -> bool {
+    pub fn has(&self, role: Role, load: Load) -> bool {
         self.of_role(role).any(|series| series.rows.contains_key(&load))
     }
 
     /// The row of `role` that takes the least time.
-    pub(crate) fn fastest(&self, role: Role, load: Load, unit: Unit) -> Option<(&'a Row, f64)> {
+    pub fn fastest(&self, role: Role, load: Load, unit: Unit) -> Option<(&'a Row, f64)> {
         let timed = |row: &'a Row| unit.time(row).map(|time| (row, time));
         let rows = self.of_role(role).filter_map(|series| series.rows.get(&load).copied());
         rows.filter_map(timed).min_by(|(_, a), (_, b)| a.total_cmp(b))
@@ -217,12 +241,13 @@ impl<'a> Block<'a> {
 
     /// What its calls have in common: `warm, aligned`, `cold, src+14 dst+2`, `warm, aligned,
     /// latency`.
-    pub(crate) fn case_text(&self) -> String {
+    pub fn case_text(&self) -> String {
         let (state, timing) = (self.state_text(), self.timing_text());
         format!("{state}, {}{timing}", self.placement.text())
     }
 
-    pub(crate) fn state_text(&self) -> &'static str {
+    /// Where the bytes were.
+    pub fn state_text(&self) -> &'static str {
         match self.section {
             Section::Aligned | Section::Displaced | Section::Latency => "warm",
             Section::Mixes => "warm, random sizes",
@@ -231,7 +256,8 @@ impl<'a> Block<'a> {
         }
     }
 
-    pub(crate) fn timing_text(&self) -> &'static str {
+    /// `, latency` where that is what was timed.
+    pub fn timing_text(&self) -> &'static str {
         match self.timing {
             Timing::Throughput => "",
             Timing::Latency => ", latency",
@@ -239,7 +265,7 @@ impl<'a> Block<'a> {
     }
 
     /// What the bound is: one routine, or the fastest of several in each column.
-    pub(crate) fn bound_text(&self) -> Option<String> {
+    pub fn bound_text(&self) -> Option<String> {
         let names: Vec<&str> = self.of_role(Role::Bound).map(|series| series.name).collect();
         match names.as_slice() {
             [] => None,

@@ -24,14 +24,14 @@ struct Vertex {
 const STEP: f64 = 0.12;
 
 /// The function from the unit cube, with its evaluations counted.
-struct Counted<'f> {
-    function: &'f mut dyn FnMut(&[f64]) -> Result<f64, String>,
+struct Counted<'f, E> {
+    function: &'f mut dyn FnMut(&[f64]) -> Result<f64, E>,
     bounds: &'f [(f64, f64)],
     calls: u32,
 }
 
-impl Counted<'_> {
-    fn vertex(&mut self, at: Vec<f64>) -> Result<Vertex, String> {
+impl<E> Counted<'_, E> {
+    fn vertex(&mut self, at: Vec<f64>) -> Result<Vertex, E> {
         let at: Vec<f64> = at.into_iter().map(|x| x.clamp(0.0, 1.0)).collect();
         self.calls += 1;
         let value = (self.function)(&scaled(&at, self.bounds))?;
@@ -47,11 +47,11 @@ fn scaled(at: &[f64], bounds: &[(f64, f64)]) -> Vec<f64> {
 ///
 /// # Errors
 /// Those of the function.
-pub(super) fn least(
+pub(super) fn least<E>(
     bounds: &[(f64, f64)],
     calls: u32,
-    function: &mut dyn FnMut(&[f64]) -> Result<f64, String>,
-) -> Result<Vec<f64>, String> {
+    function: &mut dyn FnMut(&[f64]) -> Result<f64, E>,
+) -> Result<Vec<f64>, E> {
     let mut counted = Counted { function, bounds, calls: 0 };
     let middle = vec![0.5; bounds.len()];
     let mut simplex = vec![counted.vertex(middle.clone())?];
@@ -69,7 +69,7 @@ pub(super) fn least(
 }
 
 /// One round, of a simplex in the order of its values.
-fn round(simplex: &mut [Vertex], counted: &mut Counted<'_>) -> Result<(), String> {
+fn round<E>(simplex: &mut [Vertex], counted: &mut Counted<'_, E>) -> Result<(), E> {
     let (worst, others) = simplex.split_last_mut().expect("n + 1 points");
     let centre: Vec<f64> = (0..worst.at.len())
         .map(|i| others.iter().map(|vertex| vertex.at[i]).sum::<f64>() / others.len() as f64)
@@ -112,15 +112,16 @@ mod tests {
 
     #[test]
     fn the_bottom_of_a_curved_valley_is_found() {
-        let mut banana =
-            |x: &[f64]| Ok(100.0 * (x[1] - x[0] * x[0]).powi(2) + (1.0 - x[0]).powi(2));
+        let mut banana = |x: &[f64]| {
+            Ok::<f64, String>(100.0 * (x[1] - x[0] * x[0]).powi(2) + (1.0 - x[0]).powi(2))
+        };
         let found = least(&[(-2.0, 3.0), (-1.0, 4.0)], 400, &mut banana).unwrap();
         assert!(found.iter().all(|x| (x - 1.0).abs() < 1e-3), "{found:?}");
     }
 
     #[test]
     fn bounds_hold_and_errors_come_through() {
-        let mut slope = |x: &[f64]| Ok(-x[0] - 2.0 * x[1] + x[2]);
+        let mut slope = |x: &[f64]| Ok::<f64, String>(-x[0] - 2.0 * x[1] + x[2]);
         let found = least(&[(0.0, 1.0), (0.0, 5.0), (3.0, 4.0)], 200, &mut slope).unwrap();
         assert!((found[0] - 1.0).abs() < 1e-6 && (found[1] - 5.0).abs() < 1e-6, "{found:?}");
         assert!((found[2] - 3.0).abs() < 1e-6, "{found:?}");

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which routines of a `kernels` record are ahead of the selected one, and whether by enough to be
+//! called by name.
+//!
+//! ```text
+//! ahead(r)  = speed of r / speed of selected, in the same rounds where both have a bound
+//! leads     = of the routines whose whole interval is above the least gain asked for and whose
+//!             median is above a tie, the fastest, at each load
+//! by name   = variants of the build that lead by 5 % or more: a name in a caller's code binds it
+//!             to one processor
+//! peers     = routines of others that lead at all
+//! ```
+//!
+//! [`crate::kernels`] judges the calls of a path instead.
+
+mod cases;
+
+pub use cases::{Block, Load, Placement, Section, Series, Unit, blocks};
+
+use linerate_record::kernels::{Role, Row};
+
+/// Faster by less is not worth a name in a caller's code: a few per cent come and go with the
+/// placement of code.
+pub const WORTH_A_NAME: f64 = 1.05;
+
+/// Times closer than this are the same: medians repeat no better.
+pub const TIE: f64 = 1.01;
+
+/// A routine, the loads in a block at which it is the fastest of its kind and ahead of the selected
+/// routine, and the greatest quotient of speeds among them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lead<'a> {
+    /// The routine.
+    pub name: &'a str,
+    /// Where it leads.
+    pub loads: Vec<Load>,
+    /// The greatest quotient of speeds.
+    pub most: f64,
+}
+
+/// The variants of this build, but for `selected`, that are worth a name. `None` if none was
+/// compared with a selected routine.
+pub fn variants_ahead<'a>(block: &Block<'a>, selected: &str, unit: Unit) -> Option<Vec<Lead<'a>>> {
+    let is_other = |series: &Series| series.role == Role::Variant && series.name != selected;
+    leads(block, unit, &is_other, WORTH_A_NAME)
+}
+
+/// The routines of others that are faster than the selected one.
+pub fn peers_ahead<'a>(block: &Block<'a>, unit: Unit) -> Vec<Lead<'a>> {
+    let is_peer = |series: &Series| series.role == Role::Peer;
+    leads(block, unit, &is_peer, 1.0).unwrap_or_default()
+}
+
+/// The routines of a kind that lead by more than `worth` with the whole interval, and by more than
+/// a tie, in the order of loads. `None` if there is none beside a selected routine.
+fn leads<'a>(
+    block: &Block<'a>,
+    unit: Unit,
+    is_wanted: &dyn Fn(&Series) -> bool,
+    worth: f64,
+) -> Option<Vec<Lead<'a>>> {
+    let mut leads: Vec<Lead> = Vec::new();
+    let mut is_compared = false;
+    for load in block.loads() {
+        let Some(selected) = block.selected(load) else { continue };
+        let rows = block.series.iter().filter(|series| is_wanted(series));
+        let rows = rows.filter_map(|series| series.rows.get(&load).copied());
+        let ahead = rows.filter_map(|row| Some((row, ahead(row, selected, unit)?)));
+        let ahead: Vec<(&Row, Ahead)> = ahead.collect();
+        is_compared |= !ahead.is_empty();
+        let clear = ahead.into_iter().filter(|(_, by)| by.least > worth && by.median > TIE);
+        let Some((row, by)) = clear.max_by(|a, b| a.1.median.total_cmp(&b.1.median)) else {
+            continue;
+        };
+        match leads.iter_mut().find(|lead| lead.name == row.variant) {
+            Some(lead) => {
+                lead.loads.push(load);
+                lead.most = lead.most.max(by.median);
+            }
+            None => leads.push(Lead { name: &row.variant, loads: vec![load], most: by.median }),
+        }
+    }
+    is_compared.then_some(leads)
+}
+
+/// The speed of a routine over that of another, and the lower end of its interval.
+struct Ahead {
+    median: f64,
+    least: f64,
+}
+
+/// How far `row` is ahead of `selected`. From the shares of their bound where both are known: these
+/// are taken by round, so that a clock that moves is in both; otherwise from the times. The
+/// interval is that of the worst ends, and so too wide rather than too narrow; without ends it has
+/// no lower one.
+fn ahead(row: &Row, selected: &Row, unit: Unit) -> Option<Ahead> {
+    let quotient = |(over, under): (f64, f64)| over / under;
+    let times = unit.time(selected).zip(unit.time(row))?;
+    let shares = row.of_bound.zip(selected.of_bound);
+    let ends = match shares {
+        Some(_) => row.of_bound_low.zip(selected.of_bound_high),
+        None => unit.interval(selected).zip(unit.interval(row)).map(|(s, r)| (s.0, r.1)),
+    };
+    let least = ends.map_or(f64::NEG_INFINITY, quotient);
+    Some(Ahead { median: quotient(shares.unwrap_or(times)), least })
+}
+
+#[cfg(test)]
+mod tests;

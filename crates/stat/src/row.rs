@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The figures of one row of counts: of a whole run, of an interval, of a thread.
+
+use crate::asked::{Asked, AskedEvent};
+use crate::tallies::Tallies;
+use linerate_counters::event::Class;
+use linerate_counters::rotation::EventTally;
+use linerate_doctor::refusal::Explanation;
+use linerate_record::{Figure, Tier};
+
+/// How a count was obtained that was not scaled.
+pub(crate) const COUNTED: &str = "counted";
+
+/// What a count rests on.
+pub(crate) fn tier(asked: &AskedEvent, is_user_only: bool) -> Tier {
+    match &asked.event {
+        Ok(event) if event.class != Class::Hardware => Tier::Sw,
+        _ if is_user_only => Tier::User,
+        _ => Tier::Hw,
+    }
+}
+
+/// The figures of the counts of an interval, or of a thread.
+pub(crate) fn row(
+    asked: &Asked,
+    tallies: &Tallies,
+    tiers: &[Tier],
+    refusals: &[Option<Explanation>],
+) -> Vec<Figure> {
+    let figure = |(place, event): (usize, &AskedEvent)| match tallies.tally(place) {
+        Some(tally) => counted(event.unit, &tally, tiers[place]),
+        None => {
+            let reason = refusals[place].as_ref().map(|refusal| refusal.sentence.as_str());
+            let reason = reason.unwrap_or("it was on no counter in this time");
+            Figure::absent(event.unit, tiers[place], COUNTED, reason)
+        }
+    };
+    asked.events.iter().enumerate().map(figure).collect()
+}
+
+/// The figure of a count of one run.
+pub(crate) fn counted(unit: &str, tally: &EventTally, tier: Tier) -> Figure {
+    match tally.is_scaled {
+        false => Figure::exact(unit, tally.estimate.value, tier, COUNTED),
+        true => {
+            let method = format!("scaled up from {} slices", tally.periods);
+            Figure::number(unit, tally.estimate, tier, &method)
+        }
+    }
+}

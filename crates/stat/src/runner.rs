@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What all runs of a request have in common: what is asked, who opens events, which signals came.
+
+use crate::asked::Asked;
+use crate::run::Run;
+use crate::waited::{End, GLANCE, Waited, Woken};
+use crate::{Progress, Request, StatError, Watch};
+use linerate_counters::opener::Opener;
+use linerate_doctor::surroundings::Surroundings;
+use linerate_linux::monotonic_ns;
+use linerate_linux::signal::{Caught, TERMINATE};
+use std::time::Duration;
+
+/// What all runs of a request have in common.
+#[derive(Clone, Copy)]
+pub(crate) struct Runner<'a> {
+    pub(crate) request: &'a Request,
+    pub(crate) asked: &'a Asked,
+    pub(crate) opener: &'a dyn Opener,
+    pub(crate) around: &'a Surroundings,
+    pub(crate) is_known_processor: bool,
+    pub(crate) watch: &'a Watch<'a>,
+}
+
+impl Runner<'_> {
+    /// Passes a signal on, if there is one; whether counting shall end now.
+    pub(crate) fn heed(&self, waited: &Waited) -> Option<bool> {
+        let signal = self.watch.signals.take()?;
+        Some(!waited.has_got(signal) && waited.tell_to_end(signal.number))
+    }
+
+    /// As [`Runner::heed`] for what came before a command was let go and so has not reached it.
+    pub(crate) fn heed_early(&self, early: Option<Caught>, waited: &Waited) -> bool {
+        early.is_some_and(|signal| waited.tell_to_end(signal.number))
+    }
+
+    /// Waits for the end of a command, and does nothing else but tell it to end at `end_ns`.
+    pub(crate) fn wait_for(&self, waited: &mut Waited, end_ns: u64) -> End {
+        let mut end = End::default();
+        loop {
+            let left_ns = end_ns.saturating_sub(monotonic_ns());
+            if left_ns == 0 && !end.is_time_up {
+                end.is_time_up = true;
+                waited.tell_to_end(TERMINATE);
+            }
+            let until_end = Duration::from_nanos(left_ns).min(GLANCE);
+            if let Woken::Ended(ended) =
+                waited.wait(if end.is_time_up { GLANCE } else { until_end })
+            {
+                end.ended = ended;
+                end.is_interrupted |= self.watch.signals.take().is_some();
+                return end;
+            }
+            end.is_interrupted |= self.heed(waited).is_some();
+        }
+    }
+}
+
+/// Runs as often as asked for, until a signal comes or the command cannot be started. What a signal
+/// cut short stands apart if others were not: it is no run like them.
+pub(crate) fn repeat(
+    runner: &Runner<'_>,
+    mut one: impl FnMut(u32) -> Result<Run, StatError>,
+) -> Result<(Vec<Run>, Option<Run>), StatError> {
+    let of = runner.request.repeat;
+    let mut runs = Vec::new();
+    for number in 0..of {
+        let run = one(number)?;
+        let is_last = run.is_interrupted || matches!(run.command, Some(Err(_)));
+        runs.push(run);
+        if is_last {
+            break;
+        }
+        (runner.watch.tell)(Progress::Run { done: number + 1, of });
+    }
+    let is_cut = runs.len() > 1 && runs.last().is_some_and(|run| run.is_interrupted);
+    let cut_short = if is_cut { runs.pop() } else { None };
+    Ok((runs, cut_short))
+}
