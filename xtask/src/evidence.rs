@@ -180,7 +180,7 @@ fn totals(all: &[Tuning]) -> String {
         "| figure | value |\n|---|---|\n\
          | speed-up over the one-strand baseline, median | {} |\n\
          | speed-up, lowest | {} |\n\
-         | predicted 90 % interval holds the measurement | {} of {} |\n\
+         | predicted 95 % interval holds the measurement | {} of {} |\n\
          | absolute prediction error, median | {} |\n\
          | longest run | {longest:.1} s |\n\
          | peak resident memory | {:.1} MB |\n",

@@ -7,7 +7,8 @@
 //! infinitely wrong. The arithmetic of the same quantities, on a clock without noise, is tested in
 //! `src/simulation.rs`.
 //!
-//! `cargo run --release -p linerate-dataplane --example accuracy [-- MEASUREMENTS [PART OF A NAME]]`
+//! `cargo run --release -p linerate-dataplane --example accuracy [-- MEASUREMENTS [PART]]` measures
+//! each, or those with `PART` in their names.
 
 #[path = "../tests/common/mod.rs"]
 #[expect(dead_code, reason = "the tests need more of it")]

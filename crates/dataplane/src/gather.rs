@@ -15,13 +15,13 @@ use crate::meter::{Readings, Window};
 use crate::sink::Kept;
 use crate::source::Timetable;
 use crate::strand::{Head, Tail};
-use estimate::{CONFIDENCE, ticks_figure};
+use estimate::ticks_figure;
 use hdrhistogram::Histogram;
 use linerate_path::mapping::describe;
 use linerate_record::run::{
     Latency, LineReport, RingReport, RunReport, StrandReport, TimeShares, WindowCount,
 };
-use linerate_record::stats::Estimate;
+use linerate_record::stats::{CONFIDENCE, Estimate, NORMAL_QUANTILE};
 use linerate_record::{Figure, Tier};
 use linerate_trial::Watch;
 use parts::stage_reports;
@@ -140,7 +140,7 @@ fn latency_figure(all: Option<&Histogram<u64>>, quantile: f64, ns_per_tick: f64)
         let reason = format!("{samples} samples are too few for this quantile; run longer");
         return Figure::absent("ns", Tier::Sw, METHOD, &reason);
     }
-    let spread = 1.96 * (quantile * (1.0 - quantile) / n).sqrt();
+    let spread = NORMAL_QUANTILE * (quantile * (1.0 - quantile) / n).sqrt();
     let at = |q: f64| {
         all.map_or(f64::NAN, |h| h.value_at_quantile(q.clamp(0.0, 1.0)) as f64 * ns_per_tick)
     };

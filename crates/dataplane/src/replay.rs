@@ -20,7 +20,7 @@
 use crate::kernels::{Call, StageKernels};
 use linerate_kernels::{Kernel, Kernels, Sum, variants};
 use linerate_machine::ticks::ticks;
-use linerate_record::stats::{Estimate, median_interval, paired_ratio};
+use linerate_record::stats::{CONFIDENCE, Estimate, median_interval, paired_ratio};
 use linerate_trial::{Dropped, Length, Machine, Rules, Samples, Watch, rounds, time};
 use std::convert::Infallible;
 use std::hint::black_box;
@@ -44,9 +44,6 @@ const CALLS_MIN: usize = 32;
 
 /// Longest call that is made again; longer ones are made with this length.
 const OCTETS_MAX: u32 = 1 << 20;
-
-/// Confidence of the intervals, that of all figures of a run.
-const CONFIDENCE: f64 = 0.95;
 
 /// One kernel of one stage.
 #[derive(Clone, Debug)]

@@ -17,12 +17,9 @@
 //! which counter overflowed, or how often.
 
 use crate::{CYCLES, INSTRUCTIONS, Processor};
-use linerate_record::stats::{Estimate, median_interval};
+use linerate_record::stats::{CONFIDENCE, Estimate, median_interval};
 use linerate_record::strands::{InputFault, Slice, StrandCounts, StrandEvent};
 use linerate_record::{Figure, Tier};
-
-/// The share of repetitions in which intervals hold the truth; five slices are enough for it.
-const CONFIDENCE: f64 = 0.9;
 
 /// Units, as figures have them.
 pub(crate) mod unit {

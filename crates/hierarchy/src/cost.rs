@@ -97,7 +97,7 @@ pub fn table(inputs: &Inputs) -> Vec<Cost> {
     }
     for cost in &mut costs {
         let overlapped = cost.time.zip(inputs.outstanding.get(cost.tier).copied().flatten());
-        cost.overlapped = overlapped.map(|(time, loads)| ratio(time, loads));
+        cost.overlapped = overlapped.map(|(time, loads)| time.over(loads));
         cost.overlapped = cost.overlapped.filter(|time| is_known(*time));
     }
     costs
@@ -165,9 +165,9 @@ impl Inputs<'_> {
         let mut costs = vec![cost(TlbState::Hit, hit, Basis::Measured)];
         let mut added = hit;
         for (level, (state, miss)) in self.tlb.iter().zip(misses) {
-            added = sum(added, level.cost);
+            added = added.plus_independent(level.cost);
             costs.push(match miss {
-                Some(miss) => cost(state, sum(hit, miss), Basis::Measured),
+                Some(miss) => cost(state, hit.plus_independent(miss), Basis::Measured),
                 None => cost(state, added, Basis::Added),
             });
         }
@@ -248,24 +248,6 @@ fn less(estimate: Estimate, known: f64) -> Estimate {
     let less = |time: f64| (time - known).max(0.0);
     let (value, low, high) = (less(estimate.value), less(estimate.low), less(estimate.high));
     Estimate { value, low, high, ..estimate }
-}
-
-/// The sum of independent estimates: their errors add up as squares, each side by itself.
-fn sum(a: Estimate, b: Estimate) -> Estimate {
-    let value = a.value + b.value;
-    let low = value - (a.value - a.low).hypot(b.value - b.low);
-    let high = value + (a.high - a.value).hypot(b.high - b.value);
-    Estimate { value, low, high, confidence: a.confidence.min(b.confidence), n: a.n.min(b.n) }
-}
-
-/// The ratio of independent estimates, likewise with their relative errors. Without an upper end of
-/// `b` it may be as little as 0.
-fn ratio(a: Estimate, b: Estimate) -> Estimate {
-    let value = a.value / b.value;
-    let below = ((a.value - a.low) / a.value).hypot((b.high - b.value) / b.value);
-    let above = ((a.high - a.value) / a.value).hypot((b.value - b.low) / b.value);
-    let (low, high) = ((value * (1.0 - below)).max(0.0), value * (1.0 + above));
-    Estimate { value, low, high, confidence: a.confidence.min(b.confidence), n: a.n.min(b.n) }
 }
 
 #[cfg(test)]

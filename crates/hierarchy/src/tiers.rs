@@ -10,7 +10,7 @@ mod select;
 mod shape;
 mod size;
 
-use linerate_record::stats::Estimate;
+use linerate_record::stats::{CONFIDENCE, Estimate};
 
 /// Sizes nearer than this ratio are not told apart.
 pub const RESOLUTION: f64 = 2.0;
@@ -80,7 +80,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { confidence: 0.95, seed: 0, replicates: 200 }
+        Options { confidence: CONFIDENCE, seed: 0, replicates: 200 }
     }
 }
 

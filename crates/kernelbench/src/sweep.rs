@@ -16,12 +16,9 @@ use linerate_machine::ticks::ticks_per_second;
 use linerate_record::kernels::{
     ColdState, Kernel, KernelsReport, RaceWindows, Role, Row, Skipped, State, WrongResult,
 };
-use linerate_record::stats::{Estimate, median_interval};
+use linerate_record::stats::{CONFIDENCE, Estimate, median_interval};
 use linerate_record::{Figure, Tier};
 use linerate_trial::{Machine, Samples, Watch};
-
-/// Confidence of every interval.
-pub const CONFIDENCE: f64 = 0.9;
 
 /// Length of a window. Reading the counter, some tens of cycles uncertain at both ends, is then
 /// below 0.2 % of it; most windows see no interrupt.

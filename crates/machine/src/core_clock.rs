@@ -11,7 +11,7 @@
 
 use crate::Error;
 use crate::ticks::ticks_in_order;
-use linerate_record::stats::{Estimate, median};
+use linerate_record::stats::{CONFIDENCE, Estimate, median};
 
 /// Additions in one turn of the loop. What the loop itself may cost an in-order core, two cycles,
 /// is 0.4 % of them; out of order it costs nothing. 2 KiB of code: fits any instruction cache.
@@ -123,7 +123,7 @@ fn from_windows(cycles: f64, windows: &[f64], empty: f64) -> Result<Estimate, Er
             value: cycles / fastest,
             low: cycles / (middle + slack),
             high: cycles / (fastest - slack),
-            confidence: 0.95,
+            confidence: CONFIDENCE,
             n: windows.len() as u64,
         }),
         _ => Err(Error::CannotTell {

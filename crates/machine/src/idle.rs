@@ -7,7 +7,7 @@
 
 use crate::Error;
 use crate::files::read_as;
-use linerate_record::stats::Estimate;
+use linerate_record::stats::{CONFIDENCE, Estimate, NORMAL_QUANTILE};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -92,15 +92,14 @@ fn load_between(before: &[Account], after: &[Account]) -> Result<Estimate, Error
         value: taken as f64 / total as f64,
         low: (low - rounding).max(0.0),
         high: (high + rounding).min(1.0),
-        confidence: 0.95,
+        confidence: CONFIDENCE,
         n: total,
     })
 }
 
 /// The 95 % score interval of a share of which `hits` of `n` were seen.
 fn wilson(hits: f64, n: f64) -> (f64, f64) {
-    /// The 97.5 % quantile of the normal distribution.
-    const Z: f64 = 1.959_964;
+    const Z: f64 = NORMAL_QUANTILE;
     let (share, weight) = (hits / n, Z * Z / n);
     let middle = (share + weight / 2.0) / (1.0 + weight);
     let reach = (weight * share * (1.0 - share) + weight * weight / 4.0).sqrt() / (1.0 + weight);

@@ -29,7 +29,7 @@ use fastrand::Rng;
 use linerate_hierarchy::tiers::{Options, Sample, detect, refine};
 use linerate_machine::core_clock;
 use linerate_record::memory::{Curve, CurvePoint, Order, PageKind};
-use linerate_record::stats::{Estimate, median};
+use linerate_record::stats::{CONFIDENCE, Estimate, median};
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -226,7 +226,7 @@ impl Point {
         let latency = least(&self.ns);
         let fastest = self.ns.iter().position(|ns| *ns == latency.value);
         let cycles = match fastest.and_then(|pass| self.ghz.get(pass)) {
-            Some(ghz) => of_passes("cycles", scaled(latency, *ghz), METHOD),
+            Some(ghz) => of_passes("cycles", latency.scale(*ghz), METHOD),
             None => {
                 let reason = "nothing tells the core clock on this processor";
                 Figure::absent("cycles", Tier::Sw, METHOD, reason)
@@ -247,12 +247,6 @@ impl Point {
     }
 }
 
-/// `estimate` in another unit, of which `factor` make one of its own.
-pub(crate) fn scaled(estimate: Estimate, factor: f64) -> Estimate {
-    let Estimate { value, low, high, .. } = estimate;
-    Estimate { value: value * factor, low: low * factor, high: high * factor, ..estimate }
-}
-
 /// The least of `passes` (one at least), and where it would lie if it were all measured again: the
 /// least of n drawn from these n with replacement is above the k-th least with probability
 /// ((n-k)/n)^n; the interval ends at the first k for which that is 5 % at most.
@@ -266,7 +260,7 @@ pub(crate) fn least(passes: &[f64]) -> Estimate {
         value: sorted[0],
         low: sorted[0],
         high: sorted[last - 1],
-        confidence: 0.95,
+        confidence: CONFIDENCE,
         n: sorted.len() as u64,
     }
 }

@@ -13,7 +13,7 @@ use linerate_hierarchy::noise::{Gap, Loss, loss};
 use linerate_linux::{monotonic_ns, run_delay_ns, thread_cpu_time_ns};
 use linerate_machine::{Root, groups, platform};
 use linerate_record::memory::Noise;
-use linerate_record::stats::Estimate;
+use linerate_record::stats::{CONFIDENCE, Estimate};
 use linerate_record::{Figure, Tier};
 use linerate_trial::Clock;
 use std::path::Path;
@@ -32,8 +32,6 @@ const MOST_GAPS: usize = 1 << 16;
 
 /// Reads from which the usual distance of two is told.
 const FIRST_READS: usize = 1024;
-
-const CONFIDENCE: f64 = 0.95;
 
 /// What the kernel accounted until a moment.
 #[derive(Clone, Debug)]

@@ -27,7 +27,7 @@ use fastrand::Rng;
 use interval::{Address, MOST_WRITTEN};
 use linerate_hierarchy::single;
 use linerate_record::memory::{Histogram, MemoryTier, Mode, Order};
-use linerate_record::stats::{Estimate, median_interval, quantile};
+use linerate_record::stats::{CONFIDENCE, median_interval, quantile};
 use linerate_record::{Figure, Tier};
 use std::time::{Duration, Instant};
 
@@ -76,8 +76,6 @@ const MOST_BINS: usize = 32;
 /// A latency within so much of a tier's is that tier's: tiers are at least twice as far from each
 /// other, as a rule, and a single load is timed to its share of the clock's step.
 const SAME: f64 = 0.25;
-
-const CONFIDENCE: f64 = 0.95;
 
 impl Stopwatch {
     /// A histogram per tier, of a page-local chain in `arena` whose size is well within it. Tiers
@@ -181,7 +179,7 @@ impl Stopwatch {
         let (step, unit) = (self.step_ns(), self.ns_per_unit());
         let quiet = samples.quiet();
         let means: Vec<f64> = quiet.iter().filter_map(|w| w.empty(step / unit)).collect();
-        let bias = scaled(median_interval(&means, CONFIDENCE), unit);
+        let bias = median_interval(&means, CONFIDENCE).scale(unit);
         let chains = quiet.iter().flat_map(|w| w.samples.iter().map(|s| (s.0, f64::from(s.1))));
         let chains: Vec<(u32, f64)> = chains.collect();
         let singles: Vec<f64> = samples.singles.iter().map(|ticks| ticks * unit).collect();
@@ -198,7 +196,7 @@ impl Stopwatch {
         let modes = modes.collect();
         let method = "slope of the time over 1, 2, 4, ... loads";
         let slope_ns = match single::slope(&chains, CONFIDENCE, seed) {
-            Some(line) => Figure::number("ns", scaled(line.slope, unit), Tier::Sw, method),
+            Some(line) => Figure::number("ns", line.slope.scale(unit), Tier::Sw, method),
             None => {
                 Figure::absent("ns", Tier::Sw, method, "no window was left alone; run it again")
             }
@@ -293,11 +291,6 @@ fn trimmed_mean(values: &[f64], step: f64) -> Option<f64> {
     let most = 2.0 * (quantile(values, 0.5)? + step);
     let kept: Vec<f64> = values.iter().copied().filter(|&value| value <= most).collect();
     Some(kept.iter().sum::<f64>() / kept.len() as f64)
-}
-
-fn scaled(estimate: Estimate, factor: f64) -> Estimate {
-    let Estimate { value, low, high, .. } = estimate;
-    Estimate { value: value * factor, low: low * factor, high: high * factor, ..estimate }
 }
 
 /// For each tier the size of a chain well within it, in octets: where it is between the size of the

@@ -30,7 +30,7 @@ use crate::measure::Bench;
 use fastrand::Rng;
 use linerate_hierarchy::tlb;
 use linerate_record::memory::{Effort, PageKind, Pages, PagesVerdict, TlbLevel};
-use linerate_record::stats::Estimate;
+use linerate_record::stats::{CONFIDENCE, Estimate};
 use linerate_record::{Figure, Tier};
 use pages::Offer;
 use std::time::{Duration, Instant};
@@ -99,8 +99,6 @@ impl Scale {
 /// the rest is for finding the levels.
 const BY_SMALL: f64 = 0.5;
 const BY_ALL: f64 = 0.85;
-
-const CONFIDENCE: f64 = 0.95;
 
 /// Whether [`measure`] would be within the limit of the bench though `arena` stays.
 pub fn has_room_beside(bench: &Bench<'_>, arena: &Arena) -> bool {

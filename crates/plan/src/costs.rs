@@ -5,7 +5,7 @@
 //! that drops half the packets is weighed by half, so that costs of different stages add up to the
 //! cost of a strand. What rings cost is left out: it belongs to a mapping, not to a stage.
 
-use crate::profile::{Profile, Which, inner, scaled};
+use crate::profile::{Profile, Which, inner};
 use linerate_path::model::Path;
 use linerate_record::run::RunReport;
 use linerate_record::stats::Estimate;
@@ -185,7 +185,7 @@ impl MemoryCheck {
         let pairs = stages.filter_map(|(name, which)| {
             let (normal, hot) = (cold.stage(which)?, warm.stage(which)?);
             let readable = normal.unreadable.is_none() && hot.unreadable.is_none();
-            let hot_ticks = scaled(hot.ticks, normal.reach / hot.reach);
+            let hot_ticks = hot.ticks.scale(normal.reach / hot.reach);
             (readable && hot.reach > 0.0).then(|| MemoryStage {
                 name: name.to_owned(),
                 normal: normal.ticks,

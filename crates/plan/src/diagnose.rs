@@ -42,9 +42,9 @@ const STRAY_DROPS: f64 = 0.01;
 /// idles.
 const UNEVEN: f64 = 0.20;
 
-/// Clean windows a strand needs. The range of five holds the median with 1 - 2^-4 = 94 %, of four
-/// only with 87.5 %, less than the 90 % that intervals promise.
-const MIN_CLEAN_WINDOWS: u64 = 5;
+/// Clean windows a strand needs. The range of six holds the median with 1 - 2^-5 = 97 %, of five
+/// only with 94 %, less than the 95 % that intervals promise.
+const MIN_CLEAN_WINDOWS: u64 = 6;
 
 /// With several strands, more windows than this share lost on one of them make the waiting of the
 /// others say more about the system than about the path. A strand by itself waits for nobody.

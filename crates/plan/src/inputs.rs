@@ -13,7 +13,7 @@ use linerate_path::model::Path;
 use linerate_record::Figure;
 use linerate_record::plan::{Input, Origin};
 use linerate_record::run::{RunReport, StageReport};
-use linerate_record::stats::Estimate;
+use linerate_record::stats::{CONFIDENCE, Estimate};
 use linerate_record::units::three_digits;
 use std::fmt;
 
@@ -265,7 +265,7 @@ fn stage_cost(name: &str, ns: f64, reach: f64, spread: f64) -> StageCost {
 
 fn around(value: f64, spread: f64) -> Estimate {
     let [low, high] = [1.0 - spread, 1.0 + spread].map(|factor| value * factor);
-    Estimate { value, low, high, confidence: crate::profile::CONFIDENCE, n: 1 }
+    Estimate { value, low, high, confidence: CONFIDENCE, n: 1 }
 }
 
 /// The machine, with what is assumed of it put on the list.
@@ -288,7 +288,7 @@ fn environment(
     Environment {
         ticks_per_second,
         cpus: processors.count.max(1),
-        scaling: Estimate { value, low, high, confidence: 0.95, n: 0 },
+        scaling: Estimate { value, low, high, confidence: CONFIDENCE, n: 0 },
         handover,
         burst_ticks,
         drift,

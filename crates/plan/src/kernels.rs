@@ -18,12 +18,12 @@
 //! take less time than in the run where its packets are cold, and more where the run did other work
 //! at the same time. Hence a choice is only proposed here; it is measured before it is kept.
 
-use crate::profile::{CONFIDENCE, estimate, given};
+use crate::profile::{estimate, given};
 use crate::verdict::MIN_GAIN;
 use linerate_path::model::SELECTED;
 use linerate_record::kernels::Kernel;
 use linerate_record::run::{KernelUse, RunReport, StageReport};
-use linerate_record::stats::Estimate;
+use linerate_record::stats::{CONFIDENCE, Estimate};
 use linerate_record::tune::{KernelAdvice, KernelShare};
 use linerate_record::units::{Kpps, three_digits};
 use linerate_record::{Figure, Tier};

@@ -27,7 +27,7 @@
 //! repeat DRAWS times:
 //!     draw every input from its estimate, all costs of the run with the same deviate
 //!     rate <- the formula on those inputs x exp(model error x standard normal)
-//! low, high <- the 5 % and the 95 % quantile of the rates
+//! low, high <- the quantiles of the rates that CONFIDENCE is between
 //! ```
 //!
 //! Costs of one run share a deviate because they were measured at the same time: what slowed one
@@ -42,15 +42,14 @@
 //! processors, and more strands than processors.
 
 use crate::costs::{Costs, StageCost};
-use crate::profile::CONFIDENCE;
 use crate::random::Random;
 use crate::sample::draw;
 use linerate_path::model::{Mapping, Segment};
-use linerate_record::stats::{Estimate, quantile};
+use linerate_record::stats::{CONFIDENCE, Estimate, quantile};
 use std::ops::Range;
 
-/// Draws behind an interval. The share of the distribution below the 5 % quantile is then known to
-/// 1.1 percent points (square root of 0.05 x 0.95 / 400).
+/// Draws behind an interval. The share of the distribution below the 2.5 % quantile is then known
+/// to 0.8 percent points (square root of 0.025 x 0.975 / 400).
 const DRAWS: u32 = 400;
 
 /// Any number; fixed so that equal inputs give equal predictions.
@@ -122,7 +121,7 @@ pub fn unmeasured_burst(ticks_per_second: f64) -> Estimate {
 /// Nanoseconds in ticks.
 fn assumed(ns: f64, [low, high]: [f64; 2], ticks_per_second: f64) -> Estimate {
     let [value, low, high] = [ns, low, high].map(|ns| ns * ticks_per_second / 1e9);
-    Estimate { value, low, high, confidence: 0.95, n: 0 }
+    Estimate { value, low, high, confidence: CONFIDENCE, n: 0 }
 }
 
 /// What the machine adds to the costs of the stages.
@@ -158,7 +157,7 @@ impl Environment {
 /// What a mapping is predicted to do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
-    /// Packets entering the path that it gets through, thousand per second, with a 90 % interval.
+    /// Packets entering the path that it gets through, thousand per second, with its interval.
     pub kpps: Estimate,
     /// Index of the segment that limits.
     pub bottleneck: usize,
@@ -182,20 +181,32 @@ pub fn predict(mapping: &Mapping, burst: u32, costs: &Costs, env: &Environment) 
     let end = |case, q| quantile(&rates(mapping, burst, costs, env, case), q).unwrap_or(value);
     let low = end(ends[0], (1.0 - CONFIDENCE) / 2.0);
     let high = end(ends[1], (1.0 + CONFIDENCE) / 2.0);
+    let [is_low_known, is_high_known] = bounds_known(mapping, burst, costs, env);
     let kpps = Estimate {
         value: value / 1e3,
-        low: low.min(value) / 1e3,
-        high: high.max(value) / 1e3,
+        low: if is_low_known { low.min(value) / 1e3 } else { f64::NEG_INFINITY },
+        high: if is_high_known { high.max(value) / 1e3 } else { f64::INFINITY },
         confidence: CONFIDENCE,
         n: u64::from(DRAWS),
     };
     Prediction { kpps, bottleneck, memory_bound }
 }
 
+/// Whether what `mapping` adds to the costs of its stages is bounded from above, without which its
+/// rate has no low end, and from below, without which it has no high end.
+fn bounds_known(mapping: &Mapping, burst: u32, costs: &Costs, env: &Environment) -> [bool; 2] {
+    let Handover { producer_ticks, consumer_ticks, .. } = &env.handover;
+    let rings =
+        if mapping.segments.len() > 1 { vec![producer_ticks, consumer_ticks] } else { vec![] };
+    let bursts = (burst != costs.burst).then_some(&env.burst_ticks);
+    let added: Vec<&Estimate> = rings.into_iter().chain(bursts).collect();
+    [added.iter().all(|e| e.high.is_finite()), added.iter().all(|e| e.low.is_finite())]
+}
+
 /// A mapping and its packets per burst.
 pub type Setting<'a> = (&'a Mapping, u32);
 
-/// How many times as fast as `from` the mapping `to` is predicted to be, with a 90 % interval.
+/// How many times as fast as `from` the mapping `to` is predicted to be, with its interval.
 ///
 /// Both are put to the same draws, so that what they share (the drift of the processors, the error
 /// of a cost) cancels; the formula errs independently where only one of them replicates, hands over

@@ -24,7 +24,7 @@ pub struct Predicted<S, E> {
     pub evidence: E,
 }
 
-/// What a setting is predicted to do, with 90 % intervals.
+/// What a setting is predicted to do, with its intervals.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     /// Thousand packets per second of a flow.

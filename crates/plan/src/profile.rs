@@ -8,10 +8,7 @@
 use crate::sample::bounded;
 use linerate_record::figure::Figure;
 use linerate_record::run::{RunReport, StageReport, StrandReport};
-use linerate_record::stats::Estimate;
-
-/// Confidence of every interval this crate makes or assumes.
-pub const CONFIDENCE: f64 = 0.90;
+use linerate_record::stats::{CONFIDENCE, Estimate};
 
 /// The strands that run the same stages.
 pub(crate) struct Segment<'a> {
@@ -66,7 +63,7 @@ impl<'a> Profile<'a> {
     /// Ticks of `strand` per packet of the path, with its interval.
     pub(crate) fn load(&self, segment: &Segment<'_>, strand: &StrandReport) -> Option<Estimate> {
         let share = given(strand) / segment.kept / self.entered;
-        Some(scaled(service_time(strand)?, share))
+        Some(service_time(strand)?.scale(share))
     }
 
     /// A stage over all replicas that run it, its parts scaled to the whole (see [`closure`]).
@@ -84,7 +81,7 @@ impl<'a> Profile<'a> {
                     match estimate(&stage.ticks_per_packet) {
                         Ok(ticks) => {
                             total.ticks =
-                                added(total.ticks, product(scaled(ticks, share), closure(strand)))
+                                total.ticks.plus(ticks.scale(share).times(closure(strand)))
                         }
                         Err(reason) => total.unreadable = Some(reason),
                     }
@@ -166,7 +163,7 @@ pub fn service_time(strand: &StrandReport) -> Option<Estimate> {
         .iter()
         .map(|s| stage_time(strand, s))
         .collect::<Option<Vec<_>>>()
-        .map(|parts| parts.into_iter().fold(StageTotal::default().ticks, added))
+        .map(|parts| parts.into_iter().fold(StageTotal::default().ticks, Estimate::plus))
 }
 
 /// Ticks of a stage per packet that its *strand* was given: a stage behind a filter counts less.
@@ -175,7 +172,7 @@ pub(crate) fn stage_time(strand: &StrandReport, stage: &StageReport) -> Option<E
         return Some(StageTotal::default().ticks);
     }
     let ticks = estimate(&stage.ticks_per_packet).ok()?;
-    Some(scaled(ticks, stage.packets as f64 / given(strand)))
+    Some(ticks.scale(stage.packets as f64 / given(strand)))
 }
 
 /// What the times of a strand's stages must be multiplied with so that they add up to the strand's
@@ -184,46 +181,14 @@ pub(crate) fn stage_time(strand: &StrandReport, stage: &StageReport) -> Option<E
 fn closure(strand: &StrandReport) -> Estimate {
     let parts = strand.stages.iter().map(|s| Some(stage_time(strand, s)?.value));
     match (estimate(&strand.ticks_per_packet), parts.sum::<Option<f64>>()) {
-        (Ok(whole), Some(sum)) if whole.value > 0.0 && sum > 0.0 => scaled(whole, 1.0 / sum),
+        (Ok(whole), Some(sum)) if whole.value > 0.0 && sum > 0.0 => whole.scale(1.0 / sum),
         _ => Estimate { value: 1.0, low: 1.0, high: 1.0, confidence: CONFIDENCE, n: 0 },
     }
 }
 
-/// The product of independent estimates: relative errors add up as squares. `b` is positive.
-fn product(a: Estimate, b: Estimate) -> Estimate {
-    if a.value == 0.0 {
-        return a;
-    }
-    let value = a.value * b.value;
-    let off = |a_end: f64, b_end: f64| (a_end / a.value - 1.0).hypot(b_end / b.value - 1.0);
-    let (below, above) = (off(a.low, b.low), off(a.high, b.high));
-    Estimate { value, low: value * (1.0 - below), high: value * (1.0 + above), ..a }
-}
-
-/// The number of a figure with an interval, or why there is none.
+/// The number of a figure, or why there is none. Where an end is not known, the spread is taken to
+/// be that of clean windows ([`crate::sample`]): a figure of unknown spread decides nothing close.
 pub(crate) fn estimate(figure: &Figure) -> Result<Estimate, String> {
-    let Some(value) = figure.as_number() else {
-        return Err(figure.reason.clone().unwrap_or_else(|| "it is not a number".to_owned()));
-    };
-    let low = figure.low.unwrap_or(f64::NEG_INFINITY);
-    let high = figure.high.unwrap_or(f64::INFINITY);
-    let confidence = figure.confidence.unwrap_or(CONFIDENCE);
-    Ok(bounded(Estimate { value, low, high, confidence, n: figure.n }))
-}
-
-/// `e` in a unit that is `1 / factor` times as large; `factor` is not negative.
-pub(crate) fn scaled(e: Estimate, factor: f64) -> Estimate {
-    Estimate { value: e.value * factor, low: e.low * factor, high: e.high * factor, ..e }
-}
-
-/// The sum. Ends are added, not squared: replicas run at the same time in the same noise, so their
-/// errors are not independent.
-fn added(a: Estimate, b: Estimate) -> Estimate {
-    Estimate {
-        value: a.value + b.value,
-        low: a.low + b.low,
-        high: a.high + b.high,
-        confidence: b.confidence,
-        n: a.n + b.n,
-    }
+    let reason = || figure.reason.clone().unwrap_or_else(|| "it is not a number".to_owned());
+    figure.estimate().map(bounded).ok_or_else(reason)
 }

@@ -12,7 +12,7 @@
 //! ```
 
 use linerate_path::model::Mapping;
-use linerate_record::stats::{Estimate, paired_ratio};
+use linerate_record::stats::{CONFIDENCE, Estimate, paired_ratio};
 
 /// What a change must gain to be made. Two runs of the same mapping differ by 1-2 % in code and
 /// buffer placement alone; less than that is not a property of the mapping.
@@ -21,9 +21,6 @@ pub const MIN_GAIN: f64 = 0.02;
 /// A simpler mapping is taken as equally good only if its median is at most this much worse:
 /// with few rounds intervals overlap even where a simpler mapping would give away real speed.
 const MAX_TIE_LOSS: f64 = 0.05;
-
-/// Confidence of the intervals; 90 % takes at least 5 rounds.
-const CONFIDENCE: f64 = 0.90;
 
 /// A candidate and what it did.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,7 +111,7 @@ mod tests {
             let verdict = choose(&rounds(100.0), &[Contender { mapping: &two, kpps: &kpps }]);
             assert_eq!(verdict.chosen, None, "{kpps:?}");
         }
-        // One round in six without a gain: the interval of 90 % reaches down to it.
+        // One round in six without a gain: the interval reaches down to it.
         let mut once = rounds(190.0);
         once[2] = Some(120.0);
         let verdict = choose(&rounds(100.0), &[Contender { mapping: &two, kpps: &once }]);
@@ -156,10 +153,10 @@ mod tests {
         let two = mapping(&[(0, 4, 2)]);
         let (mut base, mut kpps) = (rounds(100.0), rounds(190.0));
         (base[0], kpps[1]) = (None, Some(0.0));
-        base.push(Some(100.0));
-        kpps.push(Some(190.0));
+        base.extend([Some(100.0); 2]);
+        kpps.extend([Some(190.0); 2]);
         let verdict = choose(&base, &[Contender { mapping: &two, kpps: &kpps }]);
-        assert_eq!(verdict.speedups[0].map(|s| s.n), Some(5));
+        assert_eq!(verdict.speedups[0].map(|s| s.n), Some(6));
         assert_eq!(verdict.chosen, Some(0));
     }
 }

@@ -22,6 +22,10 @@ pub mod coverage;
 /// the truth. An interval of another confidence says in its doc comment why.
 pub const CONFIDENCE: f64 = 0.95;
 
+/// What a standard normal variable stays within, on either side of 0, in [`CONFIDENCE`] of all
+/// cases.
+pub const NORMAL_QUANTILE: f64 = 1.959_964;
+
 /// An estimate and its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {

@@ -24,7 +24,7 @@ use crate::tree::{Amount, Cost, Node, Totals};
 use linerate_counters::reading::{Counts, EVENTS_MAX};
 use linerate_counters::thread_group::ThreadGroup;
 use linerate_machine::ticks::ticks;
-use linerate_record::stats::median_interval;
+use linerate_record::stats::{CONFIDENCE, median_interval};
 
 /// Medians of this many series: enough for a 95 % interval, and a preempted series does not matter.
 const SERIES: usize = 25;
@@ -32,8 +32,6 @@ const SERIES: usize = 25;
 const PAIRS: u64 = 16;
 /// Not counted: the first visits meet cold caches.
 const WARM_UP: u64 = 64;
-
-const CONFIDENCE: f64 = 0.95;
 
 /// Measures it; `node` is the one that `pair` visits.
 pub(crate) fn measure(counters: &ThreadGroup, node: &Node, mut pair: impl FnMut()) -> Cost {

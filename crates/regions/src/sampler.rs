@@ -28,7 +28,7 @@ use linerate_counters::thread_group::ThreadGroup;
 use linerate_linux::thread_id;
 use linerate_machine::ticks::ticks;
 use linerate_record::regions::{RegionEvent, RegionReport};
-use linerate_record::stats::{Estimate, block_bootstrap_ratio};
+use linerate_record::stats::{CONFIDENCE, Estimate, block_bootstrap_ratio};
 use linerate_record::{Figure, Tier};
 use std::num::{NonZeroU32, NonZeroU64};
 
@@ -98,8 +98,6 @@ const METHOD: &str = "read every N packets, sets in random order; per packet tim
 /// Of an event that one turn counted: why it has no interval.
 const ONE_TURN_METHOD: &str = "read every N packets; one turn counted it, so it has no interval";
 const TICKS_METHOD: &str = "between readings; all turns added up, so it has no interval";
-const CONFIDENCE: f64 = 0.95;
-
 impl Sampler {
     /// Opens the sets on the calling thread; `name` is that of the region in the report.
     pub fn new(regions: &Regions, name: &str, schedule: Schedule) -> Self {

@@ -137,7 +137,7 @@ pub(crate) fn rounds(report: &KernelsReport) -> String {
     }
 }
 
-/// How far the 90 % intervals of the times in `blocks` reach: `90 % intervals: half within 0.8 %,
+/// How far the 95 % intervals of the times in `blocks` reach: `95 % intervals: half within 0.8 %,
 /// the widest 6.1 %: avx2 of copy, cold, aligned, at 20`; of one block the name and the load only.
 /// `None` without intervals.
 pub(crate) fn spread(blocks: &[Block], unit: Unit) -> Option<String> {
@@ -163,7 +163,7 @@ pub(crate) fn spread(blocks: &[Block], unit: Unit) -> Option<String> {
     };
     let (name, load) = (series.name, load.text());
     Some(format!(
-        "90 % intervals: half within {median} %, the widest {widest} %: {name}{of} at {load}"
+        "95 % intervals: half within {median} %, the widest {widest} %: {name}{of} at {load}"
     ))
 }
 

@@ -15,13 +15,10 @@ use linerate_record::stat::{
     Environment, EventCount, ExitStatus, MetricValue, RotationReport, StatReport, StatTarget,
     UnitOfWork,
 };
-use linerate_record::stats::{Estimate, median_interval};
+use linerate_record::stats::{CONFIDENCE, Estimate, median_interval};
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-
-/// As of the intervals of scaling.
-const CONFIDENCE: f64 = 0.95;
 
 const CLOCK: &str = "monotonic clock";
 

@@ -2,7 +2,7 @@
 //! The counts of one run, by the places of the events that were asked for, wherever they come from.
 
 use linerate_counters::rotation::{Counts, EventTally};
-use linerate_record::stats::Estimate;
+use linerate_record::stats::{CONFIDENCE, Estimate};
 
 /// Counts of the events that were asked for.
 #[derive(Clone, Debug, Default)]
@@ -64,7 +64,7 @@ impl Tallies {
 
 /// A value that was not scaled.
 pub(crate) fn exactly(value: f64) -> Estimate {
-    Estimate { value, low: value, high: value, confidence: 0.95, n: 1 }
+    Estimate { value, low: value, high: value, confidence: CONFIDENCE, n: 1 }
 }
 
 #[cfg(test)]

@@ -24,13 +24,11 @@ use crate::sampling::Sampler;
 use crate::session::{Session, Setup, Slice};
 use crate::shares::{Shares, shares};
 use crate::stream::Stream;
+use linerate_record::stats::CONFIDENCE;
 use linerate_record::tcp::{TcpPattern, TcpProof, TcpSet, TcpWire};
 use linerate_record::{Figure, Tier};
 use linerate_trial::{Fill, Length, Machine, Rules, Samples, Watch, rounds};
 use std::rc::Rc;
-
-/// Confidence of every interval.
-pub const CONFIDENCE: f64 = 0.9;
 
 /// Processor time of a slice: at most half of what a scheduler usually gives at once.
 const SLICE_NS: u64 = 1_500_000;
@@ -38,9 +36,9 @@ const SLICE_NS: u64 = 1_500_000;
 /// How often an amount of work is tried before it is taken to fill a part of a slice.
 const FILLING_TRIES: u32 = 4;
 
-/// Connections of each set, each with memory of its own: the least and the most of five are an
-/// interval of 93.75 % for the median of all that could have been (`median_interval`).
-const SESSIONS: u32 = 5;
+/// Connections of each set, each with memory of its own: the least and the most of six are an
+/// interval of 96.9 % for the median of all that could have been (`median_interval`).
+const SESSIONS: u32 = 6;
 
 /// Undisturbed slices that a connection should have.
 const SLICES_MIN: u32 = 3;

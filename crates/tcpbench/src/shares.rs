@@ -21,12 +21,11 @@
 //! where the stores are.
 
 use crate::error::Error;
-use crate::measure::CONFIDENCE;
 use crate::routines::{Activity, Reading, Tallies, Tally, empty_call_ticks};
 use crate::sampling::{Counts, Sampler};
 use crate::session::{Session, Slice};
 use linerate_machine::ticks::ticks_per_second;
-use linerate_record::stats::{Estimate, median_interval};
+use linerate_record::stats::{CONFIDENCE, Estimate, NORMAL_QUANTILE, median_interval};
 use linerate_record::tcp::{SEAM_COPY_HEADER, SEAM_HEADER, TcpSeam};
 use linerate_record::{Figure, Tier};
 
@@ -201,8 +200,7 @@ fn looked(counts: &Counts, what: Activity) -> Figure {
         return Figure::absent("1", Tier::Sw, METHOD_SAMPLED, &reason);
     }
     let (share, n) = (counts[what as usize] as f64 / run as f64, run as f64);
-    // 1.645: nine tenths of a normal distribution.
-    let half = 1.645 * (share * (1.0 - share) / n).sqrt();
+    let half = NORMAL_QUANTILE * (share * (1.0 - share) / n).sqrt();
     let (low, high) = ((share - half).max(0.0), (share + half).min(1.0));
     let estimate = Estimate { value: share, low, high, confidence: CONFIDENCE, n: run };
     Figure::number("1", estimate, Tier::Sw, METHOD_SAMPLED)

@@ -13,7 +13,7 @@
 //! others took part of them, a ratio below it proves nothing, and the page says so.
 
 use super::record;
-use linerate_record::stats::{Estimate, median, paired_ratio};
+use linerate_record::stats::{CONFIDENCE, Estimate, median, paired_ratio};
 use linerate_record::{Record, Warning};
 use std::fmt::Write;
 use std::fs;
@@ -23,9 +23,6 @@ const PAIRS: usize = 12;
 const SECONDS: &str = "500ms";
 /// What a tuned path is to reach, over one strand, on two free processors.
 const GOAL: f64 = 1.7;
-/// As the intervals of tunings; takes at least 5 pairs.
-const CONFIDENCE: f64 = 0.90;
-
 const HEADING: &str = "## Configuration 1 tuned, over one strand\n\n";
 
 /// Rates of a pair, thousand packets per second: one strand, tuned.
@@ -96,7 +93,7 @@ impl Compared {
         let mut text = format!(
             "{HEADING}The path that `tune` made of \
              configuration 1 and the same stages on one strand ran in turns, {} pairs of {SECONDS} \
-             each; the ratio is the median over pairs, with its 90 % interval.\n\n",
+             each; the ratio is the median over pairs, with its 95 % interval.\n\n",
             self.pairs.len()
         );
         let (one, tuned) = self.rates();

@@ -2,8 +2,7 @@
 //! A simulated rate with its interval: costs up and down by their spread, and the error of the
 //! simulator on top.
 
-use linerate_plan::profile::CONFIDENCE;
-use linerate_record::stats::Estimate;
+use linerate_record::stats::{CONFIDENCE, Estimate};
 
 /// By how much the simulator itself is taken to err, either way: fitted to configuration 1 of the
 /// Netra document's application it missed the rate of configuration 2 by 6.9 %. The reverse missed

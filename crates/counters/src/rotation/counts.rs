@@ -3,7 +3,7 @@
 
 use super::sums::{SetSums, Variance};
 use super::{AlwaysCount, Plan, Slices, Whole};
-use linerate_record::stats::Estimate;
+use linerate_record::stats::{CONFIDENCE, Estimate};
 
 /// What was counted of one event.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,9 +46,6 @@ struct Scaling {
     /// Base of the whole run over base in the set's slices.
     factor: f64,
 }
-
-/// The confidence of all intervals here; [`student`] knows no other.
-const CONFIDENCE: f64 = 0.95;
 
 /// Below so many counts, chance alone is reckoned with: see [`Scaling::chance`].
 const FEW: u64 = 30;

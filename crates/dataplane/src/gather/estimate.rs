@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Estimates over the windows of a run, as figures.
 
-use linerate_record::stats::{self, Estimate};
+use linerate_record::stats::{self, CONFIDENCE, Estimate};
 use linerate_record::{Figure, Tier};
-
-/// Confidence of the intervals of a run.
-pub(super) const CONFIDENCE: f64 = 0.95;
 
 /// How far the core clock may move between the start and the end of a worker for its cycles to mean
 /// anything.

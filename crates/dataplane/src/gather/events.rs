@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Hardware events per packet, from the counted turns of a strand.
 
-use super::estimate::{CONFIDENCE, SEED, WINDOWS_MIN};
+use super::estimate::{SEED, WINDOWS_MIN};
 use crate::counting::CountedTurns;
 use crate::ended::Ended;
 use linerate_record::run::CountedEvents;
-use linerate_record::stats::{Estimate, block_bootstrap_ratio};
+use linerate_record::stats::{CONFIDENCE, Estimate, block_bootstrap_ratio};
 use linerate_record::{Figure, Tier};
 use std::collections::BTreeMap;
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From calls that were made again to the share of the kernels in a stage.
 
-use super::estimate::CONFIDENCE;
 use crate::replay::Replayed;
 use linerate_record::kernels::Kernel;
 use linerate_record::run::{KernelUse, VariantTime};
-use linerate_record::stats::Estimate;
+use linerate_record::stats::{CONFIDENCE, Estimate};
 use linerate_record::{Figure, Tier};
 
 /// What the kernels did for a stage with this service time.

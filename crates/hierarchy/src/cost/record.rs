@@ -5,7 +5,7 @@ use super::{Basis, Inputs};
 use crate::levels::{Levels, cycles, samples};
 use crate::{cost, tlb};
 use linerate_record::memory::{Cost, Curve};
-use linerate_record::stats::Estimate;
+use linerate_record::stats::{CONFIDENCE, Estimate};
 use linerate_record::{Figure, Tier};
 
 /// What costs are made of, next to the levels and the curves.
@@ -22,8 +22,6 @@ pub struct Measured<'a> {
     /// Of the resampling.
     pub seed: u64,
 }
-
-const CONFIDENCE: f64 = 0.95;
 
 /// The table, from the page-local and the random curve, the first two of `curves`; empty without
 /// them.

@@ -146,7 +146,7 @@ fn overlapped_loads_share_their_time() {
 #[test]
 fn without_an_upper_end_of_the_overlap_there_is_no_lower_one_of_the_time() {
     let unbounded = Estimate { high: f64::INFINITY, ..exactly(30.0) };
-    let time = ratio(exactly(90.0), unbounded);
+    let time = exactly(90.0).over(unbounded);
     assert_eq!((time.value, time.low), (3.0, 0.0));
     assert!(time.high > 3.0 && time.high < 3.1, "{time:?}");
 }

@@ -15,7 +15,7 @@ use crate::chase::{Chain, Cursor, Layout};
 use crate::window::Windows;
 use linerate_linux::monotonic_ns;
 use linerate_record::memory::{LoadedLatency, MemoryTier, Operation, Order};
-use linerate_record::stats::median_interval;
+use linerate_record::stats::{CONFIDENCE, median_interval};
 use linerate_record::{Figure, Tier};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -45,8 +45,6 @@ const PROBE_LOADS: u64 = 256;
 
 /// Keeps a clock that stands still from making windows endless; no load of memory is faster.
 const LEAST_NS_PER_LOAD: f64 = 1.0;
-
-const CONFIDENCE: f64 = 0.95;
 
 /// How much the others do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

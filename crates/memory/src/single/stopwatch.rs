@@ -2,14 +2,14 @@
 //! The clock that single loads are timed by: which it is, how fine, and what reading it costs.
 
 use super::interval::Clock;
-use super::{scaled, trimmed_mean};
+use super::trimmed_mean;
 use crate::measure::Bench;
 use fastrand::Rng;
 use linerate_hierarchy::single;
 use linerate_machine::core_clock::core_cycles_per_tick;
 use linerate_machine::ticks::{is_invariant, tick_rate};
 use linerate_record::memory::Timer;
-use linerate_record::stats::{Estimate, median_interval};
+use linerate_record::stats::{CONFIDENCE, Estimate, median_interval};
 use linerate_record::{Figure, Tier};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -63,7 +63,7 @@ impl Stopwatch {
         let timer = Timer {
             source: clock.name().to_owned(),
             invariant: (clock == Clock::Monotonic || is_invariant()).then_some(true),
-            rate_ghz: Figure::number("GHz", scaled(rate, 1e-9), Tier::Sw, method),
+            rate_ghz: Figure::number("GHz", rate.scale(1e-9), Tier::Sw, method),
             step_ns: step_figure(step, ns_per_unit),
             overhead_ns: overhead(clock, ns_per_unit, step, || pause(random.u32(..wait))),
             core_ghz: core_clock(),
@@ -181,7 +181,7 @@ fn overhead(clock: Clock, ns_per_unit: f64, step: Option<f64>, mut wait: impl Fn
         let batch: Vec<f64> = (0..BATCH).map(&mut read).collect();
         means.extend(trimmed_mean(&batch, step));
     }
-    Figure::number("ns", scaled(median_interval(&means, 0.95), ns_per_unit), Tier::Sw, method)
+    Figure::number("ns", median_interval(&means, CONFIDENCE).scale(ns_per_unit), Tier::Sw, method)
 }
 
 /// GHz.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Chains of one line per stretch of memory, beside chains of as many lines packed.
 
-use super::{CONFIDENCE, FIRST_PASSES, Scale, arena, is_over};
+use super::{FIRST_PASSES, Scale, arena, is_over};
 use crate::arena::Arena;
 use crate::chase::{Chain, Cursor, Layout};
 use crate::measure::Bench;
@@ -9,6 +9,7 @@ use crate::window::Plan;
 use fastrand::Rng;
 use linerate_hierarchy::tlb::{self, Sample};
 use linerate_record::memory::{Order, PageKind};
+use linerate_record::stats::CONFIDENCE;
 use std::time::Instant;
 
 /// Some 50,000 loads where they are fast, and a few times around where they are not.

@@ -40,7 +40,7 @@ impl Unit {
         time.filter(|time| time.is_finite() && *time > 0.0)
     }
 
-    /// The 90 % interval of the time; `None` unless both ends are known.
+    /// The interval of the time; `None` unless both ends are known.
     pub fn interval(self, row: &Row) -> Option<(f64, f64)> {
         match self {
             Self::Cycles => row.cycles_low.zip(row.cycles_high),

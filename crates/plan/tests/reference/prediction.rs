@@ -51,6 +51,26 @@ fn compute_bound_mappings_are_predicted_within_two_percent() {
     }
 }
 
+/// A ring that was measured in too few windows for an interval.
+#[test]
+fn a_cost_without_interval_gives_a_prediction_without_bound() {
+    let mut dice = Dice(5);
+    let world = World::random(&mut dice, 2);
+    let report = run(&world, &mapping(&[(2, 1)]), 0.0, 1);
+    let costs = Costs::from_run(&report, &world.path(), BURST).expect("costs");
+    let mut env = environment(&world, 2, 0.0, &mut dice);
+    let ring = Figure::exact("ticks/packet", 20.0, Tier::Sw, "too few windows");
+    env.handover.producer_ticks = ring.estimate().expect("a number");
+    let predicted = |parts: &[(usize, u32)]| {
+        let kpps = predict(&mapping(parts), BURST, &costs, &env).kpps;
+        let figure = Figure::number("kpps", kpps, Tier::Model, "model");
+        (figure.low, figure.high)
+    };
+    assert_eq!(predicted(&[(1, 1), (1, 1)]), (None, None));
+    let (low, high) = predicted(&[(2, 1)]);
+    assert!(low.is_some() && high.is_some(), "without a ring its cost does not matter");
+}
+
 /// Packets per second of a mapping straight from the world's parameters.
 fn true_rate(world: &World, mapping: &Mapping) -> f64 {
     let strands = world.true_ticks(mapping).into_iter().flatten();
@@ -78,8 +98,8 @@ fn intervals_hold_the_truth_under_noisy_inputs() {
         held += u32::from((kpps.low..=kpps.high).contains(&truth));
         width += (kpps.high - kpps.low) / kpps.value / trials as f64;
     }
-    assert!(held * 100 >= 85 * trials as u32, "{held} of {trials} intervals hold the truth");
-    assert!(width < 0.35, "a mean width of {width:.2} says nothing");
+    assert!(held * 100 >= 90 * trials as u32, "{held} of {trials} intervals hold the truth");
+    assert!(width < 0.42, "a mean width of {width:.2} says nothing");
 }
 
 #[test]

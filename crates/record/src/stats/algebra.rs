@@ -95,7 +95,7 @@ impl Estimate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::median_interval;
+    use crate::stats::{NORMAL_QUANTILE, median_interval};
     use crate::{Figure, Tier};
 
     fn estimate(value: f64, low: f64, high: f64) -> Estimate {
@@ -109,6 +109,8 @@ mod tests {
     #[test]
     fn the_default_confidence_takes_six_samples() {
         assert_eq!(CONFIDENCE, 0.95);
+        let tail = (1.0 - CONFIDENCE) / 2.0;
+        assert!((super::super::normal_quantile(tail) - NORMAL_QUANTILE).abs() < 0.003);
         let six = median_interval(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], CONFIDENCE);
         assert_eq!(ends(six), (3.5, 1.0, 6.0));
         let five = median_interval(&[1.0, 2.0, 3.0, 4.0, 5.0], CONFIDENCE);

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Cursors on a cycle, and what they overlap.
+
+use super::*;
+use crate::Watch;
+use linerate_record::memory::PageKind;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// A tier of `bytes`; memory without.
+pub(crate) fn tier(name: &str, bytes: Option<f64>) -> MemoryTier {
+    let method = "made up";
+    let size = match bytes {
+        Some(bytes) => Figure::exact("octets", bytes, Tier::Sw, method),
+        None => Figure::absent("octets", Tier::Sw, method, "memory"),
+    };
+    MemoryTier {
+        name: name.to_owned(),
+        size_bytes: size,
+        latency_ns: Figure::absent("ns/load", Tier::Sw, method, "made up"),
+        latency_cycles: Figure::exact("cycles/load", 4.0, Tier::Sw, method),
+        settled: true,
+        note: None,
+    }
+}
+
+fn tiers(sizes: &[Option<f64>]) -> Vec<MemoryTier> {
+    sizes.iter().map(|&size| tier("tier", size)).collect()
+}
+
+const KIB: usize = 1024;
+
+fn kib(sizes: &[Option<f64>], most: usize) -> Vec<Option<usize>> {
+    let sizes: Vec<_> = sizes.iter().map(|size| size.map(|kib| kib * 1024.0)).collect();
+    let sets = working_sets(&tiers(&sizes), most * KIB);
+    sets.iter().map(|set| set.map(|bytes| bytes / KIB)).collect()
+}
+
+#[test]
+fn working_sets_lie_between_the_tiers() {
+    let usual = [Some(32.0), Some(512.0), Some(8192.0), None];
+    assert_eq!(kib(&usual, 256 << 10), [Some(16), Some(128), Some(2048), Some(128 << 10)]);
+    // As much as there is, where 16 times the caches are more.
+    assert_eq!(kib(&usual, 64 << 10)[3], Some(64 << 10));
+    assert_eq!(kib(&usual, 12 << 10)[3], None, "less than twice what caches hold");
+    assert_eq!(kib(&usual, 1 << 10), [Some(16), Some(128), None, None]);
+}
+
+#[test]
+fn tiers_too_near_each_other_have_no_working_set() {
+    assert_eq!(kib(&[Some(32.0), Some(48.0), None], 1 << 20)[1], None);
+    assert_eq!(kib(&[Some(32.0), Some(64.0), None], 1 << 20)[1], Some(44));
+}
+
+#[test]
+fn without_caches_everything_is_memory() {
+    assert_eq!(kib(&[None], 1024), [Some(1024)]);
+    assert_eq!(working_sets(&[], 1 << 20), []);
+}
+
+fn with_windows<T>(is_stopped: bool, look: impl FnOnce(&Windows<'_>) -> T) -> T {
+    let stop = AtomicBool::new(is_stopped);
+    let watch = Watch::new(&stop, &|_, _| {});
+    look(&Windows::new(&watch, Duration::from_secs(1)))
+}
+
+fn arena(bytes: usize) -> Arena {
+    Arena::new(bytes, PageKind::Base, &AtomicBool::new(false)).unwrap()
+}
+
+/// By following the chain: the distance of each place from the one before.
+#[test]
+fn places_part_a_walked_cycle_evenly() {
+    let mut arena = arena(1 << 20);
+    let mut chain = Chain::new(&mut arena, Layout::dense(Order::PageLocal, 64), 1);
+    for lines in [96, 97, 500, 5000, 16_384] {
+        chain.resize(lines);
+        let places = places(&chain);
+        let mut walk = Cursor::default();
+        let mut position = vec![0; lines];
+        for step in 0..lines {
+            position[chain.item(walk)] = step;
+            walk = chain.next(walk);
+        }
+        for (k, &place) in places.iter().enumerate() {
+            assert_eq!(position[chain.item(place)], k * lines / PLACES, "{k} of {lines}");
+        }
+    }
+}
+
+#[test]
+fn every_number_of_chains_divides_the_places() {
+    assert!(CHAINS.iter().all(|&chains| PLACES % chains as usize == 0));
+    assert!(CHAINS.contains(&MOST_CHAINS) && CHAINS.contains(&IN_REGISTERS));
+}
+
+fn items(chain: &Chain<'_>, heads: &Heads) -> Vec<usize> {
+    heads.heads.iter().map(|(cursor, _)| chain.item(*cursor)).collect()
+}
+
+/// Whatever walks, no line is met again until a head came to where the next one began.
+#[test]
+fn in_memory_heads_meet_no_line_again() {
+    let mut arena = arena(1 << 20);
+    let mut chain = Chain::new(&mut arena, Layout::dense(Order::PageLocal, 64), 1);
+    let lines_of_head = 160;
+    chain.resize(PLACES * lines_of_head);
+    let mut heads = Heads::new(&chain, true);
+    let mut met = vec![0; chain.len()];
+    let mut total = 0;
+    for chains in CHAINS.iter().rev().cycle() {
+        heads.walk(*chains, |walk| {
+            let before = walk.cursors.clone();
+            total += walk.on(&chain, 1) as usize;
+            for mut cursor in before {
+                for _ in 0..walk.along_each {
+                    met[chain.item(cursor)] += 1;
+                    cursor = chain.next(cursor);
+                }
+            }
+        });
+        if heads.heads.iter().any(|head| head.1 as usize == lines_of_head) {
+            break;
+        }
+    }
+    assert!(met.iter().all(|&times| times <= 1));
+    assert_eq!(met.iter().sum::<usize>(), total);
+    assert!(total >= PLACES * (lines_of_head - 16), "{total}: some heads waited");
+}
+
+#[test]
+fn in_a_cache_heads_begin_where_they_began() {
+    let mut arena = arena(1 << 20);
+    let mut chain = Chain::new(&mut arena, Layout::dense(Order::PageLocal, 64), 1);
+    chain.resize(PLACES * 10);
+    let mut heads = Heads::new(&chain, false);
+    let start = items(&chain, &heads);
+    for chains in CHAINS {
+        let begun = heads.walk(chains, |walk| {
+            let begun = walk.cursors.clone();
+            walk.on(&chain, 100);
+            begun
+        });
+        let begun: Vec<usize> = begun.iter().map(|&cursor| chain.item(cursor)).collect();
+        let even: Vec<usize> = start.iter().copied().step_by(PLACES / chains as usize).collect();
+        assert_eq!(begun, even);
+    }
+    assert_eq!(items(&chain, &heads), start);
+}
+
+#[test]
+fn each_tier_gets_a_time_for_each_number_of_chains() {
+    let tiers = [tier("L1", Some(32e3)), tier("memory", None)];
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let request = Request { line: 64, passes: 2, seed: 1, deadline };
+    let measured = with_windows(false, |w| measure(w, &mut arena(1 << 20), &tiers, &request));
+    assert_eq!(measured.len(), 2);
+    for one in measured {
+        let chains: Vec<u32> = one.record.points.iter().map(|point| point.chains).collect();
+        let expected = if one.record.tier == "L1" { &CHAINS[..7] } else { &CHAINS[..] };
+        assert_eq!(chains, expected, "{one:?}");
+        let ns = one.record.points.iter().map(|point| point.ns_per_load.as_number());
+        assert!(ns.clone().all(|ns| ns.is_some_and(|ns| ns > 0.0)), "{ns:?}");
+        assert!(one.outstanding.unwrap().value >= 1.0, "{one:?}");
+    }
+}
+
+/// Times that another tier served are no times of this one.
+#[test]
+fn the_latency_of_the_tier_stands_in_for_one_chain() {
+    let points: Vec<Point> =
+        [2, 4, 8].map(|chains| Point { chains, passes: vec![12.0 / chains as f64] }).into();
+    let record = |alone_ns| record("L3", Some(1 << 20), &points, alone_ns, (1, ""));
+    let found = record(Some(12.0));
+    assert_eq!(found.outstanding.map(|outstanding| outstanding.value), Some(8.0));
+    assert_eq!(found.record.points.len(), 3, "what was not measured is no point");
+    let figure = found.record.outstanding;
+    assert!(figure.method.starts_with("latency of the tier"), "{figure:?}");
+    assert_eq!((figure.low, figure.high), (None, None), "one pass has no interval");
+    assert_eq!(record(None).outstanding, None);
+}
+
+#[test]
+fn times_above_the_latency_of_the_tier_do_not_count() {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let request = Request { line: 64, passes: 1, seed: 1, deadline };
+    let points = |most_ns| {
+        let walked = Walked { lines: 1000, is_memory: true, most_chains: 8, most_ns };
+        with_windows(false, |w| points(w, &mut arena(1 << 20), &walked, &request))
+    };
+    assert!(points(0.0).is_empty());
+    assert!(!points(f64::INFINITY).is_empty());
+}
+
+#[test]
+fn what_was_stopped_is_absent_with_a_reason() {
+    let tiers = tiers(&[Some(32e3), Some(40e3), None]);
+    let request = Request { line: 64, passes: 1, seed: 1, deadline: Instant::now() };
+    let measured = with_windows(true, |w| measure(w, &mut arena(1 << 20), &tiers, &request));
+    let reasons: Vec<_> =
+        measured.iter().map(|one| one.record.outstanding.reason.clone().unwrap()).collect();
+    assert!(reasons[0].contains("time") && reasons[1].contains("size"), "{reasons:?}");
+    assert!(measured.iter().all(|one| one.outstanding.is_none()));
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Caches written, read from this machine, and changed to fit.
+
+use super::*;
+use linerate_machine::Error;
+use proptest::prelude::*;
+
+const fn of(octets: u64, ways: u32, line_octets: u32) -> CacheShape {
+    CacheShape { octets, ways, line_octets }
+}
+
+/// What Valgrind demands of a cache, as it words its refusals.
+fn is_accepted(shape: CacheShape) -> bool {
+    let sets = shape.octets / u64::from(shape.ways) / u64::from(shape.line_octets);
+    sets.is_power_of_two()
+        && sets * u64::from(shape.ways) * u64::from(shape.line_octets) == shape.octets
+        && shape.line_octets.is_power_of_two()
+        && shape.line_octets >= LEAST_LINE_OCTETS
+        && shape.octets <= i32::MAX as u64
+}
+
+#[test]
+fn what_fits_stays_and_what_does_not_keeps_its_size() {
+    for shape in [shape(32, 8, 64), shape(48, 12, 64), shape(3 << 10, 12, 64), shape(4, 64, 64)] {
+        assert_eq!(fitting(shape), Ok(shape));
+    }
+    // 35.75 MiB in 26 slices of 1.375 MiB with 11 ways: 53 248 sets.
+    assert_eq!(fitting(of(37_486_592, 11, 64)), Ok(of(35_651_584, 17, 64)));
+    assert_eq!(fitting(shape(8, 4, 16)), Ok(shape(8, 4, LEAST_LINE_OCTETS.max(16))));
+    assert_eq!(fitting(shape(4 << 20, 16, 64)), Ok(shape(1 << 20, 16, 64)));
+    for bad in [of(0, 1, 64), of(32, 0, 64), of(1 << 15, 8, 48), of(256, 8, 64), of(9, 1, 0)] {
+        assert!(fitting(bad).is_err(), "{bad:?}");
+    }
+}
+
+#[test]
+fn names_and_lists() {
+    let g4 = Geometry::parse("g4").unwrap();
+    assert_eq!(
+        g4.options(),
+        ["--I1=32768,8,32", "--D1=32768,8,32", "--LL=262144,8,32"].map(str::to_owned)
+    );
+    assert_eq!(Geometry::parse("Cortex-A7").unwrap().caches().name, "cortex_a7");
+    let given = Geometry::parse("ll=3M/11/64,i1=32768/8/64,d1=48k/12/64").unwrap();
+    assert_eq!(given.caches().d1, shape(48, 12, 64));
+    assert_eq!(given.caches().note, "ll is 3M/11/64, simulated as 3M/12/64");
+    assert_eq!(given.last_level(), LastLevel::Beyond);
+    let arm1176 = Geometry::named("arm1176").unwrap();
+    assert_eq!(arm1176.last_level(), LastLevel::None);
+    assert!(arm1176.caches().note.contains("no last level"));
+    for (name, prose) in Geometry::names() {
+        let geometry = Geometry::parse(name).unwrap();
+        let SimulatedCaches { i1, d1, ll, .. } = *geometry.caches();
+        assert!([i1, d1, ll].into_iter().all(is_accepted) && !prose.is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn bad_input_says_what_would_do() {
+    let error = |text: &str| Geometry::parse(text).unwrap_err().to_string();
+    assert!(error("cortex_a8").contains("take cortex_a7"), "{}", error("cortex_a8"));
+    assert!(error("z80").contains("arm1176, cortex_a7, cortex_a53"), "{}", error("z80"));
+    for (text, reason) in [
+        ("i1=32K/8/64", "i1 and d1 are needed"),
+        ("i1=32K/8/64,d1", "`d1` is not `cache=size/ways/line`"),
+        ("i1=32K/8/64,i1=1K/1/64", "`i1` is there twice"),
+        ("l2=32K/8/64", "`l2` is none of i1, d1, ll"),
+        ("i1=32K/8", "`32K/8` is not size/ways/line"),
+        ("i1=32G/8/64", "`32G` is not a size"),
+        ("i1=K/8/64", "`K` is not a size"),
+        ("i1=/8/64", "`` is not a size"),
+        ("i1=32K/-8/64", "`-8` is not a number"),
+        ("i1=32K/8/64,d1=1K/64/64", "a set of 64 lines"),
+        ("i1=99999999999999999999K/8/64", "is not a size"),
+    ] {
+        assert!(error(text).contains(reason), "{text}: {}", error(text));
+    }
+}
+
+fn cache(level: u32, kind: CacheKind, octets: u64, ways: u32) -> Cache {
+    let shared_by = Ok(vec![0]);
+    Cache { level, kind, octets: Ok(octets), line_octets: Ok(64), ways: Ok(ways), shared_by }
+}
+
+#[test]
+fn caches_as_the_kernel_tells_them() {
+    use CacheKind::{Data, Instruction, Unified};
+    let first = [cache(1, Data, 48 << 10, 12), cache(1, Instruction, 32 << 10, 8)];
+    let of = |more: &[Cache]| Geometry::from_caches("x", &[&first[..], more].concat()).unwrap();
+    assert_eq!(of(&[]).last_level(), LastLevel::None);
+    let second = cache(2, Unified, 1 << 20, 16);
+    let third = cache(3, Unified, 32 << 20, 16);
+    let geometry = of(&[third, second.clone()]);
+    assert_eq!(geometry.last_level(), LastLevel::Beyond);
+    assert_eq!(
+        (geometry.caches().ll, geometry.caches().d1),
+        (shape(32 << 10, 16, 64), shape(48, 12, 64))
+    );
+    assert_eq!(of(&[second]).last_level(), LastLevel::Second);
+    let unified = Geometry::from_caches("x", &[cache(1, Unified, 8 << 10, 4)]).unwrap();
+    assert_eq!((unified.caches().i1, unified.caches().d1), (shape(8, 4, 64), shape(8, 4, 64)));
+}
+
+#[test]
+fn measured_sizes_replace_those_stated() {
+    use CacheKind::{Data, Instruction, Unified};
+    let first = [cache(1, Data, 48 << 10, 12), cache(1, Instruction, 32 << 10, 8)];
+    let third = [cache(2, Unified, 1 << 20, 16), cache(3, Unified, 32 << 20, 16)];
+    let stated = Geometry::from_caches(THIS_MACHINE, &[&first[..], &third].concat()).unwrap();
+    let measured = stated.resized(None, Some(6_500_000), "measured").unwrap();
+    let SimulatedCaches { name, d1, ll, note, .. } = measured.caches();
+    assert_eq!((name.as_str(), *d1), ("this machine, as measured", shape(48, 12, 64)));
+    // 4096 sets of 24 ways.
+    assert_eq!((ll.octets, ll.ways, measured.last_level()), (6 << 20, 24, LastLevel::Beyond));
+    assert!(note.contains("simulated as 6M/24/64") && note.ends_with("; measured"), "{note}");
+    assert!(stated.resized(Some(100), None, "").is_err());
+    for (geometry, is_ours) in [(&stated, true), (&measured, true)] {
+        assert_eq!(Geometry::is_of_this_machine(geometry.caches()), is_ours);
+        assert_eq!(stated.recorded(geometry.caches()).caches(), geometry.caches());
+    }
+    let other = Geometry::named("g4").unwrap();
+    assert!(!Geometry::is_of_this_machine(other.caches()));
+    // A machine of one level has no last one to be resized.
+    let alone = Geometry::from_caches(THIS_MACHINE, &first).unwrap();
+    let resized = alone.resized(Some(32 << 10), Some(1 << 20), "").unwrap();
+    assert_eq!((resized.caches().d1.octets, resized.caches().ll.octets), (32 << 10, 32 << 10));
+}
+
+#[test]
+fn what_the_kernel_does_not_tell_is_not_guessed() {
+    let told = |caches: &[Cache]| Geometry::from_caches("x", caches).unwrap_err().to_string();
+    assert!(told(&[]).contains("no Instruction cache of level 1"), "{}", told(&[]));
+    let mut silent = cache(1, CacheKind::Unified, 1 << 15, 8);
+    silent.ways = Err(Error::File { path: "ways".to_owned(), reason: "gone".to_owned() });
+    let error = told(&[silent]);
+    assert!(error.contains("ways: gone") && error.contains("--caches cortex_a53"), "{error}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(1),
+        ..ProptestConfig::default()
+    })]
+
+    /// Whatever is made to fit is accepted, and at most one set's share smaller than it was.
+    #[test]
+    fn what_fits_is_accepted(octets in 1u64..MOST_OCTETS, ways in 1u32..200, line in 0u32..9) {
+        let line = 1 << line;
+        if let Ok(fitted) = fitting(of(octets, ways, line)) {
+            prop_assert!(is_accepted(fitted), "{fitted:?}");
+            prop_assert!((ways..2 * ways).contains(&fitted.ways), "{fitted:?}");
+            let set_octets = fitted.octets / u64::from(fitted.ways);
+            prop_assert!((octets - set_octets + 1..=octets).contains(&fitted.octets));
+        } else {
+            prop_assert!(octets < u64::from(ways) * u64::from(line.max(LEAST_LINE_OCTETS)));
+        }
+    }
+
+    #[test]
+    fn reading_survives_anything(text in "(i1=|d1=|ll=|,|/|[0-9]{1,20}|[KMk]|\\PC){0,12}") {
+        if let Ok(geometry) = Geometry::parse(&text) {
+            prop_assert!(is_accepted(geometry.caches().d1));
+        }
+    }
+}
