@@ -21,7 +21,7 @@ use crate::kernels::{Call, StageKernels};
 use linerate_kernels::{Kernel, Kernels, Sum, variants};
 use linerate_machine::ticks::ticks;
 use linerate_record::stats::{CONFIDENCE, Estimate, median_interval, paired_ratio};
-use linerate_trial::{Dropped, Length, Machine, Rules, Samples, Watch, rounds, time};
+use linerate_trial::{Dropped, Length, Machine, Rules, Samples, Watch, Window, rounds};
 use std::convert::Infallible;
 use std::hint::black_box;
 
@@ -36,7 +36,8 @@ const STRETCH_CALLS: usize = 2_048;
 const STRETCH_OCTETS: u64 = 1 << 20;
 
 /// So large a part of a stretch goes before it untimed: some processors take 10 us or so to bring
-/// wide vector units up to speed, which a path that uses them all the time does not pay.
+/// wide vector units up to speed, which a path that uses them all the time does not pay; and system
+/// calls leave predictors cold.
 const WARM_PART: usize = 4;
 
 /// Fewest calls that are worth timing.
@@ -181,10 +182,7 @@ fn timed(
         }
         let calls = &calls[from..from + stretch];
         Ok::<_, Infallible>(match routines.get(turn.contestant) {
-            Some((_, kernels)) => {
-                _ = scratch.made(kernel, kernels, &calls[..stretch / WARM_PART]);
-                scratch.made(kernel, kernels, calls)
-            }
+            Some((_, kernels)) => scratch.made(kernel, kernels, calls),
             None => scratch.empty(calls),
         })
     });
@@ -224,7 +222,7 @@ impl Scratch {
         Self { from, to, first, stride, all, clock }
     }
 
-    /// Ticks of `one` for each of `calls`.
+    /// Ticks of `one` for each of `calls`, after a lead-in of the first of them.
     #[inline]
     fn timed(
         &mut self,
@@ -233,7 +231,7 @@ impl Scratch {
     ) -> Result<f64, Dropped> {
         let (from, to) = (&self.from[self.first[0]..], &mut self.to[self.first[1]..]);
         let (stride, all) = (self.stride, self.all);
-        let window = time(&self.clock, || {
+        let mut pass = |calls: &[Call]| {
             let mut at = 0;
             for call in calls {
                 let octets = call.octets.min(OCTETS_MAX) as usize;
@@ -244,7 +242,12 @@ impl Scratch {
                     at = 0;
                 }
             }
-        });
+        };
+        let mut window = Window::open(&self.clock);
+        pass(&calls[..calls.len() / WARM_PART]);
+        window.start();
+        pass(calls);
+        let window = window.close();
         window.keep(window.ticks as f64)
     }
 

@@ -10,7 +10,7 @@ use crate::mixes::{self, Lengths};
 use linerate_kernels::bench::Routine;
 use linerate_machine::ticks::ticks;
 use linerate_record::kernels::{Kernel, State, Timing};
-use linerate_trial::{Fill, Machine, Rules, Samples, Watch, filling, time};
+use linerate_trial::{Fill, Machine, Rules, Samples, Timed, Watch, Window, filling};
 use std::convert::Infallible;
 use std::hint::black_box;
 use std::ops::Range;
@@ -24,6 +24,9 @@ const MIX_CALLS: u32 = 2048;
 /// Where packets of a mix lie: few places, which stay in the nearest cache.
 const MIX_SLOTS: usize = 4;
 const SLOT_OCTETS: usize = 2048;
+
+/// The part of a window's calls that goes before it untimed.
+const LEAD_IN: u32 = 4;
 
 /// How often a number of calls is tried before it is taken to fill a part of a window.
 const FILLING_TRIES: u32 = 3;
@@ -147,6 +150,19 @@ impl<'a> Bout<'a> {
         }
     }
 
+    /// Times a window of a routine. What is warm is led in; the lengths of a mix are new to the
+    /// predictors, and the lines of a cold case to the caches.
+    fn window(&mut self, which: usize, calls: u32, clock: &Machine) -> Timed {
+        let is_mix = matches!(self.case.length, Length::Mix(_));
+        let mut window = Window::open(clock);
+        if !is_mix && self.case.state != State::Cold {
+            self.run(which, calls / LEAD_IN);
+            window.start();
+        }
+        self.run(which, calls);
+        window.close()
+    }
+
     /// Times all routines against each other, in windows of so many ticks: ticks per call by
     /// routine and round.
     pub(crate) fn race(
@@ -167,7 +183,7 @@ impl<'a> Bout<'a> {
         let rules = Rules { what: &what, contestants: &names, placements: 1, length, seed };
         let Ok(mut samples) = linerate_trial::rounds(&rules, clock, watch, |turn| {
             let which = turn.contestant;
-            let window = time(clock, || self.run(which, calls[which]));
+            let window = self.window(which, calls[which], clock);
             self.settle();
             Ok::<_, Infallible>(window.keep(window.ticks as f64 / f64::from(calls[which])))
         });

@@ -109,6 +109,17 @@ impl<'c, C: Clock> Window<'c, C> {
         Self { clock, account, ticks: clock.ticks() }
     }
 
+    /// Counts ticks from here: what was done since the window was opened was a lead-in. It must be
+    /// undisturbed too, and is not in the ticks.
+    ///
+    /// Opening a window takes two system calls, after which some processors have forgotten what
+    /// their predictors knew: copies of 128 bytes take a third longer over a window of 25 us. A
+    /// quarter of the work as lead-in mends that.
+    #[inline]
+    pub fn start(&mut self) {
+        self.ticks = self.clock.ticks();
+    }
+
     /// Ends the window; the first thing that is read is the tick.
     #[inline]
     pub fn close(self) -> Timed {
@@ -180,6 +191,25 @@ mod tests {
         assert_eq!((slept.ticks, slept.verdict), (3000, Err(Dropped::Away)));
         let stolen = time(&clock, || clock.steal(1000));
         assert_eq!((stolen.ticks, stolen.keep(7)), (3000, Ok(7)));
+    }
+
+    /// A lead-in is judged and not timed.
+    #[test]
+    fn a_lead_in_is_in_the_verdict_and_not_in_the_ticks() {
+        let clock = Scripted::new();
+        let led_in = |disturb: &dyn Fn()| {
+            let mut window = Window::open(&clock);
+            clock.work(250);
+            disturb();
+            window.start();
+            clock.work(1000);
+            window.close()
+        };
+        assert_eq!(led_in(&|| {}).keep(()), Ok(()));
+        assert_eq!(led_in(&|| {}).ticks, 1000);
+        let preempted = led_in(&|| clock.preempt(0));
+        assert_eq!((preempted.ticks, preempted.verdict), (1000, Err(Dropped::Switched)));
+        assert_eq!(led_in(&|| clock.sleep(53)).verdict, Err(Dropped::Away));
     }
 
     /// What happened before a window or after it is not in it.

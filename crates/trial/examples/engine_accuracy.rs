@@ -4,7 +4,7 @@
 //! Prints a line per check for `cargo xtask accuracy`: a share of intervals that hold the truth may
 //! miss their confidence by its own sampling error. What the engine costs is printed alongside.
 //!
-//! `cargo run --release -p linerate-trial --example accuracy [-- RACES]`
+//! `cargo run --release -p linerate-trial --example engine_accuracy [-- RACES]`
 
 use linerate_machine::ticks::ticks_per_second;
 use linerate_record::accuracy::Check;
