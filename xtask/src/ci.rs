@@ -11,7 +11,7 @@
 //! side.
 
 use crate::command::{cargo, cargo_of, log_to, output, program, root, status, status_with_lines};
-use crate::{counts, examples, isa, lab, lwip, native, pmu, ports, protocol, tutorials};
+use crate::{accuracy, counts, examples, isa, lab, lwip, native, pmu, ports, protocol, tutorials};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -113,6 +113,7 @@ const STEPS: &[Step] = &[
     slow("benches run", || {
         expect_success(cargo(&["bench", "--workspace", "--benches", "--locked", "--", "--test"]))
     }),
+    slow("accuracy", accuracy::check),
     slow("tests of kernels and seeds, optimised", optimised_tests),
     slow("README commands", || examples::check().into()),
     slow("tutorials", tutorials::check),

@@ -5,6 +5,7 @@
 //! under `tests/house`, so that plain `cargo test` applies them.
 #![forbid(unsafe_code)]
 
+mod accuracy;
 mod ci;
 mod command;
 mod corpus;
@@ -37,6 +38,9 @@ usage: cargo xtask COMMAND
   ci [--fast] [NAME...]
                 everything CI checks, or the steps whose names have one of those in them; --fast
                 leaves out what takes minutes; --list only names the steps
+  accuracy [--full] [NAME...]
+                run the accuracy suite, or the programs named, at the size of CI; --full at the size
+                of the published figures
   schema        write docs/schema from the program
   events        write native/pmu/events from the event tables
   registers     compare the accesses to registers in native/pmu with the encodings of the manuals
@@ -115,6 +119,10 @@ fn task(words: &[&str]) -> Result<Task, String> {
         ["ci", rest @ ..] => {
             let choice = ci::choose(rest)?;
             Box::new(|| ci::run(choice))
+        }
+        ["accuracy", rest @ ..] => {
+            let choice = accuracy::choose(rest)?;
+            Box::new(move || accuracy::run(&choice))
         }
         ["schema"] => Box::new(schema::write),
         ["events"] => Box::new(pmu::events::write),
@@ -226,6 +234,10 @@ mod tests {
             ("fetch nothing", "there is no `fetch nothing`"),
             ("ci nothing", "no step's name has `nothing`"),
             ("ci --slow", "no step's name has `--slow`"),
+            (
+                "accuracy nothing",
+                "no accuracy program is named `nothing`; known: levels, engine, profile",
+            ),
             ("isa nothing", "no row is called `nothing`; choose of arm926"),
             ("isa --full nothing", "no row is called `nothing`; choose of arm926"),
             ("lab", "which guest?"),

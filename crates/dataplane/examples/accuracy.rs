@@ -2,13 +2,10 @@
 //! How right the profile is on this machine: each quantity measured several times beside what is
 //! known of it, and the median of the errors against its limit.
 //!
-//! ```text
-//! accuracy: NAME median=ERROR n=MEASUREMENTS limit=LIMIT verdict=ok|fail
-//! ```
-//!
-//! Needs processor 0 to itself. Ends with 1 if a median is beyond its limit. A measurement that
-//! gave no figure, because others had the processor all the time, counts as infinitely wrong. The
-//! arithmetic of the same quantities, on a clock without noise, is tested in `src/simulation.rs`.
+//! Prints a line per quantity for `cargo xtask accuracy`, which judges them. Needs processor 0 to
+//! itself: a measurement that gave no figure, because others had it all the time, counts as
+//! infinitely wrong. The arithmetic of the same quantities, on a clock without noise, is tested in
+//! `src/simulation.rs`.
 //!
 //! `cargo run --release -p linerate-dataplane --example accuracy [-- MEASUREMENTS [PART]]` measures
 //! each, or those with `PART` in their names.
@@ -21,13 +18,16 @@ use common::{OPTIONS, kinds, path, stage, traffic};
 use linerate_dataplane::{Job, Watch, run};
 use linerate_path::model::{Rate, RunLength, RunOptions, Sink, StageUse, Value};
 use linerate_record::Figure;
+use linerate_record::accuracy::Check;
 use linerate_record::kernels::Kernel;
 use linerate_record::run::{KernelUse, RunReport, StageReport};
-use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Measurements of each quantity, unless told otherwise.
 const MEASUREMENTS: usize = 9;
+
+/// What the limits are of.
+const WHY: &str = "median error against what is known of it";
 
 /// A quantity: how far one measurement of it is off, or what kept it from being one.
 struct Quantity {
@@ -63,25 +63,18 @@ const QUANTITIES: &[Quantity] = &[
     Quantity { name: "selected-above-best-variant", limit: 0.25, error: selected_above_best },
 ];
 
-fn main() -> ExitCode {
+fn main() {
     let mut arguments = std::env::args().skip(1);
     let measurements = arguments.next().and_then(|text| text.parse().ok());
-    let measurements = measurements.unwrap_or(MEASUREMENTS).max(1);
+    let measurements: usize = measurements.unwrap_or(MEASUREMENTS).max(1);
     let part = arguments.next().unwrap_or_default();
-    let mut all_hold = true;
     for Quantity { name, limit, error } in QUANTITIES.iter().filter(|q| q.name.contains(&part)) {
         let mut errors: Vec<f64> =
             (0..measurements).map(|_| error().unwrap_or(f64::INFINITY)).collect();
         errors.sort_by(f64::total_cmp);
-        let median = errors[errors.len() / 2];
-        let holds = median <= *limit;
-        all_hold &= holds;
-        let verdict = if holds { "ok" } else { "fail" };
-        println!(
-            "accuracy: {name} median={median:.4} n={measurements} limit={limit} verdict={verdict}"
-        );
+        let (median, n) = (errors[errors.len() / 2], errors.len() as u64);
+        println!("{}", Check::at_most(&format!("profile.{name}"), median, n, *limit, WHY));
     }
-    if all_hold { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn pps(packets: f64) -> Rate {

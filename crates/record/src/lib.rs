@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod accuracy;
 pub mod answers;
 pub mod budget;
 pub mod derive;

@@ -16,6 +16,8 @@
 //!
 //! Left out: means and standard deviations. One preempted window moves them as far as it likes.
 
+pub mod coverage;
+
 /// The confidence of every interval that linerate gives: the share of repetitions in which it holds
 /// the truth. An interval of another confidence says in its doc comment why.
 pub const CONFIDENCE: f64 = 0.95;

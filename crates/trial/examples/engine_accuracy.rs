@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How well the engine finds on this machine what is known: races of loops whose work is exact.
 //!
-//! Prints a line per property, `accuracy: NAME value=V n=N`, which whoever runs it judges: a share
-//! of intervals that hold the truth may miss their confidence by its own sampling error.
+//! Prints a line per check for `cargo xtask accuracy`: a share of intervals that hold the truth may
+//! miss their confidence by its own sampling error. What the engine costs is printed alongside.
 //!
 //! `cargo run --release -p linerate-trial --example engine_accuracy [-- RACES]`
 
 use linerate_machine::ticks::ticks_per_second;
+use linerate_record::accuracy::Check;
 use linerate_record::stats::{CONFIDENCE, median};
 use linerate_trial::{Account, Clock, Fill, Length, Machine, Rules, Samples, Watch, filling, time};
 use std::convert::Infallible;
@@ -19,6 +20,10 @@ const NAMES: [&str; 4] = ["first", "quarter more", "twice", "same"];
 
 /// What a call and the start of a chain add, as a share of it.
 const START: f64 = 0.01;
+
+/// The share of races whose order is found: the interval of a ratio misses the truth on the side of
+/// 1 in 2.5 % of all races.
+const FOUND: f64 = 0.97;
 
 const ROUNDS: u32 = 41;
 const RACES: u64 = 40;
@@ -60,8 +65,13 @@ fn race(clock: &Machine, seed: u64) -> Samples<f64> {
     samples
 }
 
+/// What is no check.
 fn put(name: &str, value: f64, n: usize) {
-    println!("accuracy: {name} value={value:.4} n={n}");
+    println!("{name} {value:.4} n={n}");
+}
+
+fn share(name: &str, hits: usize, trials: u64, stated: f64, why: &str) {
+    println!("{}", Check::share(name, hits as u64, trials, stated, why));
 }
 
 /// Nanoseconds of opening and closing a window around nothing, of which what is within its ticks.
@@ -96,17 +106,19 @@ fn main() {
         kept += samples.counts().kept();
         all += samples.counts().total;
     }
-    let n = races as usize;
-    let share = |count: usize, of: usize| count as f64 / of as f64;
-    put("trial_quarter_more_within_interval", share(held[0], n), n);
-    put("trial_twice_within_interval", share(held[1], n), n);
-    put("trial_same_within_interval", share(held[2], n), n);
-    put("trial_more_work_is_slower", share(told, 2 * n), 2 * n);
-    put("trial_fastest_found", share(fastest, n), n);
-    put("trial_median_error", median(&errors).unwrap_or(f64::NAN), errors.len());
+    let why = "confidence of the intervals";
+    share("trial.quarter_more_within_interval", held[0], races, CONFIDENCE, why);
+    share("trial.twice_within_interval", held[1], races, CONFIDENCE, why);
+    share("trial.same_within_interval", held[2], races, CONFIDENCE, why);
+    let why = "contestants whose work differs by a quarter or more";
+    share("trial.more_work_is_slower", told, 2 * races, FOUND, why);
+    share("trial.fastest_found", fastest, races, FOUND, why);
+    let error = median(&errors).unwrap_or(f64::NAN);
+    let why = "what a call and the start of a chain add";
+    println!("{}", Check::at_most("trial.median_error", error, errors.len() as u64, START, why));
     put("trial_windows_kept", kept as f64 / all as f64, all as usize);
     let spent = Account::now(&clock).since(start);
-    put("trial_cpu_share", spent.cpu_ns as f64 / spent.wall_ns as f64, n);
+    put("trial_cpu_share", spent.cpu_ns as f64 / spent.wall_ns as f64, races as usize);
     put("trial_cpu_step_ns", clock.cpu_step_ns() as f64, 1);
     overhead(&clock);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Records of regions, shown; and what is said of files that are none.
 
-use crate::rig::{Folder, linerate_alone, refused};
+use crate::rig::{Folder, linerate, refused};
 use crate::validator::Validator;
 use linerate_regions::{Options, Regions};
 
@@ -24,7 +24,7 @@ pub(crate) fn recorded(folder: &Folder) -> String {
 #[test]
 fn a_record_is_shown_as_a_table() {
     let folder = Folder::new();
-    let done = linerate_alone(&["regions", &recorded(&folder)]);
+    let done = linerate(&["regions", &recorded(&folder)]);
     assert_eq!((done.status, done.stderr.as_str()), (Some(0), ""));
     for text in ["burst/parse", "96", "page_faults", "unknown event `no_such_event`"] {
         assert!(done.stdout.contains(text), "{text}: {}", done.stdout);

@@ -3,6 +3,7 @@
 
 use linerate_dataplane::capture::PcapWriter;
 use linerate_record::run::RunReport;
+use linerate_record::tune::TuneReport;
 use linerate_record::{Body, Record};
 use std::fs;
 use std::process::{Command, Stdio};
@@ -66,13 +67,29 @@ pub(crate) fn linerate(arguments: &[&str]) -> Done {
     finished(arguments)
 }
 
-/// Runs the program while no other test does. Again, when it cannot tell because something else
-/// kept the processors busy all the time: that is an answer too, but not the one looked for.
+/// Runs the program while no other test of this one does, which leaves it the processors as far as
+/// that is ours to decide.
 pub(crate) fn linerate_alone(arguments: &[&str]) -> Done {
     let _alone = PROCESSORS.write().unwrap_or_else(PoisonError::into_inner);
-    let tells = |done: &Done| done.status != Some(2) || !done.stderr.contains("cannot tell");
-    let mut tries = (0..5).map(|_| finished(arguments));
-    tries.find(tells).unwrap_or_else(|| panic!("{arguments:?} cannot tell, five times"))
+    finished(arguments)
+}
+
+/// Runs `tune --json` with these arguments in addition, alone. On a machine that others keep busy
+/// it cannot tell what the stages cost: then `None`, and it must have said so, printed the baseline
+/// it has, and written no path. How often it can tell is a check of the accuracy suite.
+pub(crate) fn tuned(arguments: &[&str], out: Option<&str>) -> Option<(String, TuneReport)> {
+    let written = out.map_or(Vec::new(), |out| vec!["--out", out]);
+    let done = linerate_alone(&[&["tune"], arguments, &["--json"], &written].concat());
+    let Body::Tune(report) = record(&done.stdout).body else { panic!("{done:?}") };
+    if done.status == Some(0) {
+        return Some((done.stdout, *report));
+    }
+    assert_eq!(done.status, Some(2), "{done:?}");
+    assert!(done.stderr.contains("linerate: cannot tell"), "{}", done.stderr);
+    assert_eq!((report.chosen, &report.tuned), (None, &report.baseline), "{done:?}");
+    assert!(out.is_none_or(|out| !fs::exists(out).expect("the folder can be read")), "{done:?}");
+    println!("the machine was too busy to tune: {}", done.stderr.trim());
+    None
 }
 
 fn finished(arguments: &[&str]) -> Done {

@@ -3,7 +3,7 @@
 //! is said of their share.
 
 use crate::rig::{EDGE_PACKETS, EDGE_STAGES, EDGE_STRANDS, EDGE_TIME, Folder, answered, edge};
-use crate::rig::{linerate_alone, record, refused, report, strands};
+use crate::rig::{record, refused, report, strands, tuned};
 use linerate_kernels::variants;
 use linerate_record::Body;
 use linerate_record::kernels::Kernel;
@@ -101,9 +101,7 @@ fn a_tuning_that_keeps_other_kernels_has_tried_them() {
     let given = edge(&[(NAME, "name = \"edge\" # the site's\nkernels = \"portable\" # for now")]);
     let file = folder.write("path.toml", given);
     let out = folder.file("tuned.toml");
-    let done = linerate_alone(&["tune", &file, "--time", "500ms", "--json", "--out", &out]);
-    assert_eq!(done.status, Some(0), "{done:?}");
-    let Body::Tune(report) = record(&done.stdout).body else { panic!("{}", done.stdout) };
+    let Some((_, report)) = tuned(&[&file, "--time", "500ms"], Some(&out)) else { return };
     let advice = report.kernel_advice.as_ref().expect("there are calls");
     assert_eq!(advice.in_use, "portable");
     assert_eq!(report.baseline.kernels.as_deref(), Some("portable"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The detector on curves whose truth is known; `tests/corpus` has the machines.
+//! The detector on curves whose truth is known; `examples/corpus` has the machines.
 
 use super::{Cause, Options, Sample, Tiers, detect, refine};
 use proptest::prelude::*;

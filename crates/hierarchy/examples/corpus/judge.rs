@@ -121,39 +121,59 @@ impl Verdict {
     }
 }
 
-/// Draws a machine, measures it as a default run does, and judges what the detector says.
+/// A machine, what is measured on it, and what the detector makes of that.
+pub(crate) struct Case {
+    seed: u64,
+    machine: Machine,
+    truth: Truth,
+    points: Vec<Point>,
+    pub(crate) found: Tiers,
+}
+
+impl Case {
+    /// Draws a machine and measures it as a default run does.
+    pub(crate) fn new(seed: u64, way: Way, noise: &Noise) -> Self {
+        let (machine, max_bytes) = match way {
+            Way::Analytic => {
+                let machine = Machine::random(seed);
+                let bytes = machine.enough_bytes();
+                (machine, bytes)
+            }
+            Way::Trace(reach_bytes) => {
+                let machine = Machine::random_within(seed, reach_bytes);
+                let bytes = 4 * machine.reach_bytes(machine.caches.len() - 1);
+                (machine, bytes)
+            }
+        };
+        let points = measure(&machine, way, max_bytes, noise, seed);
+        let options = Options { seed, ..Options::default() };
+        let found = detect(&samples(&points, PASSES), &options);
+        Self { seed, truth: machine.truth(max_bytes), machine, points, found }
+    }
+
+    /// Judges an answer: the detector's, or another.
+    pub(crate) fn judge(&self, found: &Tiers) -> Verdict {
+        let mut verdict = Verdict {
+            seed: self.seed,
+            machine: self.machine.clone(),
+            is_count_right: is_count_right(&self.truth, found),
+            truth: self.truth.clone(),
+            found: found.clone(),
+            size_errors: Vec::new(),
+            latency_errors: Vec::new(),
+            hidden: 0,
+            covered: (0, 0),
+            is_move_told: is_move_told(&self.truth, found),
+        };
+        compare_tiers(&mut verdict, &self.points);
+        verdict
+    }
+}
+
+/// Draws a machine, measures it, and judges what the detector says.
 pub(crate) fn judge(seed: u64, way: Way, noise: &Noise) -> Verdict {
-    let (machine, max_bytes) = match way {
-        Way::Analytic => {
-            let machine = Machine::random(seed);
-            let bytes = machine.enough_bytes();
-            (machine, bytes)
-        }
-        Way::Trace(reach_bytes) => {
-            let machine = Machine::random_within(seed, reach_bytes);
-            let bytes = 4 * machine.reach_bytes(machine.caches.len() - 1);
-            (machine, bytes)
-        }
-    };
-    let points = measure(&machine, way, max_bytes, noise, seed);
-    let options = Options { seed, ..Options::default() };
-    let found = detect(&samples(&points, PASSES), &options);
-    let truth = machine.truth(max_bytes);
-    let mut verdict = Verdict {
-        seed,
-        machine,
-        is_count_right: is_count_right(&truth, &found),
-        truth,
-        found,
-        size_errors: Vec::new(),
-        latency_errors: Vec::new(),
-        hidden: 0,
-        covered: (0, 0),
-        is_move_told: None,
-    };
-    compare_tiers(&mut verdict, &points);
-    verdict.is_move_told = is_move_told(&verdict.truth, &verdict.found);
-    verdict
+    let case = Case::new(seed, way, noise);
+    case.judge(&case.found)
 }
 
 /// A grid of sizes, and after each of the first two passes the sizes that the detector asks for.

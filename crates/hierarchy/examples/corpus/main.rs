@@ -4,14 +4,19 @@
 //! ```text
 //! cargo run --release -p linerate-hierarchy --example corpus -- [--held-out] [--analytic N]
 //!     [--trace N] [--first SEED] [--noise none|idle|busy] [--huge] [--brief]
+//! cargo run --release -p linerate-hierarchy --example corpus -- --accuracy [--full]
 //! ```
 //!
 //! The detector is tuned on seeds from 0 on. Those of `--held-out`, from [`HELD_OUT`] on, are for
 //! the final figures only. With `--huge` the N machines are those
 //! of these seeds whose pages are huge. `--brief` leaves out the lists of what went wrong.
+//! With `--accuracy` the published figures are checked ([`accuracy`]), for `cargo xtask accuracy`.
 
-#[path = "../tests/corpus/judge.rs"]
+mod accuracy;
 mod judge;
+mod quantity;
+#[cfg(test)]
+mod tests;
 
 use judge::{SizeError, Verdict, Way, judge};
 use linerate_caches::{Machine, Noise};
@@ -36,10 +41,15 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    let Some(options) = parse(std::env::args().skip(1)) else {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.iter().any(|argument| argument == "--accuracy") {
+        accuracy::run(arguments.iter().any(|argument| argument == "--full"));
+        return ExitCode::SUCCESS;
+    }
+    let Some(options) = parse(arguments.into_iter()) else {
         eprintln!(
             "usage: corpus [--held-out] [--analytic N] [--trace N] [--first SEED] \
-             [--noise none|idle|busy] [--huge] [--brief]"
+             [--noise none|idle|busy] [--huge] [--brief], or --accuracy [--full]"
         );
         return ExitCode::from(2);
     };

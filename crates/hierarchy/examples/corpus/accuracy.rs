@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whether the detector is as often right as docs/results/memory-corpus.md states.
+//!
+//! Draws the first machines of the page, [`SMALL`] of each kind, or in a full run all [`FULL`].
+//! Each kind, and all kinds together, must be right in each quantity as often as stated, but for a
+//! loss that chance brings about in [`MISS`] of all cases. Curves without noise must not give worse
+//! answers than the same machines with noise.
+//!
+//! The run also judges a detector that was made worse on purpose, by 5 points in a full run, by
+//! what so few machines show with a probability of [`POWER`] in a small one. The gate must fail it.
+
+use crate::judge::{self, Case, Way};
+use crate::quantity::{PAGE, Quantity, Share};
+use crate::{HELD_OUT, has_huge_pages};
+use linerate_caches::{Machine, Noise};
+use linerate_record::accuracy::{Check, MISS, Verdict};
+use linerate_record::stats::coverage::loss_noticed;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Machines of each kind: as many as the page has, and so many that a fall of all kinds together by
+/// [`POINTS`] shows nine times in ten, whatever the share; and those of a small run.
+pub(crate) const FULL: usize = 260;
+const SMALL: usize = 60;
+
+/// The loss that a full run has to notice.
+pub(crate) const POINTS: f64 = 0.05;
+
+/// The chance at which a small run notices the loss that it tries.
+const POWER: f64 = 0.99;
+
+/// Where the limits come from.
+const SOURCE: &str = "docs/results/memory-corpus.md";
+
+/// A way to make curves, and its title on the page.
+pub(crate) struct Kind {
+    name: &'static str,
+    title: &'static str,
+    is_huge: bool,
+    noise: fn() -> Noise,
+}
+
+/// A kind without noise stands before the one with the same machines and the noise of an idle
+/// virtual machine.
+pub(crate) const KINDS: [Kind; 5] = [
+    Kind { name: "huge", title: "Huge pages, no noise", is_huge: true, noise: Noise::none },
+    Kind {
+        name: "huge_idle",
+        title: "Huge pages, noise of an idle virtual machine",
+        is_huge: true,
+        noise: Noise::idle,
+    },
+    Kind { name: "any", title: "Any pages, no noise", is_huge: false, noise: Noise::none },
+    Kind {
+        name: "any_idle",
+        title: "Any pages, noise of an idle virtual machine",
+        is_huge: false,
+        noise: Noise::idle,
+    },
+    Kind {
+        name: "any_busy",
+        title: "Any pages, noise of a busy one",
+        is_huge: false,
+        noise: Noise::busy,
+    },
+];
+
+type Shares = [Share; Quantity::EACH.len()];
+type Losses = [Loss; Quantity::EACH.len()];
+
+/// What the worse detector loses.
+struct Loss {
+    /// Of all machines, 0 to 1.
+    points: f64,
+    /// Of those that the detector is right about.
+    of_right: f64,
+}
+
+/// What the detector, and the one made worse, are right in.
+#[derive(Clone, Copy, Default)]
+struct Tally {
+    detector: Shares,
+    worse: Shares,
+}
+
+/// Prints a line for each check.
+pub(crate) fn run(is_full: bool) {
+    let machines = if is_full { FULL } else { SMALL };
+    let published = KINDS.map(|kind| Quantity::EACH.map(|quantity| stated(&kind, quantity)));
+    let losses = losses(&together(&published), machines);
+    let tallies = KINDS.map(|kind| tally(&kind, machines, &losses));
+    for (kind, (tally, published)) in KINDS.iter().zip(tallies.iter().zip(&published)) {
+        for (quantity, (seen, stated)) in each().zip(tally.detector.iter().zip(published)) {
+            gate(kind.name, quantity, *seen, *stated);
+        }
+    }
+    let (all, stated) = (together(&tallies.map(|tally| tally.detector)), together(&published));
+    let worse = together(&tallies.map(|tally| tally.worse));
+    for (place, quantity) in each().enumerate() {
+        gate("all_kinds", quantity, all[place], stated[place]);
+    }
+    for (place, quantity) in each().enumerate() {
+        notices(quantity, worse[place], stated[place], &losses[place]);
+    }
+    for (quiet, noisy) in [(0, 1), (2, 3)] {
+        for (place, quantity) in each().enumerate().filter(|(_, q)| *q != Quantity::Intervals) {
+            let (seen, noisy) = (tallies[quiet].detector[place], tallies[noisy].detector[place]);
+            let name = format!("{}_no_worse_than_with_noise", KINDS[quiet].name);
+            gate(&name, quantity, seen, noisy);
+        }
+    }
+}
+
+fn each() -> impl Iterator<Item = Quantity> {
+    Quantity::EACH.into_iter()
+}
+
+pub(crate) fn stated(kind: &Kind, quantity: Quantity) -> Share {
+    let share = quantity.published(PAGE, kind.title);
+    share.unwrap_or_else(|| panic!("the page has no {quantity:?} under `{}`", kind.title))
+}
+
+/// All kinds in one.
+fn together(kinds: &[Shares]) -> Shares {
+    std::array::from_fn(|place| kinds.iter().fold(Share::default(), |sum, kind| sum + kind[place]))
+}
+
+/// By how much each quantity is made worse.
+fn losses(stated: &Shares, machines: usize) -> Losses {
+    stated.map(|stated| {
+        let trials = (machines * KINDS.len()) as u64;
+        let points = match machines {
+            FULL => POINTS,
+            _ => loss_noticed(trials, stated.value(), MISS, POWER).unwrap_or(1.0),
+        };
+        Loss { points, of_right: points / stated.value() }
+    })
+}
+
+/// Draws and judges the machines of a kind, on all processors.
+fn tally(kind: &Kind, machines: usize, losses: &Losses) -> Tally {
+    let is_wanted = |seed: &u64| !kind.is_huge || has_huge_pages(&Machine::random(*seed));
+    let seeds: Vec<u64> = (HELD_OUT..).filter(is_wanted).take(machines).collect();
+    let (next, sum) = (AtomicUsize::new(0), Mutex::new(Tally::default()));
+    let noise = (kind.noise)();
+    let work = || {
+        while let Some(&seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let case = Case::new(seed, Way::Analytic, &noise);
+            let verdict = case.judge(&case.found);
+            let worse: Shares =
+                std::array::from_fn(|place| worse(&case, &verdict, place, &losses[place]));
+            let mut sum = sum.lock().expect("no thread panics with it");
+            for (place, quantity) in each().enumerate() {
+                sum.detector[place] = sum.detector[place] + quantity.of(&verdict);
+                sum.worse[place] = sum.worse[place] + worse[place];
+            }
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
+    sum.into_inner().expect("no thread panics with it")
+}
+
+/// What a detector is right in that was made worse: it gives a spoilt answer where `loss` has it,
+/// drawn by the seed, instead of a right one.
+fn worse(case: &Case, verdict: &judge::Verdict, place: usize, loss: &Loss) -> Share {
+    let quantity = Quantity::EACH[place];
+    let right = quantity.of(verdict);
+    let mut random = fastrand::Rng::with_seed(verdict.seed ^ ((place as u64 + 1) << 48));
+    match right.hits > 0 && random.f64() < loss.of_right {
+        true => quantity.of(&case.judge(&quantity.spoil(&case.found))),
+        false => right,
+    }
+}
+
+/// The detector must be right as often as stated.
+fn gate(kind: &str, quantity: Quantity, seen: Share, stated: Share) {
+    let name = format!("levels.{kind}.{}", quantity.name());
+    println!("{}", Check::share(&name, seen.hits, seen.trials, stated.value(), SOURCE));
+}
+
+/// The worse detector must be found out.
+fn notices(quantity: Quantity, seen: Share, stated: Share, loss: &Loss) {
+    let Share { hits, trials } = seen;
+    let name = format!("levels.worse_fails.{}", quantity.name());
+    let why = format!("a detector spoilt by {:.1} points", loss.points * 100.0);
+    let check = Check::share(&name, hits, trials, stated.value(), &why);
+    let verdict = if check.verdict == Verdict::Fail { Verdict::Ok } else { Verdict::Fail };
+    println!("{}", Check { verdict, ..check });
+}

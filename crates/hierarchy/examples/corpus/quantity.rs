@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is judged of a detector, what the page of results states of it, and answers that are worse.
+
+use crate::judge::Verdict;
+use linerate_hierarchy::tiers::Tiers;
+use linerate_record::stats::Estimate;
+
+/// What the page states, and where.
+pub(crate) const PAGE: &str = include_str!("../../../../docs/results/memory-corpus.md");
+
+/// Something a detector is right in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Quantity {
+    Count,
+    Sizes,
+    Latencies,
+    All,
+    Intervals,
+}
+
+/// Hits, out of trials.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Share {
+    pub(crate) hits: u64,
+    pub(crate) trials: u64,
+}
+
+impl Share {
+    pub(crate) fn value(self) -> f64 {
+        self.hits as f64 / self.trials.max(1) as f64
+    }
+}
+
+impl std::ops::Add for Share {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { hits: self.hits + other.hits, trials: self.trials + other.trials }
+    }
+}
+
+impl Quantity {
+    pub(crate) const EACH: [Self; 5] =
+        [Self::Count, Self::Sizes, Self::Latencies, Self::All, Self::Intervals];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Count => "count",
+            Self::Sizes => "sizes",
+            Self::Latencies => "latencies",
+            Self::All => "all",
+            Self::Intervals => "intervals",
+        }
+    }
+
+    /// What stands before its figure on the page.
+    fn label(self) -> &'static str {
+        match self {
+            Self::Count => "count right ",
+            Self::Sizes => "sizes within 10 % ",
+            Self::Latencies => "latencies within 1 % ",
+            Self::All => "all of it ",
+            Self::Intervals => "intervals that hold the truth: ",
+        }
+    }
+
+    /// The machine's hits: one trial, or one for each of its intervals.
+    pub(crate) fn of(self, verdict: &Verdict) -> Share {
+        let one = |is_right: bool| Share { hits: is_right.into(), trials: 1 };
+        match self {
+            Self::Count => one(verdict.is_count_right),
+            Self::Sizes => one(verdict.is_size_right()),
+            Self::Latencies => one(verdict.is_latency_right()),
+            Self::All => one(verdict.is_right()),
+            Self::Intervals => {
+                let (hits, trials) = verdict.covered;
+                Share { hits: hits.into(), trials: trials.into() }
+            }
+        }
+    }
+
+    /// What the page states of it under this title.
+    pub(crate) fn published(self, page: &str, title: &str) -> Option<Share> {
+        let (_, section) = page.split_once(&format!("## {title}\n"))?;
+        let section = section.split("\n## ").next()?;
+        let (before, after) = section.split_once(self.label())?;
+        let hits = number(after)?;
+        let trials = match self {
+            // "1102 of 1184"
+            Self::Intervals => number(after.split_once(" of ")?.1)?,
+            // "200 analytic machines: count right 189"
+            _ => number(before.rsplit_once(" analytic machines: ")?.0.lines().last()?)?,
+        };
+        Some(Share { hits, trials })
+    }
+
+    /// An answer that is wrong in it.
+    pub(crate) fn spoil(self, found: &Tiers) -> Tiers {
+        let mut found = found.clone();
+        let scaled = |of: Estimate, by: f64| Estimate {
+            value: of.value * by,
+            low: of.low * by,
+            high: of.high * by,
+            ..of
+        };
+        let missed = |of: Estimate| Estimate { low: of.value * 1.5, high: of.value * 1.5, ..of };
+        match self {
+            Self::Count | Self::All => found.tiers.truncate(1),
+            Self::Sizes => {
+                for tier in &mut found.tiers {
+                    tier.size = tier.size.map(|size| scaled(size, 1.25));
+                }
+            }
+            Self::Latencies => {
+                for tier in &mut found.tiers {
+                    tier.latency = scaled(tier.latency, 1.05);
+                }
+            }
+            Self::Intervals => {
+                for tier in &mut found.tiers {
+                    tier.size = tier.size.map(missed);
+                    tier.latency = missed(tier.latency);
+                }
+            }
+        }
+        found
+    }
+}
+
+/// The number that a text begins with.
+fn number(text: &str) -> Option<u64> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    text[..end].parse().ok()
+}

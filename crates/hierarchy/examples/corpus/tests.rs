@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The judge of the detector and the figures it is held to. How often the detector is right is the
+//! business of the accuracy suite.
+
+use crate::accuracy::{FULL, KINDS, POINTS, stated};
+use crate::judge::{Case, Way};
+use crate::quantity::{PAGE, Quantity, Share};
+use linerate_caches::Noise;
+use linerate_hierarchy::tiers::{Tier, Tiers};
+use linerate_record::accuracy::MISS;
+use linerate_record::stats::Estimate;
+use linerate_record::stats::coverage::loss_noticed;
+
+/// The detector's answer, with intervals so wide that they hold the truth wherever the value is
+/// near it.
+fn widened(found: &Tiers) -> Tiers {
+    let wide = |of: Estimate| Estimate { low: of.value * 0.5, high: of.value * 2.0, ..of };
+    let tiers = found.tiers.iter().map(|tier| Tier {
+        size: tier.size.map(wide),
+        latency: wide(tier.latency),
+        ..tier.clone()
+    });
+    Tiers { tiers: tiers.collect(), unresolved: found.unresolved.clone() }
+}
+
+#[test]
+fn a_right_answer_is_judged_right_and_a_spoilt_one_wrong_in_what_was_spoilt() {
+    let mut right = 0;
+    for seed in 0..6 {
+        let case = Case::new(seed, Way::Analytic, &Noise::none());
+        let answer = widened(&case.found);
+        let verdict = case.judge(&answer);
+        if !verdict.is_right() {
+            continue;
+        }
+        right += 1;
+        for quantity in Quantity::EACH {
+            let Share { hits, trials } = quantity.of(&verdict);
+            assert_eq!(hits, trials, "{quantity:?}: {}", verdict.print());
+            let spoilt = case.judge(&quantity.spoil(&answer));
+            assert_eq!(quantity.of(&spoilt).hits, 0, "{quantity:?}: {}", spoilt.print());
+            assert!(!spoilt.is_right() || quantity == Quantity::Intervals, "{quantity:?}");
+        }
+    }
+    assert!(right >= 2, "{right} of 6 answers are right");
+}
+
+#[test]
+fn the_figures_of_a_page_are_read() {
+    let page = "# A\n\n## One\n\n```text\n$ cargo run\n\
+                200 analytic machines: count right 189 (94.5 %), sizes within 10 % 193 (96.5 %), \
+                latencies within 1 % 188 (94.0 %), all of it 171 (85.5 %)\n\
+                intervals that hold the truth: 1102 of 1184 (93.1 %); latencies hidden: 38\n\
+                machines whose pages are huge: count right 3 of 9 (33.3 %)\n```\n\n## Two\n";
+    let expected = [(189, 200), (193, 200), (188, 200), (171, 200), (1102, 1184)];
+    for (quantity, (hits, trials)) in Quantity::EACH.into_iter().zip(expected) {
+        assert_eq!(quantity.published(page, "One"), Some(Share { hits, trials }), "{quantity:?}");
+        assert_eq!(quantity.published(page, "Two"), None);
+    }
+    assert_eq!(
+        Quantity::All.published(PAGE, "Any pages, no noise").map(|s| s.trials > 0),
+        Some(true)
+    );
+}
+
+/// The figure of the page minus 5 points fails nine times in ten, whatever the machines.
+#[test]
+fn a_full_run_has_machines_enough_to_notice_five_points() {
+    for quantity in Quantity::EACH {
+        let kinds = KINDS.iter().map(|kind| stated(kind, quantity));
+        let share = kinds.fold(Share::default(), |sum, share| sum + share).value();
+        let trials = (FULL * KINDS.len()) as u64;
+        let loss = loss_noticed(trials, share, MISS, 0.9);
+        assert!(loss.is_some_and(|loss| loss <= POINTS), "{quantity:?}: {loss:?}");
+    }
+}
