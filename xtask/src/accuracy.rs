@@ -33,7 +33,7 @@ const PROGRAMS: [Program; 3] = [
     Program {
         name: "engine",
         package: "linerate-trial",
-        example: "accuracy",
+        example: "engine_accuracy",
         arguments: &[],
         full: &["400"],
     },
