@@ -5,7 +5,8 @@
 //! of stages join it from the specifications of their kinds. What several keys must satisfy
 //! together is not said here but where the whole is checked.
 
-use crate::costs::STATES;
+mod costs;
+
 use crate::model::SELECTED;
 use crate::spec::{Default, Kinds, ParamKind, ParamSpec, SourceSpec, StageSpec};
 pub use crate::spec::{MAX_BUFFER_OCTETS, MIN_FRAME_OCTETS};
@@ -283,7 +284,7 @@ pub static FILE: Section = Section {
         key("sink", Kind::Table(&SINK), Omitted::EmptySection, "", ""),
         key("mapping", Kind::Table(&MAPPING), Omitted::Means("all stages on one strand"), "", ""),
         key("run", Kind::Table(&RUN), Omitted::EmptySection, "", ""),
-        key("costs", Kind::Table(&COSTS), Omitted::Means("a run must tell"), "", ""),
+        key("costs", Kind::Table(&costs::COSTS), Omitted::Means("a run must tell"), "", ""),
     ],
 };
 
@@ -469,109 +470,6 @@ static RUN: Section = Section {
             "What a strand does when the next ring has no room.",
             "",
         ),
-    ],
-};
-
-/// Largest cost of one packet on one stage, in whatever unit: what takes longer than ten
-/// milliseconds, or ten million instructions, is no packet path. All stages on one strand then
-/// stay far below the thousand million instructions or cycles that the simulator of strands takes.
-const MAX_COST: f64 = 1e7;
-
-const fn amount(name: &'static str, omitted: &'static str, help: &'static str) -> Key {
-    key(name, Kind::Param(ParamKind::Number { max: MAX_COST }), Omitted::Means(omitted), help, "")
-}
-
-const fn share(name: &'static str, omitted: &'static str, help: &'static str) -> Key {
-    key(name, Kind::Param(ParamKind::Number { max: 1.0 }), Omitted::Means(omitted), help, "0.5")
-}
-
-static COSTS: Section = Section {
-    title: "[costs]",
-    help: "What the stages cost, for 'linerate plan'; with it, stages may be of kinds that this \
-           build does not have.",
-    variants: Variants::None,
-    keys: &[
-        key("from", Kind::Label, REQUIRED, "Where the figures come from.", "\"a profile\""),
-        key(
-            "flows",
-            integer(1, MAX_STRANDS as i64),
-            number(1),
-            "Flows of equal rate, each on a line of its own; rates are told per flow.",
-            "",
-        ),
-        share("spread", "0.05", "Share by which costs may be off, either way, 9 times of 10."),
-        amount(
-            "handover_ns",
-            "between the cheapest and the dearest ring seen",
-            "Nanoseconds that handing a packet over a ring takes on each side.",
-        ),
-        share(
-            "memory_share",
-            "0.3",
-            "Loads and stores per instruction, where strands share the unit that does them.",
-        ),
-        key("stages", Kind::Tables(&COST), REQUIRED, "", ""),
-        key("neighbours", Kind::Tables(&NEIGHBOUR), Omitted::Means("none"), "", ""),
-    ],
-};
-
-static COST: Section = Section {
-    title: "[[costs.stages]]",
-    help: "What a packet that reaches a stage costs there; one section for each stage.",
-    variants: Variants::None,
-    keys: &[
-        key("name", Kind::Name, REQUIRED, "The stage, or source or sink.", "\"parse\""),
-        key(
-            "state",
-            Kind::Param(ParamKind::Word(&STATES)),
-            Omitted::Means("that of the kind; global where this build does not have the kind"),
-            "What it keeps between packets; one state for all (global) forbids replicas.",
-            "",
-        ),
-        share("reach", "1", "Share of the packets of the path that reach it."),
-        amount("ns", "not known", "Nanoseconds of a packet."),
-        amount("instructions", "not known", "Instructions of a packet."),
-        amount("l1_misses", "0", "Misses of the first data cache, per packet."),
-        amount("l2_misses", "0", "Those of them that miss the second cache too."),
-        amount("io_ns", "0", "Nanoseconds of a packet that devices let the strand wait."),
-        amount("bubble_cycles", "0", "Cycles lost per instruction to what no counter tells."),
-        amount("poll_instructions", "0", "Instructions of a look for a packet."),
-        amount("poll_ns", "0", "Nanoseconds that a look waits that finds none."),
-        amount("turn_instructions", "0", "Instructions of every turn for a second input."),
-        amount("turn_ns", "0", "Nanoseconds that a turn waits for a second input."),
-        key(
-            "fitted",
-            Kind::Param(ParamKind::Texts),
-            Omitted::Is(Default::EmptyTexts),
-            "Which of these figures were fitted to results.",
-            "",
-        ),
-        key(
-            "assumed",
-            Kind::Param(ParamKind::Texts),
-            Omitted::Is(Default::EmptyTexts),
-            "Which were assumed.",
-            "",
-        ),
-    ],
-};
-
-static NEIGHBOUR: Section = Section {
-    title: "[[costs.neighbours]]",
-    help: "Strands that run beside the path and take none of its packets.",
-    variants: Variants::None,
-    keys: &[
-        key("name", Kind::Name, REQUIRED, "What reports call it.", "\"idle-poll\""),
-        key(
-            "does",
-            Kind::Param(ParamKind::Word(&["poll", "spin"])),
-            text("poll"),
-            "It polls an input on which nothing comes, or loops without end.",
-            "",
-        ),
-        key("cpus", Kind::Processors, REQUIRED, "The processors it runs on.", "[3]"),
-        amount("instructions", "0", "Instructions of a turn."),
-        amount("ns", "0", "Nanoseconds that it stands still in a turn."),
     ],
 };
 
