@@ -22,7 +22,7 @@ struct Program {
     full: &'static [&'static str],
 }
 
-const PROGRAMS: [Program; 3] = [
+const PROGRAMS: [Program; 4] = [
     Program {
         name: "levels",
         package: "linerate-hierarchy",
@@ -41,6 +41,13 @@ const PROGRAMS: [Program; 3] = [
         name: "profile",
         package: "linerate-dataplane",
         example: "accuracy",
+        arguments: &[],
+        full: &["31"],
+    },
+    Program {
+        name: "shares",
+        package: "linerate-tcpbench",
+        example: "shares_accuracy",
         arguments: &[],
         full: &["31"],
     },

@@ -236,7 +236,7 @@ mod tests {
             ("ci --slow", "no step's name has `--slow`"),
             (
                 "accuracy nothing",
-                "no accuracy program is named `nothing`; known: levels, engine, profile",
+                "no accuracy program is named `nothing`; known: levels, engine, profile, shares",
             ),
             ("isa nothing", "no row is called `nothing`; choose of arm926"),
             ("isa --full nothing", "no row is called `nothing`; choose of arm926"),

@@ -210,10 +210,10 @@ pub fn block_bootstrap_median(series: &[f64], confidence: f64, seed: u64) -> Est
 /// percentiles, widened for the number of blocks as Student's t is. The same seed gives the same
 /// interval.
 ///
-/// How far to trust a 90 % interval: from 400 windows on it holds the truth in 84 to 92 % of all
-/// repetitions for neighbours correlated up to 0.9. Shorter series do not show how long their
-/// memory is: with 30 windows it is still right for independent ones, but holds the truth in only
-/// about two thirds of all repetitions at a correlation of 0.8. Under 4 blocks it is infinite.
+/// How far to trust a 95 % interval: of independent windows it holds the truth in 93 to 96 % of all
+/// repetitions at any length. Of neighbours correlated by 0.8 it does in 92 % or more from 200
+/// windows on, in about 90 % with 60 to 100 and in 80 % with 30, which do not show how long their
+/// memory is. Under 4 blocks it is infinite.
 ///
 /// Takes some milliseconds at most, however long the series: above 2048 windows, neighbours are
 /// added up first.
@@ -275,7 +275,7 @@ fn resampled_interval(cells: Vec<Cell>, confidence: f64, seed: u64) -> Option<(f
     }
     let resampled = sorted(&resample(&cells, length, blocks, seed))?;
     let tail = (1.0 - confidence) / 2.0;
-    let factor = student_factor(blocks, tail);
+    let factor = student_factor(blocks, tail) * memory_factor(length, cells.len());
     let at = |q| ratio + factor * (quantile_of_sorted(&resampled, q) - ratio);
     Some((at(tail), at(1.0 - tail)))
 }
@@ -306,6 +306,15 @@ fn student_factor(blocks: usize, tail: f64) -> f64 {
     let (blocks, freedom) = (blocks as f64, (blocks - 1) as f64);
     let z = normal_quantile(tail);
     (blocks / freedom).sqrt() * (1.0 + (z * z + 1.0) / (4.0 * freedom))
+}
+
+/// How much wider an interval is for a memory that is long beside the series: blocks of `length` of
+/// `n` neighbours miss what those at their ends have in common with others, and a short series does
+/// not show all of it. The 3 is what makes 95 % of 95 % in simulation from 400 windows on; without
+/// it 100 windows correlated by 0.8 are covered by 88 % of the 95 % intervals, with it by 92 %.
+/// Independent windows come in blocks of 1 and are left alone.
+fn memory_factor(length: usize, n: usize) -> f64 {
+    1.0 + 3.0 * (length - 1) as f64 / n as f64
 }
 
 /// The point the standard normal exceeds with probability `tail`, 0 to 0.5, within 0.003

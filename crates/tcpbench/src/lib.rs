@@ -14,6 +14,7 @@
 //! | does everything arrive as it was sent? | [`proof`] |
 //! | what is each set worth? | [`measure`], [`run`](mod@run) |
 //! | does it follow the law of throughput under loss? | [`law`](mod@law) |
+//! | are the shares right? | [`accuracy`] |
 //! | the stack that is built in | [`smol`] |
 //! | the stack that is loaded where it was built | [`lwip`] |
 //!
@@ -21,6 +22,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod accuracy;
 pub mod endpoint;
 mod error;
 pub mod law;

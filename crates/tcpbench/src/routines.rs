@@ -221,7 +221,6 @@ fn difference(seam: &mut Seam, octets: &[u8], to: usize) -> Option<String> {
     alone.or(both).or(copied)
 }
 
-#[cfg(test)]
 #[expect(unsafe_code, reason = "functions as C calls them")]
 pub(crate) mod slowed;
 

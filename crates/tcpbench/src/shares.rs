@@ -31,10 +31,10 @@ use linerate_record::{Figure, Tier};
 
 /// Of what fills a slice of the rounds, so much work is done in a slice here: the shorter it is,
 /// the rarer it is that something else had the processor meanwhile.
-const PART: u64 = 6;
+pub(crate) const PART: u64 = 6;
 
 /// How often both ways of reading are tried.
-const TURNS: usize = 24;
+pub(crate) const TURNS: usize = 24;
 
 const READINGS: [Reading; 2] = [Reading::Waiting, Reading::Passing];
 
@@ -240,122 +240,47 @@ fn seams(tallies: Tallies) -> Vec<TcpSeam> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::endpoint::Stack;
-    use crate::lwip::Lwip;
-    use crate::measure::filling;
-    use crate::pattern::Pattern;
-    use crate::routines::{Seam, Set, slowed};
-    use crate::session::Setup;
-    use crate::smol::Smoltcp;
-    use crate::stream::Stream;
-    use linerate_machine::ticks::ticks_in_order;
-    use std::rc::Rc;
 
-    /// What a share may be off by.
-    const POINTS: f64 = 0.05;
+    /// Looks at the run: sums, copies, both, the stack; and looks between slices.
+    const LOOKED: Counts = [300, 150, 50, 500, 9000];
 
-    const TRIES: usize = 5;
+    #[test]
+    fn a_share_is_of_the_looks_at_the_run() {
+        let share = looked(&LOOKED, Activity::Checksum);
+        let expected = LOOKED[Activity::Checksum as usize] as f64 / 1000.0;
+        assert_eq!((share.as_number(), share.n), (Some(expected), 1000));
+        let (low, high) = (share.low.expect("an end"), share.high.expect("an end"));
+        // 1.96 standard deviations of a share of 1,000 looks.
+        let half = 1.96 * (expected * (1.0 - expected) / 1000.0).sqrt();
+        assert!((expected - low - half).abs() < 1e-4 && (high - expected - half).abs() < 1e-4);
+        let few = looked(&LOOKED.map(|count| count / 2), Activity::Checksum);
+        assert_eq!(few.as_number(), None);
+        assert!(few.reason.is_some_and(|reason| reason.starts_with("500 looks")));
+    }
 
-    /// The shares that routines of known cost truly have, in undisturbed slices.
-    fn truth(session: &mut Session, amount: u64) -> Option<[f64; 3]> {
+    /// A slice of 100 frames whose calls took as many ticks, of which an empty call 10.
+    fn watched(ticks: u64) -> Watched {
+        let slice = Slice { frames: 100, cpu_ns: 1, ..Slice::default() };
+        let checksum = Tally { calls: 50, timed: 50, ticks, ..Tally::default() };
+        Watched { slice, tallies: Tallies { checksum, ..Tallies::default() } }
+    }
+
+    #[test]
+    fn a_timed_share_is_the_middle_of_both_readings_and_spans_them() {
         let per_ns = ticks_per_second() / 1e9;
-        let mut shares: [Vec<f64>; 3] = Default::default();
-        for _ in 0..TURNS {
-            let before = slowed::taken();
-            let slice = session.run((amount / PART).max(1)).expect("it gets through");
-            let after = slowed::taken();
-            if slice.dropped.is_none() {
-                let whole = slice.cpu_ns as f64 * per_ns;
-                let all = shares.iter_mut().zip(before.into_iter().zip(after));
-                all.for_each(|(all, (then, now))| all.push((now - then) as f64 / whole));
-            }
-        }
-        let median = |all: &Vec<f64>| median_interval(all, CONFIDENCE).value;
-        (shares[0].len() >= TURNS / 4).then(|| shares.each_ref().map(median))
-    }
-
-    /// Whether shares are those that are true, by both methods; `None` if too much was disturbed.
-    fn are_true(what: &str, shares: &Shares, truth: [f64; 3]) -> Option<bool> {
-        let mut all = Some(true);
-        for (name, figures) in [("timed", &shares.timed), ("sampled", &shares.sampled)] {
-            for (figure, truth) in figures.iter().zip(truth) {
-                let Some(share) = figure.as_number() else {
-                    println!("{what}, {name}: {}", figure.reason.as_deref().unwrap_or("-"));
-                    all = all.filter(|is_true| !is_true);
-                    break;
-                };
-                println!("{what}, {name}: {share:.3}, in truth {truth:.3}");
-                if (share - truth).abs() > POINTS {
-                    all = Some(false);
-                }
-            }
-        }
-        all
-    }
-
-    /// Both methods against routines that take a known time. What others do to the machine is not
-    /// the same every time: one good try in a few will do.
-    fn judge(stack: &dyn Stack, pattern: Pattern, sampler: Option<&Sampler>) {
-        let what = format!("{}, {pattern}", stack.name());
-        let setup = Setup::of(pattern);
-        let set = Set::of(slowed::routines());
-        let stream = Rc::new(Stream::new(1, setup.buffer_octets()));
-        let made = Session::new(&setup, [stack, stack], &set, &stream);
-        let mut session = made.expect("it connects");
-        let amount = filling(&mut session).expect("it gets through");
-        let mut tries = Vec::new();
-        for _ in 0..TRIES {
-            let shares = shares(&mut session, amount, sampler).expect("it gets through");
-            let truth = truth(&mut session, amount);
-            assert!(truth.is_none_or(|truth| truth.iter().sum::<f64>() > 0.5), "{what}: {truth:?}");
-            tries.push(truth.and_then(|truth| are_true(&what, &shares, truth)));
-            if tries.last() == Some(&Some(true)) {
-                return;
-            }
-        }
-        assert!(tries.contains(&None), "{what}: shares are not those that are true");
-        println!("SKIP: {what}: other programs had the processors");
-    }
-
-    /// By readings that wait; the others find almost nothing of such a routine.
-    #[test]
-    fn what_a_call_has_begun_is_timed_to_its_end() {
-        const CALLS: u32 = 200;
-        let octets = [0; 16];
-        let mut seam = Seam::new(slowed::late());
-        let mut ratios = Vec::new();
-        for _ in 0..41 {
-            // One after the other, each sum the next one's beginning.
-            let start = ticks_in_order();
-            let sum = (0..CALLS).fold(1, |sum, _| seam.checksum(&octets, sum));
-            let alone = (ticks_in_order() - start) as f64;
-            seam.watch(Some(Reading::Waiting));
-            (0..CALLS).for_each(|_| assert_ne!(seam.checksum(&octets, sum), 0));
-            let tally = seam.tallies().checksum;
-            seam.watch(None);
-            ratios.push(
-                (tally.ticks as f64 - empty_call_ticks(Reading::Waiting) * f64::from(CALLS))
-                    / alone,
-            );
-        }
-        let ratio = median_interval(&ratios, CONFIDENCE).value;
-        assert!((0.7..1.6).contains(&ratio), "{ratio}");
-    }
-
-    #[test]
-    fn both_methods_tell_what_is_known() {
-        let cpus = linerate_linux::allowed_cpus().expect("there are processors");
-        let sampler = cpus.get(1).map(|&other| {
-            linerate_linux::pin_current_thread(cpus[0]).expect("it is allowed");
-            Sampler::new(other, 1)
-        });
-        let lwip = Lwip::new();
-        for pattern in [Pattern::Bulk, Pattern::Mixed] {
-            judge(&Smoltcp, pattern, sampler.as_ref());
-            match lwip.check(pattern.segment()) {
-                Ok(()) => judge(&lwip, pattern, sampler.as_ref()),
-                Err(error) => println!("SKIP: lwIP: {error}"),
-            }
-        }
+        let plain_ticks = 100_000.0;
+        let turn = || Turn {
+            plain: Slice { frames: 50, cpu_ns: (plain_ticks / per_ns) as u64, ..Slice::default() },
+            watched: [watched(60_500), watched(20_500)],
+        };
+        let turns: Vec<Turn> = (0..7).map(|_| turn()).collect();
+        let share = timed(&turns, |tallies| tallies.checksum.clone(), [10.0, 10.0]);
+        // 600 and 200 ticks per frame within calls, 2,000 per frame in all.
+        let near = |figure: Option<f64>, expected: f64| {
+            assert!(figure.is_some_and(|figure| (figure - expected).abs() < 1e-3), "{share:?}");
+        };
+        near(share.as_number(), 0.2);
+        near(share.low, 0.1);
+        near(share.high, 0.3);
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Routines whose cost is known, to check what tells costs: each does its work and then waits for
-//! the rest of its time, which is summed up. For tests.
+//! the rest of its time, which is summed up. For the accuracy suite.
 
 use super::Routines;
 use linerate_kernels::bench::{Role, Routine};

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How right the shares of the routines are, for the accuracy suite: routines that take a known time
+//! are measured as any other, and the shares held against what they took.
+
+use crate::endpoint::Stack;
+use crate::error::Error;
+use crate::lwip::Lwip;
+use crate::measure::filling;
+use crate::pattern::Pattern;
+use crate::routines::{Reading, Seam, Set, empty_call_ticks, slowed};
+use crate::sampling::Sampler;
+use crate::session::{Session, Setup};
+use crate::shares::{PART, Shares, TURNS, shares};
+use crate::smol::Smoltcp;
+use crate::stream::Stream;
+use linerate_machine::ticks::{ticks_in_order, ticks_per_second};
+use linerate_record::Figure;
+use linerate_record::accuracy::Check;
+use linerate_record::stats::median;
+use std::rc::Rc;
+
+/// What a share may be off by.
+const POINTS: f64 = 0.05;
+
+/// Calls whose results depend on each other take at least so much of the time that readings around
+/// each of them find, and at most so much: readings that wait hold up what is around the call.
+const LATE: (f64, f64) = (0.7, 1.6);
+
+/// Checks of the shares, from `measurements` of each stack under each of two patterns, and of calls
+/// whose results are late. Needs a processor, and a second one to sample from.
+///
+/// # Errors
+/// A session fails.
+pub fn checks(measurements: usize) -> Result<Vec<Check>, Error> {
+    let cpus = linerate_linux::allowed_cpus().unwrap_or_default();
+    let sampler = match cpus[..] {
+        [own, other, ..] if linerate_linux::pin_current_thread(own).is_ok() => {
+            Some(Sampler::new(other, 1))
+        }
+        _ => None,
+    };
+    let mut checks = late().to_vec();
+    let lwip = Lwip::new();
+    for pattern in [Pattern::Bulk, Pattern::Mixed] {
+        checks.extend(of_stack(&Smoltcp, pattern, sampler.as_ref(), measurements)?);
+        match lwip.check(pattern.segment()) {
+            Ok(()) => checks.extend(of_stack(&lwip, pattern, sampler.as_ref(), measurements)?),
+            Err(error) => {
+                checks.push(Check::skip(&format!("shares.{pattern}.lwip"), &error.to_string()));
+            }
+        }
+    }
+    Ok(checks)
+}
+
+/// Both methods against routines that take a known time.
+fn of_stack(
+    stack: &dyn Stack,
+    pattern: Pattern,
+    sampler: Option<&Sampler>,
+    measurements: usize,
+) -> Result<[Check; 2], Error> {
+    let setup = Setup::of(pattern);
+    let set = Set::of(slowed::routines());
+    let stream = Rc::new(Stream::new(1, setup.buffer_octets()));
+    let mut session = Session::new(&setup, [stack, stack], &set, &stream)?;
+    let amount = filling(&mut session)?;
+    let (mut timed, mut sampled) = (Vec::new(), Vec::new());
+    for _ in 0..measurements {
+        let Shares { timed: by_time, sampled: by_looks, .. } =
+            shares(&mut session, amount, sampler)?;
+        let truth = truth(&mut session, amount)?;
+        timed.push(error(&by_time, truth));
+        sampled.push(error(&by_looks, truth));
+    }
+    let name = |method| format!("shares.{pattern}.{}.{method}", stack.name().replace(' ', "_"));
+    Ok([check(&name("timed"), &timed), check(&name("sampled"), &sampled)])
+}
+
+/// The median of the errors; skipped if more than half of the measurements gave none.
+fn check(name: &str, errors: &[Result<f64, String>]) -> Check {
+    let known: Vec<f64> = errors.iter().flatten().copied().collect();
+    if 2 * known.len() <= errors.len() {
+        let why = errors.iter().find_map(|error| error.as_ref().err());
+        return Check::skip(name, why.map_or("nothing was measured", String::as_str));
+    }
+    let error = median(&known).unwrap_or(f64::NAN);
+    Check::at_most(name, error, known.len() as u64, POINTS, "largest error of three shares, median")
+}
+
+/// The largest error of three shares; or why there is none.
+fn error(shares: &[Figure; 3], truth: Option<[f64; 3]>) -> Result<f64, String> {
+    let truth = truth.ok_or("other programs had the processor")?;
+    let mut largest: f64 = 0.0;
+    for (figure, truth) in shares.iter().zip(truth) {
+        let share = figure.as_number();
+        let share = share.ok_or_else(|| figure.reason.clone().unwrap_or_default())?;
+        largest = largest.max((share - truth).abs());
+    }
+    Ok(largest)
+}
+
+/// The shares that the routines truly have, in clean slices; `None` if too few were.
+fn truth(session: &mut Session, amount: u64) -> Result<Option<[f64; 3]>, Error> {
+    let per_ns = ticks_per_second() / 1e9;
+    let mut shares: [Vec<f64>; 3] = Default::default();
+    for _ in 0..TURNS {
+        let before = slowed::taken();
+        let slice = session.run((amount / PART).max(1))?;
+        let after = slowed::taken();
+        if slice.dropped.is_none() {
+            let whole = slice.cpu_ns as f64 * per_ns;
+            let all = shares.iter_mut().zip(before.into_iter().zip(after));
+            all.for_each(|(all, (then, now))| all.push((now - then) as f64 / whole));
+        }
+    }
+    let is_enough = shares[0].len() >= TURNS / 4;
+    let medians = || shares.each_ref().map(|all| median(all).unwrap_or(f64::NAN));
+    Ok(is_enough.then(medians))
+}
+
+/// What a call has begun is timed to its end by readings that wait; the others find almost nothing
+/// of a routine whose result is late.
+fn late() -> [Check; 2] {
+    const CALLS: u32 = 200;
+    const ROUNDS: u64 = 41;
+    let octets = [0; 16];
+    let mut seam = Seam::new(slowed::late());
+    let mut ratio = || {
+        // One after the other, each sum the next one's beginning.
+        let start = ticks_in_order();
+        let sum = (0..CALLS).fold(1, |sum, _| seam.checksum(&octets, sum));
+        let alone = (ticks_in_order() - start) as f64;
+        seam.watch(Some(Reading::Waiting));
+        let sums = (0..CALLS).fold(0, |sums, _| sums | seam.checksum(&octets, sum));
+        std::hint::black_box(sums);
+        let tally = seam.tallies().checksum;
+        seam.watch(None);
+        (tally.ticks as f64 - empty_call_ticks(Reading::Waiting) * f64::from(CALLS)) / alone
+    };
+    let ratios: Vec<f64> = (0..ROUNDS).map(|_| ratio()).collect();
+    let ratio = median(&ratios).unwrap_or(f64::NAN);
+    let why = "ticks within calls over those of the calls one after the other, median";
+    [
+        Check::at_least("shares.late_call_is_timed", ratio, ROUNDS, LATE.0, why),
+        Check::at_most("shares.late_call_is_timed_once", ratio, ROUNDS, LATE.1, why),
+    ]
+}
