@@ -22,7 +22,7 @@ struct Program {
     full: &'static [&'static str],
 }
 
-const PROGRAMS: [Program; 4] = [
+const PROGRAMS: [Program; 5] = [
     Program {
         name: "levels",
         package: "linerate-hierarchy",
@@ -50,6 +50,13 @@ const PROGRAMS: [Program; 4] = [
         example: "shares_accuracy",
         arguments: &[],
         full: &["31"],
+    },
+    Program {
+        name: "scaling",
+        package: "linerate-counters",
+        example: "scaling_accuracy",
+        arguments: &[],
+        full: &["101"],
     },
 ];
 

@@ -234,10 +234,7 @@ mod tests {
             ("fetch nothing", "there is no `fetch nothing`"),
             ("ci nothing", "no step's name has `nothing`"),
             ("ci --slow", "no step's name has `--slow`"),
-            (
-                "accuracy nothing",
-                "no accuracy program is named `nothing`; known: levels, engine, profile, shares",
-            ),
+            ("accuracy nothing", "no accuracy program is named `nothing`; known: levels, engine"),
             ("isa nothing", "no row is called `nothing`; choose of arm926"),
             ("isa --full nothing", "no row is called `nothing`; choose of arm926"),
             ("lab", "which guest?"),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How right the shares of the routines are, for the accuracy suite: routines that take a known time
-//! are measured as any other, and the shares held against what they took.
+//! How right the shares of the routines are, for the accuracy suite: routines that take a known
+//! time are measured as any other, and the shares held against what they took.
 
 use crate::endpoint::Stack;
 use crate::error::Error;

@@ -6,5 +6,6 @@
 mod arrows;
 mod links;
 mod package;
+mod suites;
 mod tidy;
 mod tree;

@@ -64,9 +64,9 @@ const PURE_BANS: &[(&[&str], &str)] = &[
 ];
 
 /// A path as written in the source, groups in `use` spelled out, a macro's name with its `!`.
-struct Written {
-    line: usize,
-    segments: Vec<String>,
+pub(crate) struct Written {
+    pub(crate) line: usize,
+    pub(crate) segments: Vec<String>,
 }
 
 /// The paths of a stream. Comments do not count; `use std::{fs, io::stdin}` gives `std::fs` and
@@ -109,11 +109,16 @@ fn paths(stream: TokenStream, prefix: &[String], found: &mut Vec<Written>) {
     found.push(Written { line, segments });
 }
 
-fn written_paths(file: &File) -> Vec<Written> {
-    let stream = file.text.parse().unwrap_or_else(|e| panic!("{}: {e}", file.path));
+/// The paths of a source text, of the file at `place`.
+pub(crate) fn paths_of(place: &str, text: &str) -> Vec<Written> {
+    let stream = text.parse().unwrap_or_else(|e| panic!("{place}: {e}"));
     let mut found = Vec::new();
     paths(stream, &[], &mut found);
     found
+}
+
+fn written_paths(file: &File) -> Vec<Written> {
+    paths_of(&file.path, &file.text)
 }
 
 /// Lines that contain a banned text, as `line: what is banned; instead ...`.

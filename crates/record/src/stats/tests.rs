@@ -202,8 +202,8 @@ fn the_block_ratio_is_covered_under_correlation() {
     }
 }
 
-/// The shares that the documentation of [`block_bootstrap_ratio`] states, less the sampling error of
-/// as many experiments.
+/// The shares that the documentation of [`block_bootstrap_ratio`] states, less the sampling error
+/// of as many experiments.
 #[test]
 fn a_short_correlated_series_is_covered_as_documented() {
     for (n, phi, stated) in

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How far off counts are that sets of events take turns for, for `cargo xtask accuracy`: the task
+//! clock on a synthetic processor with two counters, scaled up, against the task clock that counts
+//! all of the time. What is lost are the moments between two sets.
+//!
+//! `cargo run --release -p linerate-counters --example scaling_accuracy [-- RUNS]`
+
+#[path = "../../tests/session/pmu.rs"]
+mod pmu;
+
+use linerate_counters::opener::{Kernel, Opener};
+use linerate_counters::session::{Options, Scope, Session};
+use linerate_linux::perf::{Request, SOFTWARE, Selector, Target};
+use linerate_linux::thread_cpu_time_ns;
+use linerate_record::accuracy::Check;
+use linerate_record::stats::median;
+use pmu::{CLOCK, Pmu, hardware, software};
+use std::hint::black_box;
+use std::path::Path;
+use std::time::Duration;
+
+/// Runs, unless told otherwise.
+const RUNS: usize = 11;
+
+/// Slices of a run.
+const SLICES: u32 = 150;
+
+/// What a scaled count, and the ratio of two of different sets, may be off by.
+const LIMIT: f64 = 0.03;
+
+const TASK_CLOCK: u64 = 1;
+
+const NAMES: [&str; 2] = ["scaling.task_clock", "scaling.ratio_of_two_sets"];
+
+fn main() {
+    let probe = Request::new(Selector::new(SOFTWARE, TASK_CLOCK));
+    if let Err(error) = Kernel.open(&probe, Target::CurrentThread, None) {
+        NAMES.iter().for_each(|name| println!("{}", Check::skip(name, &error.to_string())));
+        return;
+    }
+    let runs = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(RUNS);
+    let errors: Vec<[f64; 2]> = (0..runs).map(|_| run()).collect();
+    for (place, name) in NAMES.iter().enumerate() {
+        let errors: Vec<f64> = errors.iter().map(|errors| errors[place]).collect();
+        let error = median(&errors).unwrap_or(f64::NAN);
+        println!("{}", Check::at_most(name, error, errors.len() as u64, LIMIT, "median error"));
+    }
+}
+
+/// The largest relative error of five scaled counts, and that of the ratio of two.
+fn run() -> [f64; 2] {
+    let mut events = hardware(CLOCK, 5);
+    events.push(software("task_clock_ns", TASK_CLOCK));
+    let options = Options { slice: Duration::from_micros(500), ..Options::default() };
+    let (pmu, scope) = (Pmu::new(2), Scope::CurrentThread);
+    let mut session = Session::open(&pmu, Path::new("/"), &events, &scope, &options);
+    let mut length = session.start().expect("the task clock can be counted");
+    for _ in 0..SLICES {
+        work(length);
+        length = session.turn();
+    }
+    let counts = session.finish();
+    let value = |event: usize| counts.events[event].map_or(f64::NAN, |tally| tally.estimate.value);
+    let off = |value: f64, truth: f64| (value / truth - 1.0).abs();
+    // Not `f64::max`, which would leave out what is not a number.
+    let larger = |a: f64, b: f64| if a >= b { a } else { b };
+    let largest = (0..5).map(|event| off(value(event), value(5))).fold(0.0, larger);
+    let ratio = counts.derive(|events| Some(events[2] / events[4]));
+    [largest, ratio.map_or(f64::NAN, |ratio| off(ratio.value, 1.0))]
+}
+
+/// Works until this thread has used as much processor time.
+fn work(time: Duration) {
+    let begin = thread_cpu_time_ns();
+    while u128::from(thread_cpu_time_ns() - begin) < time.as_nanos() {
+        black_box(0);
+    }
+}
