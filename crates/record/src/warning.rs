@@ -177,6 +177,34 @@ impl Warning {
             Self::NoVerdictWithoutCount { names } => {
                 write!(f, "counted now or in the baseline, not both times ({})", names.join(", "))
             }
+            Self::UnknownInstruction { .. }
+            | Self::UnfinishedProcesses { .. }
+            | Self::UncountedProcesses { .. }
+            | Self::OverwrittenCounts { .. }
+            | Self::UnfollowedProgram { .. } => self.write_matter_of_simulation(f),
+            Self::ScaledElsewhere { names, share } => write!(
+                f,
+                "{} counted for as little as {} % of the time and scaled to all of it, by perf, \
+                 with no error known",
+                names.join(", "),
+                percent(*share)
+            ),
+            Self::OtherProcessor { measured_on, budget_of } => {
+                let other = measured_on.as_deref().unwrap_or("a processor of no known name");
+                write!(
+                    f,
+                    "--from: its rate was measured on {other}, and the budget is that of \
+                     {budget_of}"
+                )
+            }
+            Self::Emulated => write!(f, "the processor is emulated"),
+            Self::Unknown => write!(f, "a newer linerate wrote a warning this one does not know"),
+        }
+    }
+
+    /// What a simulation of a program left out.
+    fn write_matter_of_simulation(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
             Self::UnknownInstruction { octets } => {
                 write!(f, "Valgrind does not know an instruction of the program ({octets})")
             }
@@ -199,23 +227,7 @@ impl Warning {
                 "Valgrind cannot follow {program}, which runs with the rights of somebody else, \
                  and had its start refused"
             ),
-            Self::ScaledElsewhere { names, share } => write!(
-                f,
-                "{} counted for as little as {} % of the time and scaled to all of it, by perf, \
-                 with no error known",
-                names.join(", "),
-                percent(*share)
-            ),
-            Self::OtherProcessor { measured_on, budget_of } => {
-                let other = measured_on.as_deref().unwrap_or("a processor of no known name");
-                write!(
-                    f,
-                    "--from: its rate was measured on {other}, and the budget is that of \
-                     {budget_of}"
-                )
-            }
-            Self::Emulated => write!(f, "the processor is emulated"),
-            Self::Unknown => write!(f, "a newer linerate wrote a warning this one does not know"),
+            _ => Ok(()),
         }
     }
 

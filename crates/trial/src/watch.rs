@@ -105,7 +105,7 @@ impl Watchdog {
         if is_hung {
             self.reported = beat;
         }
-        is_hung.then(|| (beat % CONTESTANTS_MAX) as usize)
+        is_hung.then_some((beat % CONTESTANTS_MAX) as usize)
     }
 }
 

@@ -36,7 +36,10 @@ fn row(role: Role, name: &str, size: u64, cycles: f64, reach: f64) -> Row {
 }
 
 /// What leads `selected`, which takes 100 cycles at each size.
-fn ahead(others: &[Row], of: fn(&Block<'_>) -> Vec<(String, Vec<u64>)>) -> Vec<(String, Vec<u64>)> {
+/// Routines by name, each with the sizes that it leads at.
+type Leads = Vec<(String, Vec<u64>)>;
+
+fn ahead(others: &[Row], of: fn(&Block<'_>) -> Leads) -> Leads {
     let sizes = [20, 64];
     let selected = sizes.map(|size| row(Role::Selected, "selected", size, 100.0, 0.01));
     let rows: Vec<Row> = selected.into_iter().chain(others.iter().cloned()).collect();

@@ -177,7 +177,8 @@ fn what_does_not_follow_is_refused_by_name() {
         ReadError::Changed { field } => field,
         other => panic!("{other:?}"),
     };
-    let changes: [(fn(&mut Value), &str); 7] = [
+    type Change = fn(&mut Value);
+    let changes: [(Change, &str); 7] = [
         (|v| v["summary"]["throughput_kpps"] = json!(1300.0), "summary.throughput_kpps"),
         (|v| v["summary"]["extra"] = json!(null), "summary.extra"),
         (|v| drop(v["summary"].as_object_mut().unwrap().remove("finding")), "summary.finding"),
