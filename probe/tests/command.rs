@@ -37,7 +37,7 @@ fn the_record_of_a_command_that_is_not_there_is_one_of_nulls() {
     let Output { status, stdout, .. } = output("stat --json -e task_clock_ns -- ./no-such-command");
     assert_eq!(status.code(), Some(127));
     let record = linerate_record::Record::from_json(text(&stdout)).unwrap();
-    assert_eq!(record.figures["task_clock_ns"].as_number(), None);
+    assert_eq!(record.figures()["task_clock_ns"].as_number(), None);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Plans for processors whose strands share pipes: each mapping simulated cycle by cycle.
 //!
-//! A setting is a [`Setup`]: which strands run which stages where, what runs beside them, and how
+//! A setting is a `Setup`: which strands run which stages where, what runs beside them, and how
 //! they poll. Its changes are single ones, each simulated whole; [`linerate_plan::search`] puts
 //! them in a row.
 //!

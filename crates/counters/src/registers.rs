@@ -11,7 +11,7 @@
 //! ```
 //!
 //! which is right if fewer than 2^32 events happened in between; where reads are further apart than
-//! [`MOST_PER_NS`] allows, the marks differ too.
+//! `MOST_PER_NS` allows, the marks differ too.
 //!
 //! Left out: choosing events, which the module does when it is loaded; PowerPC, whose registers any
 //! program reads, but for which Rust 1.85 has no inline assembly.

@@ -12,7 +12,7 @@
 //! | its parameters | [`spec`], [`params`] |
 //! | checksums and copies that follow the path's choice | [`StageContext::kernels`], [`kernels`] |
 //! | a source that wraps a capture | [`source`] |
-//! | trying it out | [`testing`], [`bench`] |
+//! | trying it out | [`testing`], [`mod@bench`] |
 //!
 //! Nothing is defined here but [`Extension`] and [`causes!`]: all else is shown from the crates
 //! that have it.
