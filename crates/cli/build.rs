@@ -2,6 +2,7 @@
 //! Notes the commit and the compiler, for the provenance of records, and links the unwinder of gcc
 //! statically (docs/decisions/0109-starting-fast.md).
 
+use std::path::Path;
 use std::process::Command;
 
 fn first_line(program: &str, arguments: &[&str]) -> Option<String> {
@@ -27,10 +28,22 @@ fn link_unwinder() {
     }
 }
 
+/// Runs this again when another commit is checked out. Git says where it keeps that: in a worktree
+/// not below the root; and a file that is not there would make cargo build the program every time.
+fn watch_head() {
+    println!("cargo::rerun-if-changed=build.rs");
+    for name in ["HEAD", "logs/HEAD"] {
+        if let Some(file) = first_line("git", &["rev-parse", "--git-path", name])
+            && Path::new(&file).exists()
+        {
+            println!("cargo::rerun-if-changed={file}");
+        }
+    }
+}
+
 fn main() {
     link_unwinder();
-    println!("cargo::rerun-if-changed=../../.git/HEAD");
-    println!("cargo::rerun-if-changed=../../.git/logs/HEAD");
+    watch_head();
     if let Some(commit) = first_line("git", &["describe", "--always", "--dirty", "--abbrev=12"]) {
         println!("cargo::rustc-env=LINERATE_COMMIT={commit}");
     }
