@@ -164,8 +164,8 @@ fn sentence(
     )
 }
 
-/// Where the packets of a path are, for the record. Its sentence is there where it is worth one: the
-/// packets exceed a cache, or there is a profile that cannot tell.
+/// Where the packets of a path are, for the record. Its sentence is there where it is worth one:
+/// the packets exceed a cache, or there is a profile that cannot tell.
 pub fn packets_home(home: &Result<Home, Unknown>) -> PacketsHome {
     const METHOD: &str = "octets of frames and buffers against the profile of this machine";
     let number = |unit: &str, value: Result<f64, &str>| match value {
