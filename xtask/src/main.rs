@@ -11,6 +11,7 @@ mod command;
 mod counts;
 mod examples;
 mod fetch;
+mod fixtures;
 mod isa;
 mod lab;
 mod lwip;
@@ -32,6 +33,7 @@ usage: cargo xtask COMMAND
                 run the accuracy suite, or the programs named, at the size of CI; --full at the size
                 of the published figures
   schema        write docs/schema from the program
+  fixtures      measure the stored records of the tests again, one of each kind
   events        write native/pmu/events from the event tables
   registers     compare the accesses to registers in native/pmu with the encodings of the manuals
   counts        count the instructions of the kernels on emulated architectures, judge them, and
@@ -88,6 +90,7 @@ fn task(words: &[&str]) -> Result<Task, String> {
             Box::new(move || accuracy::run(&choice))
         }
         ["schema"] => Box::new(schema::write),
+        ["fixtures"] => Box::new(fixtures::write),
         ["events"] => Box::new(pmu::events::write),
         ["registers"] => Box::new(pmu::registers),
         ["counts"] => Box::new(counts::print),

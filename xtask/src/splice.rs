@@ -241,8 +241,8 @@ fn console<'t>(
 /// The programs that a line for `sh` calls: the first word of each of its commands.
 fn programs(command: &str) -> impl Iterator<Item = &str> {
     command.split(['|', ';', '&']).filter_map(|part| {
-        let is_setting = |word: &&str| word.contains('=');
-        part.split_whitespace().find(|word| !is_setting(word))
+        let is_name = |word: &&str| !word.contains('=') && *word != "\\";
+        part.split_whitespace().find(is_name)
     })
 }
 

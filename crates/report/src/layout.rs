@@ -164,8 +164,8 @@ impl Grid {
     }
 }
 
-/// A table as GitHub's Markdown has it, for pages of results whose figures come from several records
-/// or from none. Columns are heads; one that begins with `>` is aligned to the right.
+/// A table as GitHub's Markdown has it, for pages of results whose figures come from several
+/// records or from none. Columns are heads; one that begins with `>` is aligned to the right.
 pub fn markdown_table(columns: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut grid = Grid::new(columns);
     rows.into_iter().for_each(|row| grid.row(row));

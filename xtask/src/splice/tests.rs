@@ -123,7 +123,9 @@ fn is_ours(command: &str) -> Result<(), String> {
         }
     }
     if let Some(rest) = command.strip_prefix("cargo xtask ") {
-        let words: Vec<&str> = rest.split_whitespace().collect();
+        // What is quoted is one word.
+        let (plain, quoted) = rest.split_once('\'').map_or((rest, None), |(a, b)| (a, Some(b)));
+        let words: Vec<&str> = plain.split_whitespace().chain(quoted).collect();
         crate::task(&words).map(drop)?;
     }
     Ok(())

@@ -42,6 +42,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("report", &["record", "plan"]),
     ("cmt", &["record", "path", "plan", "report (tests)"]),
     ("explain", &["record", "path (tests)", "plan", "cmt"]),
+    (
+        "tune",
+        &["record", "path", "machine", "trial", "kernels", "dataplane", "stages (tests)", "plan"],
+    ),
     ("exchange", &["record"]),
     (
         "cli",
@@ -55,6 +59,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "doctor",
             "stat",
             "regions (tests)",
+            "hierarchy",
             "memory",
             "kernels",
             "kernelbench",
@@ -66,6 +71,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "plan",
             "cmt",
             "explain",
+            "tune",
             "exchange",
             "report",
         ],
