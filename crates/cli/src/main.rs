@@ -22,6 +22,7 @@ mod load;
 mod machine;
 mod memory;
 mod plan;
+mod plots;
 mod processors;
 mod profile;
 mod progress;

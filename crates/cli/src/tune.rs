@@ -67,11 +67,11 @@ pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
     // A capture would be written by every run; it is for `run`.
     loaded.path.sink = Sink::Null;
     let cpus = processors(common)?;
-    let files = loaded.files(common).writes("--record", common.record.as_ref());
+    let files = loaded.files(common).writes("--record", common.output.record.as_ref());
     files.writes("--out", args.out.as_ref()).check()?;
     let provenance = provenance::provenance();
     let stop = stop_on_interrupt()?;
-    let progress = Progress::new(common.quiet);
+    let progress = Progress::new(common.output.quiet());
     let long = long_seconds(&loaded.path);
     let runs = f64::from(ROUNDS) * (1 + CONTENDERS) as f64;
     let bench = Bench {
@@ -93,7 +93,7 @@ pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
     let report = with_surroundings(report, costs.as_ref(), &loaded, cpus.len());
     let record = Record { provenance, body: Body::Tune(Box::new(report)) };
     let kpps = record.figures()["tuned_kpps"].as_number();
-    let printed = emit::emit(common, &record);
+    let printed = emit::emit(&common.output, &record);
     also(printed, kept.map_or(Ok(()), |kept| write_out(args, &loaded, &kept)))?;
     if let Some(failure) = cannot_tell {
         return Err(failure);

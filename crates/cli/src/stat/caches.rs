@@ -30,7 +30,7 @@ pub(super) fn caches(
             measured(&profile.ok_or_else(|| Failure::new(none))?).map(Some)
         }
         Some(name) => Geometry::parse(name).map(Some).map_err(Failure::new),
-        None if args.tier == Some(Tier::Sim) => Ok(by_default(args.quiet, baseline)),
+        None if args.tier == Some(Tier::Sim) => Ok(by_default(args.output.quiet(), baseline)),
         None => Ok(None),
     }
 }
