@@ -4,16 +4,13 @@
 #![forbid(unsafe_code)]
 
 mod args;
-mod bench;
 mod budget;
-mod calibrate;
 mod doctor;
 mod emit;
 mod explain;
 mod export;
 mod failure;
 mod files;
-mod footprint;
 mod import;
 mod interrupt;
 mod kernels;
@@ -24,7 +21,6 @@ mod memory;
 mod plan;
 mod plots;
 mod processors;
-mod profile;
 mod progress;
 mod provenance;
 mod regions;

@@ -1,69 +1,39 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `linerate memory` found on this machine, kept for other commands.
+//! The profile of a machine: a record of its memory that other commands rely on.
 //!
-//! One record per kind of processor and hypervisor, in `$XDG_STATE_HOME/linerate`, for which
-//! `~/.local/state` stands where it is not set. A home that several machines share thus keeps them
-//! apart. The last measurement that is fit to be one replaces the one before: see [`unfit`].
-//! Nothing depends on the file being there.
+//! Which reports are fit to be one ([`unfit`]), what a profile has of the levels that the system
+//! states, and what `doctor` says of it. Where it is kept is the business of `memory`.
 
-use crate::files;
-use linerate_machine::identity::{Identity, identity};
+use linerate_record::doctor::{Observation, Section};
 use linerate_record::memory::{Curve, Effort, MemoryReport, OsVerdict, OsView};
 use linerate_record::{Body, Record};
-use std::fs;
-use std::io::{ErrorKind, Write};
-use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A record of the memory hierarchy of this machine.
-#[derive(Debug)]
-pub(crate) struct Profile {
-    /// Where it is kept.
-    pub(crate) file: PathBuf,
+/// The memory hierarchy of a machine, as it was measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile {
     /// What was found.
-    pub(crate) report: MemoryReport,
+    pub report: MemoryReport,
     /// When, in seconds since 1970.
-    unix_seconds: u64,
+    pub unix_seconds: u64,
 }
 
 impl Profile {
-    /// The profile of this machine, if there is one.
-    ///
-    /// # Errors
-    /// There is one that cannot be read, and why, with what to do.
-    pub(crate) fn load() -> Result<Option<Self>, String> {
-        file().map_or(Ok(None), |file| Self::read(&file))
-    }
-
-    fn read(file: &Path) -> Result<Option<Self>, String> {
-        let wrong = |reason: String| {
-            let file = file.display();
-            format!("{file}: {reason}; replace it: linerate memory, or remove it")
-        };
-        let json = match fs::read_to_string(file) {
-            Ok(json) => json,
-            // Where a folder of the path is a file, there is no profile either.
-            Err(error) if is_not_there(&error) => return Ok(None),
-            Err(error) => return Err(wrong(error.to_string())),
-        };
-        let record = Record::from_json(&json).map_err(|error| wrong(error.to_string()))?;
+    /// The profile that a record holds; `None` where it is not one of `linerate memory`.
+    pub fn of_record(record: Record) -> Option<Self> {
         let unix_seconds = record.provenance.unix_seconds;
         match record.body {
-            Body::Memory(report) => {
-                Ok(Some(Self { file: file.to_owned(), report: *report, unix_seconds }))
-            }
-            _ => Err(wrong("it is no record of `linerate memory`".to_owned())),
+            Body::Memory(report) => Some(Self { report: *report, unix_seconds }),
+            _ => None,
         }
     }
 
-    /// How long ago it was measured: `3 hours`.
-    pub(crate) fn age(&self) -> String {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    /// How long before `now`, in seconds since 1970, it was measured: `3 hours`.
+    pub fn age(&self, now: u64) -> String {
         spelled(now.saturating_sub(self.unix_seconds))
     }
 
     /// What the profile has of the first level of the caches for data and of the last one.
-    pub(crate) fn levels(&self) -> [Seen; 2] {
+    pub fn levels(&self) -> [Seen; 2] {
         let levels: Vec<_> =
             self.report.os_view.iter().filter(|view| view.stated_bytes.is_some()).collect();
         let seen = |index: Option<usize>| {
@@ -74,15 +44,73 @@ impl Profile {
     }
 
     /// Levels that the system states and that were not found, nearest first: `L3`.
-    pub(crate) fn unseen(&self) -> Vec<&str> {
+    fn unseen(&self) -> Vec<&str> {
         let views = self.report.os_view.iter().filter(|view| view.stated_bytes.is_some());
         views.filter(|view| Seen::of(view) == Seen::No).map(|view| &view.name[..]).collect()
     }
 }
 
+/// What there is of a profile on a machine.
+#[derive(Clone, Copy, Debug)]
+pub enum Found<'a> {
+    /// None.
+    None {
+        /// The file that it would be; `None` where no home is known.
+        place: Option<&'a str>,
+    },
+    /// One that cannot be read.
+    Unreadable {
+        /// Why, with what to do.
+        reason: &'a str,
+    },
+    /// One that can be used.
+    Kept {
+        /// The profile.
+        profile: &'a Profile,
+        /// Its age: `3 hours`.
+        age: &'a str,
+        /// Its file.
+        file: &'a str,
+    },
+}
+
+impl Found<'_> {
+    /// Whether the memory hierarchy of the machine was measured, for `linerate doctor`.
+    pub fn observation(&self) -> Observation {
+        const NAME: &str = "memory_profile";
+        let section = Section::Topology;
+        let measure = Some("linerate memory".to_owned());
+        match *self {
+            Self::None { place } => {
+                let place = place
+                    .map_or("no home is known".to_owned(), |file| format!("it would be {file}"));
+                let sentence = format!(
+                    "the memory hierarchy was not measured ({place}): caches are taken to be what \
+                     the system states, and nothing tells what a miss costs"
+                );
+                section.advice(NAME, "none", &sentence, measure)
+            }
+            Self::Unreadable { reason } => {
+                let sentence = format!("it cannot be used: {reason}");
+                section.advice(NAME, "unreadable", &sentence, measure)
+            }
+            Self::Kept { profile, age, file } => {
+                let unseen = profile.unseen();
+                let age = format!("{age} old");
+                let sentence = format!("the memory hierarchy as measured then is in {file}");
+                if unseen.is_empty() {
+                    return section.good(NAME, age, &sentence);
+                }
+                let sentence = format!("{sentence}, and it tells no size of {}", unseen.join(", "));
+                section.advice(NAME, age, &sentence, measure)
+            }
+        }
+    }
+}
+
 /// What was found of a level that is stated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Seen {
+pub enum Seen {
     /// As stated.
     AsStated,
     /// So many octets instead.
@@ -102,7 +130,7 @@ impl Seen {
     }
 
     /// Octets, where these are not those stated.
-    pub(crate) fn instead(self) -> Option<u64> {
+    pub fn instead(self) -> Option<u64> {
         match self {
             Self::Instead(bytes) => Some(bytes),
             _ => None,
@@ -117,7 +145,7 @@ const PASSES_MIN: usize = 3;
 /// Why a report is not to be kept, in words that follow `since`; `None` where it is. A level that
 /// is private moves with nobody else's work, so that one that cannot be told is a failure to
 /// measure; the last one stated is taken to be shared, unless it is the only one.
-pub(crate) fn unfit(report: &MemoryReport) -> Option<String> {
+pub fn unfit(report: &MemoryReport) -> Option<String> {
     if report.tiers.is_empty() {
         return Some("no tier was found".to_owned());
     }
@@ -144,52 +172,6 @@ fn doubt(passes: usize, longer: &str, os_view: &[OsView]) -> Option<String> {
     Some(format!("{} cannot be told: {}", doubtful.name, doubtful.sentence))
 }
 
-/// Keeps a record as the profile of this machine; where.
-///
-/// # Errors
-/// It cannot be written, and why.
-pub(crate) fn store(record: &Record) -> Result<PathBuf, String> {
-    let no_home = "neither XDG_STATE_HOME nor HOME names a folder";
-    let file = file().ok_or_else(|| no_home.to_owned())?;
-    let json = record.to_json_pretty().map_err(|error| error.to_string())?;
-    let write = || {
-        file.parent().map_or(Ok(()), fs::create_dir_all)?;
-        files::write_with(&file, |to| to.write_all(json.as_bytes()))
-    };
-    write().map_err(|error| format!("{}: {error}", file.display()))?;
-    Ok(file)
-}
-
-fn is_not_there(error: &std::io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
-}
-
-/// Where the profile of this machine is kept, there or not; `None` where no home is known.
-pub(crate) fn file() -> Option<PathBuf> {
-    // As the XDG base directory specification wants it: a path that is not absolute is none.
-    let named = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let state = named("XDG_STATE_HOME").or_else(|| Some(named("HOME")?.join(".local/state")))?;
-    let hypervisor = linerate_machine::platform(Path::new("/")).hypervisor;
-    let machine = key(&identity(), hypervisor.as_deref());
-    Some(state.join("linerate").join(format!("memory-{machine}.json")))
-}
-
-/// The machine in letters, digits and hyphens.
-fn key(identity: &Identity, hypervisor: Option<&str>) -> String {
-    let processor = match identity {
-        Identity::X86 { vendor, family, model } => format!("{vendor} {family:x} {model:x}"),
-        Identity::Arm { cores } => {
-            let cores = cores.iter().map(|core| format!("{:x} {:x}", core.implementer, core.part));
-            format!("arm {}", cores.collect::<Vec<_>>().join(" "))
-        }
-        Identity::Power { name, pvr } => format!("{name} {pvr:x}"),
-        Identity::Other { architecture } => (*architecture).to_owned(),
-    };
-    let text = format!("{processor} {}", hypervisor.unwrap_or("bare")).to_lowercase();
-    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-    words.collect::<Vec<_>>().join("-")
-}
-
 /// A time in its largest unit.
 fn spelled(seconds: u64) -> String {
     const UNITS: [(u64, &str); 4] =
@@ -202,23 +184,7 @@ fn spelled(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_machine::identity::ArmCore;
     use linerate_record::{Figure, Tier};
-
-    #[test]
-    fn machines_have_files_of_their_own() {
-        let x86 = |model| Identity::X86 { vendor: "AuthenticAMD".to_owned(), family: 26, model };
-        assert_eq!(key(&x86(2), Some("KVM")), "authenticamd-1a-2-kvm");
-        assert_eq!(key(&x86(0x11), None), "authenticamd-1a-11-bare");
-        let cores = vec![
-            ArmCore { implementer: 0x41, part: 0xd03 },
-            ArmCore { implementer: 0x41, part: 0xd08 },
-        ];
-        assert_eq!(key(&Identity::Arm { cores }, None), "arm-41-d03-41-d08-bare");
-        let power = Identity::Power { name: "../7455".to_owned(), pvr: 0x8001_0302 };
-        assert_eq!(key(&power, Some("a/b c")), "7455-80010302-a-b-c");
-        assert_eq!(key(&Identity::Other { architecture: "riscv64" }, None), "riscv64-bare");
-    }
 
     fn views(verdicts: &[OsVerdict]) -> Vec<OsView> {
         let view = |(verdict, level): (&OsVerdict, u32)| OsView {
@@ -277,16 +243,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_profile_is_refused_with_a_reason() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let file = folder.path().join("profile.json");
-        assert!(Profile::read(&file).is_ok_and(|profile| profile.is_none()));
-        assert!(Profile::read(&file.join("below")).is_ok_and(|profile| profile.is_none()));
-        for bad in ["", "{}", "{\"schema\": 1}"] {
-            fs::write(&file, bad).expect("it can be written");
-            let reason = Profile::read(&file).expect_err("no record");
-            assert!(reason.contains("profile.json: ") && reason.contains("linerate memory"));
-        }
-        assert!(Profile::read(folder.path()).is_err());
+    fn doctor_hears_whether_there_is_a_profile_and_what_it_lacks() {
+        use linerate_record::doctor::Verdict;
+        let none = Found::None { place: None }.observation();
+        assert_eq!((none.verdict, none.value.as_deref()), (Verdict::Advice, Some("none")));
+        assert!(none.sentence.contains("no home is known"), "{}", none.sentence);
+        let unreadable = Found::Unreadable { reason: "x" }.observation();
+        assert_eq!(unreadable.value.as_deref(), Some("unreadable"));
+        assert_eq!(unreadable.fix.as_deref(), Some("linerate memory"));
     }
 }
