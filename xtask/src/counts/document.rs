@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The counts as tables.
 
-use super::goals::{ARCHIVE, Base, GOALS, Goal, OCTETS, archives, reached};
+use super::goals::{ARCHIVE, BYTES, Base, GOALS, Goal, archives, reached};
 use super::sizes::Sizes;
 use super::targets::G4;
 use super::{Counts, Variant};
@@ -30,7 +30,7 @@ pub(super) fn document(all: &[Counts], skips: &[String]) -> String {
 
 fn goals(all: &[Counts]) -> String {
     let mut text = "## What was asked\n\n\
-        | where | variant | function, 1460 octets | to | at most | reached |\n\
+        | where | variant | function, 1460 bytes | to | at most | reached |\n\
         |---|---|---|---|---|---|\n"
         .to_owned();
     for goal in GOALS {
@@ -64,9 +64,9 @@ fn archive(sizes: &Sizes) -> String {
          |---|---:|---:|---:|\n"
     );
     let sizes_of = [sizes.all, sizes.without_fault, sizes.small, sizes.small_without_fault];
-    for ((what, octets, _), size) in archives(sizes).into_iter().zip(sizes_of) {
-        let missed = if octets > ARCHIVE { ", missed" } else { "" };
-        let _ = writeln!(text, "| {what} | {octets}{missed} | {ARCHIVE} | {} |", size.code);
+    for ((what, bytes, _), size) in archives(sizes).into_iter().zip(sizes_of) {
+        let missed = if bytes > ARCHIVE { ", missed" } else { "" };
+        let _ = writeln!(text, "| {what} | {bytes}{missed} | {ARCHIVE} | {} |", size.code);
     }
     text
 }
@@ -92,8 +92,8 @@ fn target(counts: &Counts) -> String {
 
 fn table(counts: &Counts, function: &str) -> String {
     let mut text = format!("| {function} |");
-    for octets in LENGTHS {
-        let _ = write!(text, " {octets} |");
+    for bytes in LENGTHS {
+        let _ = write!(text, " {bytes} |");
     }
     text += " apart | vector | to scalar | to plain |\n|---|";
     text += &"---:|".repeat(LENGTHS.len() + 4);
@@ -107,17 +107,17 @@ fn table(counts: &Counts, function: &str) -> String {
 /// `None` for a variant that does not have the function.
 fn row(counts: &Counts, variant: &Variant, function: &str) -> Option<String> {
     let name = variant.name.as_str();
-    let at = |octets, offsets| counts.count(name, function, octets, offsets);
-    let payload = at(OCTETS, 0)?;
+    let at = |bytes, offsets| counts.count(name, function, bytes, offsets);
+    let payload = at(BYTES, 0)?;
     let mut text = format!("| {name} |");
-    for octets in LENGTHS {
-        let _ = write!(text, " {} |", at(*octets, 0)?.all);
+    for bytes in LENGTHS {
+        let _ = write!(text, " {} |", at(*bytes, 0)?.all);
     }
     let to = |base: &str| {
-        counts.ratio(name, base, function, OCTETS, 0).map_or_else(|| NONE.to_owned(), ratio)
+        counts.ratio(name, base, function, BYTES, 0).map_or_else(|| NONE.to_owned(), ratio)
     };
     let to_scalar = counts.scalar(function).map_or_else(|| NONE.to_owned(), to);
-    let (apart, vector) = (at(OCTETS, 1)?.all, payload.vector);
+    let (apart, vector) = (at(BYTES, 1)?.all, payload.vector);
     let _ = writeln!(text, " {apart} | {vector} | {to_scalar} | {} |", to("plain"));
     Some(text)
 }
@@ -131,12 +131,12 @@ fn sizes(all: &[Counts]) -> String {
         let objects: Vec<String> = counts
             .variants
             .iter()
-            .filter(|variant| variant.octets > 0)
-            .map(|variant| format!("{} {}", variant.name, variant.octets))
+            .filter(|variant| variant.bytes > 0)
+            .map(|variant| format!("{} {}", variant.name, variant.bytes))
             .collect();
         let _ = write!(text, "| {} | {} |", counts.target.name, objects.join(", "));
-        for (_, octets, _) in archives(&counts.sizes) {
-            let _ = write!(text, " {octets} |");
+        for (_, bytes, _) in archives(&counts.sizes) {
+            let _ = write!(text, " {bytes} |");
         }
         text += "\n";
     }

@@ -59,9 +59,9 @@ impl Page {
         self.sections.push((heading, text.trim_end().to_owned()));
     }
 
-    /// Says that so many starts of a machine wrote the same console, of so many octets.
-    fn repeats(&mut self, machine: &str, runs: usize, octets: usize) {
-        let line = format!("{machine}: {runs} starts, {octets} octets, identical");
+    /// Says that so many starts of a machine wrote the same console, of so many bytes.
+    fn repeats(&mut self, machine: &str, runs: usize, bytes: usize) {
+        let line = format!("{machine}: {runs} starts, {bytes} bytes, identical");
         note(&format!("RESULT PASS {line}"));
         self.repeated += &line;
         self.repeated.push('\n');

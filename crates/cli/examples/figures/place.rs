@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! kpps                                      a figure by its name
-//! /rows/0/task/strands                      a value of the body; parts are keys or numbers
+//! /rows/0/task/workers                      a value of the body; parts are keys or numbers
 //! /regions/name=program/events/1/count      `KEY=VALUE` is the first of a list that has it;
 //!                                           `~` in a value stands for `/`
 //! 2:kpps                                    in the second record of the run
