@@ -5,7 +5,7 @@ use linerate_exchange::totals::readings;
 use linerate_exchange::{EventCode, Processor, folded, profile_dump, table};
 use linerate_record::budget::BudgetReport;
 use linerate_record::regions::{RegionEvent, RegionReport, RegionsReport};
-use linerate_record::run::{Latency, Ledger, RunReport, StageReport, StrandReport, WindowCount};
+use linerate_record::run::{Latency, Ledger, RunReport, StageReport, WindowCount, WorkerReport};
 use linerate_record::{Body, Figure, Provenance, Record, Scalar, Tier};
 use std::collections::BTreeMap;
 
@@ -97,10 +97,10 @@ fn stage(name: &str, packets: u64, events: &[(&str, f64)]) -> StageReport {
 }
 
 /// A strand on processor 0 with a stage that drops half of what it is given.
-fn strand(replica: u32) -> StrandReport {
+fn strand(replica: u32) -> WorkerReport {
     let first = [("instructions", 200.0), ("l1d_misses", 3.0), ("ll_misses", 1.0), ("cpi", 0.5)];
     let second = [("instructions", 100.0), ("l1d_misses", 1.0), ("cpi", 0.6)];
-    StrandReport {
+    WorkerReport {
         name: format!("0.{replica}"),
         cpu: 0,
         segment: 0,
@@ -126,12 +126,12 @@ fn run(strands: u32) -> Record {
         kernels: None,
         counted: None,
         seconds: 2.0,
-        ticks_per_second: 2e9,
+        ticks_per_s: 2e9,
         offered_kpps: None,
         throughput_kpps: figure(1.0),
         processed_kpps: figure(1.0),
         line_rate_kpps: None,
-        strands: (0..strands).map(strand).collect(),
+        workers: (0..strands).map(strand).collect(),
         rings: Vec::new(),
         latency: Latency { p50: none(), p99: none(), p999: none() },
         rejected: BTreeMap::new(),
@@ -169,7 +169,7 @@ fn strands_of_a_run_come_back_from_a_dump() {
 #[test]
 fn stacks_of_a_run_are_shares_of_its_time() {
     let text = folded::stacks(&run(1)).unwrap();
-    assert_eq!(text, "strand 0.0;source 1000000000\nstrand 0.0;sink 1000000000\n");
+    assert_eq!(text, "worker 0.0;source 1000000000\nworker 0.0;sink 1000000000\n");
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn gauges_stand_once_with_their_labels_escaped() {
     types.dedup();
     assert_eq!(types.len(), all, "{text}");
     assert!(text.contains(r#"stage="a \"quoted\" \\ name""#), "{text}");
-    assert!(text.contains("linerate_stage_l1d_misses{strand=\"7\",stage=\"burst\""), "{text}");
+    assert!(text.contains("linerate_stage_l1d_misses{worker=\"7\",stage=\"burst\""), "{text}");
     assert_eq!(text.lines().count(), all + rows.len() - 1, "the absent one has no sample");
     rows.iter_mut().for_each(|row| row.figure = Figure::absent("x", Tier::Sw, "", "none"));
     assert!(table::prometheus(&rows).is_err());

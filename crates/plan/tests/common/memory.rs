@@ -2,7 +2,7 @@
 //! A memory report of four levels with round figures, for tests of what is judged from one.
 
 use linerate_record::memory::{
-    Conditions, Cost, Effort, MemoryReport, MemoryTier, Noise, PageKind, Pages, PagesVerdict,
+    Conditions, Cost, Effort, MemoryLevel, MemoryReport, Noise, PageKind, Pages, PagesVerdict,
     Timer, TlbState,
 };
 use linerate_record::{Figure, Tier};
@@ -18,8 +18,8 @@ pub(crate) fn absent(unit: &str) -> Figure {
     Figure::absent(unit, Tier::Sw, "made up", "not measured")
 }
 
-fn tier(name: &str, bytes: Option<u64>, ns: f64) -> MemoryTier {
-    MemoryTier {
+fn level(name: &str, bytes: Option<u64>, ns: f64) -> MemoryLevel {
+    MemoryLevel {
         name: name.to_owned(),
         size_bytes: bytes.map_or_else(|| absent("B"), |bytes| figure("B", bytes as f64)),
         latency_ns: figure("ns", ns),
@@ -77,7 +77,7 @@ pub(crate) fn report() -> MemoryReport {
         quota_cpus: None,
     };
     let walk = Cost {
-        tier: "L3".to_owned(),
+        level: "L3".to_owned(),
         tlb: TlbState::Walk,
         ns: figure("ns", 15.0),
         cycles: figure("cycles", 60.0),
@@ -88,11 +88,11 @@ pub(crate) fn report() -> MemoryReport {
         timer,
         pages,
         curves: Vec::new(),
-        tiers: vec![
-            tier("L1", Some(32 * KIB), 1.0),
-            tier("L2", Some(MIB), 4.0),
-            tier("L3", Some(8 * MIB), 12.0),
-            tier("memory", None, 100.0),
+        levels: vec![
+            level("L1", Some(32 * KIB), 1.0),
+            level("L2", Some(MIB), 4.0),
+            level("L3", Some(8 * MIB), 12.0),
+            level("memory", None, 100.0),
         ],
         unresolved: Vec::new(),
         resolution: 2.0,

@@ -76,7 +76,7 @@ fn report(tier: Tier, argv: &[&str], events: Vec<EventCount>) -> StatReport {
         caches: None,
         elapsed_s: 16.9012,
         ended: Some(ExitStatus { status: Some(0), signal: None }),
-        is_interrupted: false,
+        interrupted: false,
         is_time_up: false,
         environment: None,
         repetitions: 1,
@@ -113,7 +113,7 @@ pub(crate) fn provenance() -> Provenance {
         commit: None,
         compiler: "rustc 1.88.0".to_owned(),
         command: "linerate stat -m rpistat -- ./naive".to_owned(),
-        unix_seconds: 1_372_327_088,
+        unix_s: 1_372_327_088,
         architecture: "arm".to_owned(),
         cpu: Some("ARMv6-compatible processor rev 7 (v6l)".to_owned()),
         cpus: vec![0],
@@ -121,7 +121,7 @@ pub(crate) fn provenance() -> Provenance {
         hypervisor: None,
         emulated: Some(false),
         load_1min: Some(0.1),
-        ticks_per_second: None,
+        ticks_per_s: None,
         ticks_invariant: None,
         others: None,
         siblings: None,
@@ -297,7 +297,7 @@ pub(crate) fn simulated() -> StatReport {
         missing("l2_misses", Tier::Sim, "not between the others", Some("-e l2_misses")),
         missing("l2_hits", Tier::Sim, "not between the others", Some("-e l2_hits")),
     ];
-    let cache = |octets, ways| CacheShape { octets, ways, line_octets: 64 };
+    let cache = |bytes, ways| CacheShape { bytes, ways, line_bytes: 64 };
     let change = |name: &str, before: f64, now: f64, is_regression| BaselineChange {
         name: name.to_owned(),
         before: Some(before),
@@ -332,12 +332,12 @@ pub(crate) fn simulated() -> StatReport {
                 ..unjudged(Judged::NotCountedNow, change("dtlb_misses", 9.0, 9.0, false))
             },
         ],
-        environment: Some(Environment { variables: 35, octets: 2144 }),
+        environment: Some(Environment { variables: 35, bytes: 2144 }),
         baseline_of: Some(BaselineOf {
             target: StatTarget::Command { argv: vec!["other".to_owned()] },
             tier: Tier::Hw,
             caches: None,
-            environment: Some(Environment { variables: 5, octets: 144 }),
+            environment: Some(Environment { variables: 5, bytes: 144 }),
         }),
         ..report(Tier::Sim, &["matmul", "naive", "300"], events)
     }
@@ -348,7 +348,7 @@ pub(crate) fn rows() -> StatReport {
     let mut report = turns();
     report.target = StatTarget::Process { pid: 4711 };
     report.ended = None;
-    report.is_interrupted = true;
+    report.interrupted = true;
     report.unit_of_work = None;
     report.metrics.clear();
     let counts = |share: f64| -> Vec<Figure> {
