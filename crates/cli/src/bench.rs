@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// A load ends with the run it stands beside; this is only its bound.
 const LOAD_SECONDS_MAX: f64 = 60.0;
 
-/// A path of ordinary packet work: every header looked at, every octet summed.
+/// A path of ordinary packet work: every header looked at, every byte summed.
 const PACKET_WORK: &str = "\
 [source]\nkind = \"generator\"\n[[stage]]\nkind = \"parse\"\n[[stage]]\nkind = \"verify\"\n";
 
@@ -42,7 +42,7 @@ pub(crate) struct Bench<'a> {
     pub(crate) cpus: &'a [u32],
     /// Whether the processors are virtual, so that other guests may share their cores.
     pub(crate) is_guest: bool,
-    /// Checksum and copy for all strands.
+    /// Checksum and copy for all workers.
     pub(crate) kernels: Kernels,
     /// Set when the user wants an end.
     pub(crate) stop: &'a AtomicBool,

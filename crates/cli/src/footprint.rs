@@ -3,7 +3,7 @@
 
 use crate::load::Loaded;
 use crate::profile::Profile;
-use linerate_dataplane::buffers_octets;
+use linerate_dataplane::buffers_bytes;
 use linerate_path::model::Mapping;
 use linerate_plan::footprint::{Footprint, Home, home};
 use linerate_record::run::PacketsHome;
@@ -31,8 +31,8 @@ impl Unknown {
 pub(crate) fn of(loaded: &Loaded, mapping: &Mapping) -> Result<Home, Unknown> {
     let profile = Profile::load().map_err(Unknown::CannotTell)?.ok_or(Unknown::NoProfile)?;
     let footprint = Footprint {
-        frames: loaded.traffic.octets(),
-        buffers: buffers_octets(&loaded.path, mapping, &loaded.path.run),
+        frames: loaded.traffic.total_bytes(),
+        buffers: buffers_bytes(&loaded.path, mapping, &loaded.path.run),
         queues: mapping.segments[0].replicas,
     };
     home(&footprint, &profile.report, &profile.age()).map_err(Unknown::CannotTell)
@@ -41,7 +41,7 @@ pub(crate) fn of(loaded: &Loaded, mapping: &Mapping) -> Result<Home, Unknown> {
 /// The same for the record. Its sentence is there where it is worth one: the packets exceed a
 /// cache, or there is a profile that cannot tell.
 pub(crate) fn recorded(home: &Result<Home, Unknown>) -> PacketsHome {
-    const METHOD: &str = "octets of frames and buffers against the profile of this machine";
+    const METHOD: &str = "bytes of frames and buffers against the profile of this machine";
     let number = |unit: &str, value: Result<f64, &str>| match value {
         Ok(value) => Figure::exact(unit, value, Tier::Model, METHOD),
         Err(reason) => Figure::absent(unit, Tier::Model, METHOD, reason),
@@ -54,8 +54,8 @@ pub(crate) fn recorded(home: &Result<Home, Unknown>) -> PacketsHome {
         }
     };
     let home = home.as_ref().map_err(Unknown::reason);
-    let tier = match home {
-        Ok(home) => Figure::text(&home.tier, Tier::Model, METHOD),
+    let level = match home {
+        Ok(home) => Figure::text(&home.level, Tier::Model, METHOD),
         Err(reason) => Figure::absent("text", Tier::Model, METHOD, reason),
     };
     let wait = home.and_then(|home| home.wait.as_ref().map_err(String::as_str));
@@ -63,7 +63,7 @@ pub(crate) fn recorded(home: &Result<Home, Unknown>) -> PacketsHome {
     let cycles = wait.and_then(|wait| wait.cycles.ok_or(no_clock));
     PacketsHome {
         bytes: number("B", home.map(|home| home.bytes as f64)),
-        tier,
+        level,
         miss_ns: number("ns", wait.map(|wait| wait.ns)),
         miss_cycles: number("cycles", cycles),
         sentence,

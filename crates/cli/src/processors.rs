@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which processors the strands are pinned to.
+//! Which processors the workers are pinned to.
 
 use crate::args::Common;
 use crate::failure::Failure;
@@ -40,7 +40,7 @@ fn spelled(cpus: &[u32]) -> String {
     cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// One processor per strand: what the mapping asks for, the others from `processors` in order. With
+/// One processor per worker: what the mapping asks for, the others from `processors` in order. With
 /// `share` they are given out again from the start when they run out.
 pub(crate) fn assign(
     path: &Path,
@@ -55,12 +55,12 @@ pub(crate) fn assign(
             spelled(processors)
         )));
     }
-    if mapping.strands() > processors.len() && !share {
+    if mapping.workers() > processors.len() && !share {
         let nearest = nearest_feasible(mapping, processors.len(), None);
         return Err(Failure::new(format!(
-            "the mapping has {} strands for {} processors ({}): map it as {}, \
+            "the mapping has {} workers for {} processors ({}): map it as {}, \
              let 'linerate tune' find a mapping, or allow sharing with --oversubscribe",
-            mapping.strands(),
+            mapping.workers(),
             processors.len(),
             spelled(processors),
             describe(&nearest, &path.stages),
@@ -69,10 +69,10 @@ pub(crate) fn assign(
     let free: Vec<u32> = processors.iter().copied().filter(|cpu| !asked.contains(cpu)).collect();
     let pool = if free.is_empty() { processors } else { &free };
     let mut rest = pool.iter().copied().cycle();
-    let strands = mapping.segments.iter().flat_map(|segment| {
+    let workers = mapping.segments.iter().flat_map(|segment| {
         (0..segment.replicas as usize).map(move |replica| segment.cpus.get(replica).copied())
     });
-    Ok(strands.map(|cpu| cpu.or_else(|| rest.next()).unwrap_or(processors[0])).collect())
+    Ok(workers.map(|cpu| cpu.or_else(|| rest.next()).unwrap_or(processors[0])).collect())
 }
 
 #[cfg(test)]

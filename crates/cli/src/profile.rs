@@ -23,7 +23,7 @@ pub(crate) struct Profile {
     /// What was found.
     pub(crate) report: MemoryReport,
     /// When, in seconds since 1970.
-    unix_seconds: u64,
+    unix_s: u64,
 }
 
 impl Profile {
@@ -47,10 +47,10 @@ impl Profile {
             Err(error) => return Err(wrong(error.to_string())),
         };
         let record = Record::from_json(&json).map_err(|error| wrong(error.to_string()))?;
-        let unix_seconds = record.provenance.unix_seconds;
+        let unix_s = record.provenance.unix_s;
         match record.body {
             Body::Memory(report) => {
-                Ok(Some(Self { file: file.to_owned(), report: *report, unix_seconds }))
+                Ok(Some(Self { file: file.to_owned(), report: *report, unix_s }))
             }
             _ => Err(wrong("it is no record of `linerate memory`".to_owned())),
         }
@@ -59,7 +59,7 @@ impl Profile {
     /// How long ago it was measured: `3 hours`.
     pub(crate) fn age(&self) -> String {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
-        spelled(now.saturating_sub(self.unix_seconds))
+        spelled(now.saturating_sub(self.unix_s))
     }
 
     /// What the profile has of the first level of the caches for data and of the last one.
@@ -85,7 +85,7 @@ impl Profile {
 pub(crate) enum Seen {
     /// As stated.
     AsStated,
-    /// So many octets instead.
+    /// So many bytes instead.
     Instead(u64),
     /// Nothing, or nothing sure.
     No,
@@ -101,7 +101,7 @@ impl Seen {
         }
     }
 
-    /// Octets, where these are not those stated.
+    /// Bytes, where these are not those stated.
     pub(crate) fn instead(self) -> Option<u64> {
         match self {
             Self::Instead(bytes) => Some(bytes),
@@ -118,8 +118,8 @@ const PASSES_MIN: usize = 3;
 /// is private moves with nobody else's work, so that one that cannot be told is a failure to
 /// measure; the last one stated is taken to be shared, unless it is the only one.
 pub(crate) fn unfit(report: &MemoryReport) -> Option<String> {
-    if report.tiers.is_empty() {
-        return Some("no tier was found".to_owned());
+    if report.levels.is_empty() {
+        return Some("no level was found".to_owned());
     }
     let passes = report.main_curve().and_then(Curve::passes).map_or(0, |[_, middle, _]| middle);
     let longer = match report.conditions.effort {
@@ -242,7 +242,7 @@ mod tests {
         assert!(!is_fit(3, &[CannotTell]));
         let reason = doubt(3, "", &views(&[Agrees, CannotTell, Agrees]));
         assert_eq!(reason.as_deref(), Some("L2 cannot be told: made up"));
-        // A tier that is not stated stands between, and is no level.
+        // A level that is not stated is between, and does not count.
         let mut between = views(&[Agrees, CannotTell, CannotTell]);
         between[1].stated_bytes = None;
         assert_eq!(doubt(3, "", &between), None);

@@ -152,11 +152,11 @@ fn with_surroundings(
     let given = &loaded.path.mapping;
     let home = footprint::of(loaded, &nearest_feasible(given, cpus, None));
     let waits = match (costs, &home) {
-        (Some(costs), Ok(home)) => waits(costs, home, report.baseline.ticks_per_second),
+        (Some(costs), Ok(home)) => waits(costs, home, report.baseline.ticks_per_s),
         _ => Vec::new(),
     };
     TuneReport {
-        given_strands: Some(given.strands() as u32),
+        given_workers: Some(given.workers() as u32),
         cpus_available: Some(cpus as u32),
         packets_home: Some(footprint::recorded(&home)),
         waits,
@@ -304,7 +304,7 @@ impl<'a> Tuning<'a> {
             rounds: 0,
             kernel_shares: shares(&self.baseline, &self.baseline),
             kernel_advice: self.advice.clone(),
-            given_strands: None,
+            given_workers: None,
             cpus_available: None,
             packets_home: None,
             waits: Vec::new(),
