@@ -13,6 +13,7 @@ mod counts;
 mod evidence;
 mod examples;
 mod fetch;
+mod fixtures;
 mod isa;
 mod kernels;
 mod lab;
@@ -42,6 +43,7 @@ usage: cargo xtask COMMAND
                 run the accuracy suite, or the programs named, at the size of CI; --full at the size
                 of the published figures
   schema        write docs/schema from the program
+  fixtures      measure the stored records of the tests again, one of each kind
   events        write native/pmu/events from the event tables
   registers     compare the accesses to registers in native/pmu with the encodings of the manuals
   evidence [N]  measure what the README claims, with N tunings, and write docs/results
@@ -125,6 +127,7 @@ fn task(words: &[&str]) -> Result<Task, String> {
             Box::new(move || accuracy::run(&choice))
         }
         ["schema"] => Box::new(schema::write),
+        ["fixtures"] => Box::new(fixtures::write),
         ["events"] => Box::new(pmu::events::write),
         ["registers"] => Box::new(pmu::registers),
         ["evidence", rest @ ..] => evidence(rest)?,

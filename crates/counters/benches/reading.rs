@@ -9,10 +9,10 @@
 //! `cargo bench -p linerate-counters --bench reading`
 
 use linerate_counters::event::{Class, Event};
-use linerate_counters::opener::{Kernel, Opener};
+use linerate_counters::scripted::{PAGE_FAULTS, with_counters};
 use linerate_counters::session::{Options, Scope, Session};
 use linerate_linux::monotonic_ns;
-use linerate_linux::perf::{self, OpenError, RAW, Request, SOFTWARE, Selector, Target};
+use linerate_linux::perf::{self, OpenError, RAW, Request, Selector, Target};
 use linerate_record::stats::paired_ratio;
 use std::hint::black_box;
 use std::path::Path;
@@ -22,7 +22,6 @@ const ROUNDS: usize = 201;
 const CALLS: u32 = 200;
 /// The most that a group may cost, as a multiple of one event.
 const TARGET: f64 = 1.5;
-const PAGE_FAULTS: Selector = Selector::new(SOFTWARE, 2);
 
 fn group(len: usize) -> Result<Vec<perf::Event>, OpenError> {
     let mut group = vec![perf::open(&Request::new(PAGE_FAULTS), Target::CurrentThread, None)?];
@@ -33,26 +32,6 @@ fn group(len: usize) -> Result<Vec<perf::Event>, OpenError> {
     // Nobody may mind if the kernel cannot start it: then reading shows 0, at the same cost.
     let _ = group[0].enable();
     Ok(group)
-}
-
-/// Two events that never fit together, so that sets take turns.
-struct OneCounter;
-
-impl Opener for OneCounter {
-    fn open(
-        &self,
-        request: &Request,
-        target: Target,
-        leader: Option<&perf::Event>,
-    ) -> Result<perf::Event, OpenError> {
-        match (request.selector.kind, leader) {
-            (RAW, Some(_)) => Err(OpenError { errno: linerate_linux::errno::EINVAL }),
-            (RAW, None) => {
-                Kernel.open(&Request { selector: PAGE_FAULTS, ..*request }, target, None)
-            }
-            _ => Kernel.open(request, target, leader),
-        }
-    }
 }
 
 fn rotating() -> Session {
@@ -66,7 +45,8 @@ fn rotating() -> Session {
     };
     let (root, scope) = (Path::new("/"), Scope::CurrentThread);
     let events = [event(0), event(1)];
-    let mut session = Session::open(&OneCounter, root, &events, &scope, &Options::default());
+    // Two events that never fit together, so that their sets take turns.
+    let mut session = Session::open(&with_counters(1), root, &events, &scope, &Options::default());
     session.start().expect("events that were opened can be started");
     session
 }

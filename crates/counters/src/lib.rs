@@ -13,6 +13,7 @@ pub mod reading;
 pub mod refusal;
 pub mod registers;
 pub mod rotation;
+pub mod scripted;
 pub mod session;
 pub mod suggest;
 pub mod thread_group;

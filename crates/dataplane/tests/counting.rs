@@ -8,8 +8,10 @@ mod common;
 use common::{OPTIONS, kinds, mapping, path, run_on_one, stage as used, traffic};
 use linerate_counters::event::{Class, Event};
 use linerate_counters::opener::{Kernel, Opener};
+use linerate_counters::scripted::refusing;
 use linerate_dataplane::{Counting, Job, Watch, run};
-use linerate_linux::perf::{self, OpenError, Request, SOFTWARE, Selector, Target};
+use linerate_linux::errno::ENOENT;
+use linerate_linux::perf::{SOFTWARE, Selector};
 use linerate_path::model::{RunLength, RunOptions, Sink};
 use linerate_record::Tier;
 use linerate_record::run::RunReport;
@@ -76,23 +78,9 @@ fn a_stage_that_touches_a_page_per_packet_shows_a_fault_per_packet() {
     assert!((product / faults("fault in") - 1.0).abs() < 1e-9, "{product}");
 }
 
-/// Refuses everything.
-struct Refuses;
-
-impl Opener for Refuses {
-    fn open(
-        &self,
-        _: &Request,
-        _: Target,
-        _: Option<&perf::Event>,
-    ) -> Result<perf::Event, OpenError> {
-        Err(OpenError { errno: linerate_linux::errno::ENOENT })
-    }
-}
-
 #[test]
 fn without_counters_the_report_says_why() {
-    let report = measured(Box::new(Refuses), 1_000);
+    let report = measured(Box::new(refusing(ENOENT)), 1_000);
     let counted = report.counted.as_ref().expect("events were asked for");
     assert_eq!((counted.reading.as_ref(), counted.events.len()), (None, 2));
     assert!(counted.events.iter().all(|event| event.reason.is_some()), "{counted:?}");

@@ -5,9 +5,8 @@ use linerate_exchange::totals::readings;
 use linerate_exchange::{EventCode, Processor, folded, profile_dump, table};
 use linerate_record::budget::BudgetReport;
 use linerate_record::regions::{RegionEvent, RegionReport, RegionsReport};
-use linerate_record::run::{Latency, Ledger, RunReport, StageReport, WindowCount, WorkerReport};
-use linerate_record::{Body, Figure, Provenance, Record, Scalar, Tier};
-use std::collections::BTreeMap;
+use linerate_record::run::{RunReport, StageReport, WorkerReport};
+use linerate_record::{Body, Figure, Provenance, Record, Scalar, Tier, fixtures};
 
 fn record(body: Body) -> Record {
     Record { provenance: Provenance::default(), body }
@@ -81,18 +80,11 @@ fn stage(name: &str, packets: u64, events: &[(&str, f64)]) -> StageReport {
     StageReport {
         name: name.to_owned(),
         packets,
-        kpps: None,
         ticks_per_packet: figure(50.0),
         cycles_per_packet: figure(60.0),
         busy: Some(0.25),
-        starved: None,
-        blocked: None,
-        empty_polls: 0,
-        drops: BTreeMap::new(),
-        ledger: Ledger::default(),
-        counts: BTreeMap::new(),
-        kernels: None,
         events: Some(events.iter().map(event).collect()),
+        ..fixtures::stage()
     }
 }
 
@@ -107,41 +99,17 @@ fn strand(replica: u32) -> WorkerReport {
         replica,
         stages: vec![stage("source", 1_000_000, &first), stage("sink", 500_000, &second)],
         time: None,
-        run_delay_ns: None,
-        lost_ns: 0,
         ticks_per_packet: figure(75.0),
-        empty_polls: 0,
-        burst_sizes: Vec::new(),
-        windows: WindowCount::default(),
-        involuntary_switches: 0,
-        cpu_ns: 0,
+        ..fixtures::worker()
     }
 }
 
 fn run(strands: u32) -> Record {
-    let none = || Figure::absent("ns", Tier::Sw, "", "none");
     record(Body::Run(Box::new(RunReport {
-        path: "made up".to_owned(),
-        mapping: String::new(),
-        kernels: None,
-        counted: None,
         seconds: 2.0,
         ticks_per_s: 2e9,
-        offered_kpps: None,
-        throughput_kpps: figure(1.0),
-        processed_kpps: figure(1.0),
-        line_rate_kpps: None,
         workers: (0..strands).map(strand).collect(),
-        rings: Vec::new(),
-        latency: Latency { p50: none(), p99: none(), p999: none() },
-        rejected: BTreeMap::new(),
-        interrupted: false,
-        frames: None,
-        cpus_available: None,
-        line: None,
-        finding: None,
-        kernel_advice: None,
-        packets_home: None,
+        ..fixtures::run()
     })))
 }
 
@@ -174,19 +142,8 @@ fn stacks_of_a_run_are_shares_of_its_time() {
 
 #[test]
 fn what_a_format_cannot_hold_is_refused() {
-    let budget = record(Body::Budget(Box::new(BudgetReport {
-        processor: String::new(),
-        source: String::new(),
-        clock_ghz: 1.0,
-        cores: 1,
-        pipes_per_core: 1,
-        strands_per_pipe: 1,
-        instructions_per_cycle: None,
-        line_bits_per_s: 1e9,
-        rows: Vec::new(),
-        shortfall: None,
-        measured_on: None,
-    })));
+    let budget = BudgetReport { rows: Vec::new(), ..fixtures::budget() };
+    let budget = record(Body::Budget(Box::new(budget)));
     let error = readings(&budget, &processor()).unwrap_err().to_string();
     assert!(error.contains("run, tune"), "{error}");
     assert!(folded::stacks(&budget).is_err() && table::rows(&budget).is_err());

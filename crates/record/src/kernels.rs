@@ -367,7 +367,7 @@ impl KernelsReport {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figure::Tier;
+    use crate::fixtures;
 
     fn report(selected: &[(&str, &[Kernel])]) -> KernelsReport {
         let variant = |&(name, kernels): &(&str, &[Kernel])| VariantReport {
@@ -378,26 +378,7 @@ mod tests {
             supported: true,
             selected_for: kernels.to_vec(),
         };
-        KernelsReport {
-            processor: None,
-            cpu: 0,
-            ticks_per_s: 1e9,
-            cycles_per_tick: Figure::exact("cycles/tick", 1.0, Tier::Sw, "by hand"),
-            additions_per_cycle: Figure::exact("additions/cycle", 6.0, Tier::Sw, "by hand"),
-            additions_per_cycle_range: Some([5.9, 6.0]),
-            huge_pages: HugePages { advised: true, granted: Some(1.0), reason: None },
-            cold: None,
-            variants: selected.iter().map(variant).collect(),
-            peers: Vec::new(),
-            rows: Vec::new(),
-            wrong: Vec::new(),
-            skipped: Vec::new(),
-            windows: RaceWindows::default(),
-            seed: 1,
-            quick: true,
-            interrupted: false,
-            sizes_named: false,
-        }
+        KernelsReport { variants: selected.iter().map(variant).collect(), ..fixtures::kernels() }
     }
 
     #[test]

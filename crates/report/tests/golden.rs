@@ -13,7 +13,7 @@ use linerate_record::stats::Estimate;
 use linerate_record::tune::{
     Candidate, Finding, KernelAdvice, KernelShare, Limit, RuledOut, TuneReport,
 };
-use linerate_record::{Figure, Tier, Warning};
+use linerate_record::{Figure, Tier, Warning, fixtures};
 use linerate_report::Style;
 use std::collections::BTreeMap;
 
@@ -41,12 +41,11 @@ fn stage(name: &str, ticks: f64, shares: (f64, f64, f64), drops: &[(&str, u64)])
         busy: Some(shares.0),
         starved: Some(shares.1),
         blocked: Some(shares.2),
-        empty_polls: 41,
         drops: counts(drops),
-        ledger: Default::default(),
         counts: BTreeMap::new(),
         kernels: Some(Vec::new()),
         events: None,
+        ..fixtures::stage()
     }
 }
 
@@ -82,14 +81,12 @@ fn worker(segment: u32, replica: u32, cpu: u32, stages: Vec<StageReport>) -> Wor
             unaccounted: 0.0075,
         }),
         stages,
-        run_delay_ns: None,
         lost_ns: 25_000_000,
         ticks_per_packet: Figure::exact("ticks/packet", 1612.4, Tier::Sw, "by hand"),
         empty_polls: 1_234_567,
         burst_sizes: vec![1, 2, 3, 40, 500, 9],
         windows: WindowCount { total: 1900, preempted: 55 },
-        involuntary_switches: 61,
-        cpu_ns: 2_061_000_000,
+        ..fixtures::worker()
     }
 }
 
@@ -147,13 +144,11 @@ fn pipeline() -> RunReport {
             p999: Figure::absent("ns", Tier::Sw, "by hand", "fewer than 3000 samples"),
         },
         rejected: counts(&[("cut header", 4), ("zero length", 1)]),
-        interrupted: false,
-        frames: None,
-        cpus_available: None,
         line: None,
         finding: None,
         kernel_advice: None,
         packets_home: None,
+        ..fixtures::run()
     }
 }
 
@@ -283,10 +278,6 @@ fn tuned() -> TuneReport {
 fn kept() -> TuneReport {
     let report = tuned();
     TuneReport {
-        given_workers: None,
-        cpus_available: None,
-        packets_home: None,
-        waits: Vec::new(),
         given_mapping: report.baseline_mapping.clone(),
         candidates: vec![],
         ruled_out: vec![],

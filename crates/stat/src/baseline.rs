@@ -136,9 +136,9 @@ fn high(figure: &Figure) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_record::stat::{CacheShape, EventCount, SimulatedCaches, StatTarget, UnitOfWork};
+    use linerate_record::stat::{CacheShape, EventCount, SimulatedCaches, UnitOfWork};
     use linerate_record::stats::Estimate;
-    use linerate_record::{Derive, Provenance, Warning};
+    use linerate_record::{Derive, Provenance, Warning, fixtures};
 
     fn exact(value: f64) -> Figure {
         Figure::exact("events", value, Tier::Sim, "counted")
@@ -164,28 +164,13 @@ mod tests {
 
     fn report(instructions: &Figure) -> StatReport {
         StatReport {
-            target: StatTarget::Command { argv: Vec::new() },
             tier: Tier::Sim,
             tier_asked: true,
-            event_table: String::new(),
-            is_known_processor: true,
-            caches: None,
-            elapsed_s: 1.0,
-            ended: None,
-            interrupted: false,
-            is_time_up: false,
-            environment: None,
-            repetitions: 1,
-            unit_of_work: None,
-            rotation: None,
             events: vec![event("instructions", instructions)],
+            environment: None,
             metrics: Vec::new(),
-            intervals: Vec::new(),
-            threads: Vec::new(),
-            baseline: Vec::new(),
-            baseline_of: None,
             times: Figures::new(),
-            remarks: Vec::new(),
+            ..fixtures::stat()
         }
     }
 

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod arrows;
+mod homes;
 mod links;
 mod package;
 mod suites;

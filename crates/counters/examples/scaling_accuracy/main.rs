@@ -14,7 +14,7 @@ use linerate_linux::perf::{Request, SOFTWARE, Selector, Target};
 use linerate_linux::thread_cpu_time_ns;
 use linerate_record::accuracy::Check;
 use linerate_record::stats::median;
-use pmu::{CLOCK, Pmu, hardware, software};
+use pmu::{CLOCK, hardware, pmu, software};
 use std::hint::black_box;
 use std::path::Path;
 use std::time::Duration;
@@ -52,7 +52,7 @@ fn run() -> [f64; 2] {
     let mut events = hardware(CLOCK, 5);
     events.push(software("task_clock_ns", TASK_CLOCK));
     let options = Options { slice: Duration::from_micros(500), ..Options::default() };
-    let (pmu, scope) = (Pmu::new(2), Scope::CurrentThread);
+    let (pmu, scope) = (pmu(2), Scope::CurrentThread);
     let mut session = Session::open(&pmu, Path::new("/"), &events, &scope, &options);
     let mut length = session.start().expect("the task clock can be counted");
     for _ in 0..SLICES {

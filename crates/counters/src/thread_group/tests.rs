@@ -3,35 +3,8 @@
 
 use super::*;
 use crate::refusal::RegisterRefusal;
+use crate::scripted::{PAGE_FAULTS, Scripted};
 use linerate_linux::perf::Selector;
-use std::cell::RefCell;
-
-const PAGE_FAULTS: Selector = Selector::new(perf::SOFTWARE, 2);
-
-/// A kernel that refuses as told, and puts page faults in the place of what it grants.
-struct Scripted<F> {
-    /// The error for an event, by its `config` and whether it excludes the kernel, joining so
-    /// many.
-    refuse: F,
-    group: RefCell<usize>,
-}
-
-impl<F: Fn(u64, bool, usize) -> Option<i32>> Opener for Scripted<F> {
-    fn open(
-        &self,
-        request: &Request,
-        target: Target,
-        leader: Option<&perf::Event>,
-    ) -> Result<perf::Event, OpenError> {
-        let len = leader.map_or(0, |_| *self.group.borrow());
-        let refused = (self.refuse)(request.selector.config, request.exclude_kernel, len);
-        if let Some(errno) = refused {
-            return Err(OpenError { errno });
-        }
-        *self.group.borrow_mut() = len + 1;
-        perf::open(&Request { selector: PAGE_FAULTS, ..*request }, target, leader)
-    }
-}
 
 fn machine(opener: &dyn Opener) -> Machine<'_> {
     Machine { opener, pmu_user: None, compares_marks: true }
@@ -67,7 +40,9 @@ fn group_of(
         println!("SKIP: software events are refused");
         return None;
     }
-    let opener = Scripted { refuse, group: RefCell::default() };
+    let opener = Scripted::new(|request: &Request, group: &[Selector]| {
+        refuse(request.selector.config, request.exclude_kernel, group.len())
+    });
     Some(ThreadGroup::open(machine(&opener), events, user_only))
 }
 
@@ -136,22 +111,11 @@ fn kernel_mode_is_left_out_where_it_is_forbidden_or_not_wanted() {
 /// As an ARM1176 does.
 #[test]
 fn a_processor_that_cannot_leave_modes_out_counts_all_of_them() {
-    struct NoModes;
-    impl Opener for NoModes {
-        fn open(
-            &self,
-            request: &Request,
-            target: Target,
-            leader: Option<&perf::Event>,
-        ) -> Result<perf::Event, OpenError> {
-            if request.exclude_hypervisor || request.exclude_kernel {
-                return Err(OpenError { errno: errno::EOPNOTSUPP });
-            }
-            perf::open(&Request { selector: PAGE_FAULTS, ..*request }, target, leader)
-        }
-    }
+    let no_modes = Scripted::new(|request: &Request, _: &[Selector]| {
+        (request.exclude_hypervisor || request.exclude_kernel).then_some(errno::EOPNOTSUPP)
+    });
     let Some(_) = group(1, false, |_, _, _| None) else { return };
-    let machine = machine(&NoModes);
+    let machine = machine(&no_modes);
     let both = ThreadGroup::open(machine, &events(2), false);
     assert_eq!(words(&both), [Ok(Tier::Hw), Ok(Tier::Hw)]);
     let user = ThreadGroup::open(machine, &events(1), true);
@@ -184,18 +148,10 @@ fn software_events_lose_kernel_mode_unless_they_happen_there_only() {
 /// On AArch64 a hardware event that perf is asked for closes the registers to everybody.
 #[test]
 fn perf_is_not_asked_for_hardware_while_the_module_holds_it() {
-    struct NoHardware;
-    impl Opener for NoHardware {
-        fn open(
-            &self,
-            request: &Request,
-            target: Target,
-            leader: Option<&perf::Event>,
-        ) -> Result<perf::Event, OpenError> {
-            assert_eq!(request.selector.kind, perf::SOFTWARE);
-            perf::open(request, target, leader)
-        }
-    }
+    let no_hardware = Scripted::new(|request: &Request, _: &[Selector]| {
+        assert_eq!(request.selector.kind, perf::SOFTWARE);
+        None
+    });
     let Some(_) = group(1, false, |_, _, _| None) else { return };
     let pmu_user = registers::Module::read("what no module writes\n");
     let fault = Event { class: Class::Software, selector: PAGE_FAULTS, ..events(1).remove(0) };
@@ -205,7 +161,8 @@ fn perf_is_not_asked_for_hardware_while_the_module_holds_it() {
     for (compares_marks, refusal) in
         [(true, Refusal::Register(not_understood)), (false, Refusal::HeldByModule)]
     {
-        let machine = Machine { compares_marks, pmu_user: Some(&pmu_user), ..machine(&NoHardware) };
+        let machine =
+            Machine { compares_marks, pmu_user: Some(&pmu_user), ..machine(&no_hardware) };
         let group = ThreadGroup::open(machine, &all, false);
         assert_eq!(group.outcomes(), [Err(refusal), Ok(Tier::Sw)]);
         assert!(!group.is_by_registers(0) && group.reading() == "read(2)");

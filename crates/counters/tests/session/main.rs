@@ -7,11 +7,13 @@ mod pmu;
 use linerate_counters::event::{Class, Event};
 use linerate_counters::opener::{Kernel, Opener};
 use linerate_counters::refusal::{Attempt, Refusal};
+use linerate_counters::scripted::Scripted;
 use linerate_counters::session::{Options, Scope, Session};
-use linerate_linux::perf::{self, OpenError, RAW, Request, SOFTWARE, Selector, Target};
+use linerate_linux::perf::{RAW, Request, SOFTWARE, Selector, Target};
 use linerate_linux::{child, errno, thread_cpu_time_ns, thread_id};
 use linerate_record::Tier;
-use pmu::{CLOCK, FAULTS, OWN, Pmu, event, hardware, software};
+use pmu::{CLOCK, FAULTS, OWN, event, hardware, pmu, pmu_refusing, software};
+use std::cell::{Cell, RefCell};
 use std::ffi::{OsStr, OsString};
 use std::hint::black_box;
 use std::path::Path;
@@ -41,7 +43,7 @@ fn alone() -> Option<MutexGuard<'static, ()>> {
     }
 }
 
-fn open(pmu: &Pmu, events: &[Event], options: &Options) -> Session {
+fn open(pmu: &dyn Opener, events: &[Event], options: &Options) -> Session {
     Session::open(pmu, Path::new(ROOT), events, &Scope::CurrentThread, options)
 }
 
@@ -67,7 +69,7 @@ fn events_that_fit_are_one_set_and_counted_exactly() {
     let Some(_alone) = alone() else { return };
     let mut events = hardware(FAULTS, 3);
     events.push(software("page_faults", PAGE_FAULTS));
-    let mut session = open(&Pmu::new(3), &events, &Options::default());
+    let mut session = open(&pmu(3), &events, &Options::default());
     assert!(session.outcomes().iter().all(Result::is_ok), "{:?}", session.outcomes());
     assert_eq!((&session.plan().sets, &session.plan().always), (&vec![vec![0, 1, 2]], &vec![3]));
     assert!(!session.plan().is_rotating());
@@ -94,7 +96,7 @@ fn events_that_do_not_fit_take_turns() {
     let Some(_alone) = alone() else { return };
     let mut events = hardware(FAULTS, 5);
     events.push(software("page_faults", PAGE_FAULTS));
-    let mut session = open(&Pmu::new(2), &events, &Options::default());
+    let mut session = open(&pmu(2), &events, &Options::default());
     assert_eq!(session.plan().sets, [vec![0, 1], vec![2, 3], vec![4]]);
     session.start().unwrap();
     for slice in 0..SLICES {
@@ -128,7 +130,7 @@ fn an_event_with_its_own_counter_is_always_counted() {
     let Some(_alone) = alone() else { return };
     let mut events = hardware(FAULTS, 4);
     events.insert(1, event("own", Class::Hardware, RAW, OWN));
-    let session = open(&Pmu::new(2), &events, &Options::default());
+    let session = open(&pmu(2), &events, &Options::default());
     assert_eq!((&session.plan().always, session.plan().sets.len()), (&vec![1], 2));
     assert_eq!(session.plan().sets, [vec![0, 2], vec![3, 4]]);
 }
@@ -138,7 +140,7 @@ fn what_counts_are_scaled_by_is_counted_beside_every_set() {
     let Some(_alone) = alone() else { return };
     let events = hardware(FAULTS, 4);
     let options = Options { scale_by: Some(2), ..Options::default() };
-    let mut session = open(&Pmu::new(2), &events, &options);
+    let mut session = open(&pmu(2), &events, &options);
     assert_eq!((&session.plan().always, session.scaled_by()), (&vec![2], Some(2)));
     assert_eq!(session.plan().sets, [vec![0], vec![1], vec![3]]);
     session.start().unwrap();
@@ -156,7 +158,7 @@ fn what_counts_are_scaled_by_is_counted_beside_every_set() {
         assert!(tally.is_scaled && (0.9..1.1).contains(&share), "{tally:?} {faults:?}");
     }
     // With one counter there is no room beside a set: time it is.
-    let session = open(&Pmu::new(1), &events, &options);
+    let session = open(&pmu(1), &events, &options);
     assert_eq!((session.scaled_by(), session.plan().sets.len()), (None, 4));
 }
 
@@ -168,7 +170,7 @@ fn the_watchdog_has_a_counter_of_its_own() {
     std::fs::create_dir_all(&folder).unwrap();
     let sets = |watchdog: &str| {
         std::fs::write(folder.join("nmi_watchdog"), watchdog).unwrap();
-        let pmu = Pmu::new(3);
+        let pmu = pmu(3);
         let events = hardware(FAULTS, 3);
         let scope = Scope::CurrentThread;
         let session = Session::open(&pmu, root.path(), &events, &scope, &Options::default());
@@ -180,9 +182,8 @@ fn the_watchdog_has_a_counter_of_its_own() {
 #[test]
 fn a_refused_event_keeps_no_other_from_being_counted() {
     let Some(_alone) = alone() else { return };
-    let pmu = Pmu::refusing(4, |request| {
-        (request.selector.config == FAULTS + 1).then_some(errno::ENOENT)
-    });
+    let pmu =
+        pmu_refusing(4, |request| (request.selector.config == FAULTS + 1).then_some(errno::ENOENT));
     let mut session = open(&pmu, &hardware(FAULTS, 3), &Options::default());
     let refused: Vec<bool> = session.outcomes().iter().map(Result::is_err).collect();
     assert_eq!(refused, [false, true, false]);
@@ -203,7 +204,7 @@ fn where_the_kernel_may_not_be_counted_user_mode_is() {
     events.push(software("task_clock_ns", TASK_CLOCK));
     events.push(software("page_faults", PAGE_FAULTS));
     events.push(software("context_switches", CONTEXT_SWITCHES));
-    let session = open(&Pmu::refusing(4, forbidden), &events, &Options::default());
+    let session = open(&pmu_refusing(4, forbidden), &events, &Options::default());
     assert_eq!(session.tier(), Some(Tier::User));
     let user_only: Vec<bool> = (0..3).map(|event| session.is_user_only(event)).collect();
     assert_eq!(user_only, [true, false, true]);
@@ -211,7 +212,7 @@ fn where_the_kernel_may_not_be_counted_user_mode_is() {
     let refused: Vec<bool> = session.outcomes().iter().map(Result::is_err).collect();
     assert_eq!(refused, [false, false, false, true]);
     let asked = Options { user_only: Some(false), ..Options::default() };
-    let session = open(&Pmu::refusing(4, forbidden), &events, &asked);
+    let session = open(&pmu_refusing(4, forbidden), &events, &asked);
     assert!(session.outcomes()[0].is_err() && session.tier().is_none());
 }
 
@@ -219,10 +220,10 @@ fn where_the_kernel_may_not_be_counted_user_mode_is() {
 fn user_mode_of_what_happens_in_the_kernel_is_refused() {
     let Some(_alone) = alone() else { return };
     let events = [Event { is_user_only: true, ..software("context_switches", CONTEXT_SWITCHES) }];
-    let session = open(&Pmu::new(1), &events, &Options::default());
+    let session = open(&pmu(1), &events, &Options::default());
     assert_eq!(session.outcomes(), [Err(Refusal::KernelOnly)]);
     let asked = Options { user_only: Some(true), ..Options::default() };
-    let session = open(&Pmu::new(1), &hardware(FAULTS, 1), &asked);
+    let session = open(&pmu(1), &hardware(FAULTS, 1), &asked);
     assert_eq!((session.tier(), session.is_user_only(0)), (Some(Tier::User), true));
 }
 
@@ -230,7 +231,7 @@ fn user_mode_of_what_happens_in_the_kernel_is_refused() {
 #[test]
 fn a_processor_that_cannot_leave_modes_out_counts_all_of_them() {
     let Some(_alone) = alone() else { return };
-    let pmu = Pmu::refusing(2, |request| {
+    let pmu = pmu_refusing(2, |request| {
         let leaves_out = request.exclude_hypervisor && request.selector.kind == RAW;
         leaves_out.then_some(errno::EOPNOTSUPP)
     });
@@ -242,7 +243,7 @@ fn a_processor_that_cannot_leave_modes_out_counts_all_of_them() {
 #[test]
 fn a_set_whose_turn_never_came_is_not_zero() {
     let Some(_alone) = alone() else { return };
-    let mut session = open(&Pmu::new(1), &hardware(FAULTS, 3), &Options::default());
+    let mut session = open(&pmu(1), &hardware(FAULTS, 3), &Options::default());
     session.start().unwrap();
     fault(100);
     let counts = session.finish();
@@ -259,7 +260,7 @@ fn laps_add_up() {
     let Some(_alone) = alone() else { return };
     let mut events = hardware(FAULTS, 2);
     events.push(software("page_faults", PAGE_FAULTS));
-    let mut session = open(&Pmu::new(2), &events, &Options::default());
+    let mut session = open(&pmu(2), &events, &Options::default());
     session.start().unwrap();
     let laps: Vec<u64> = [100, 300, 0]
         .map(|pages| {
@@ -283,7 +284,7 @@ fn counted(script: &str, counters: usize, slice: Duration) -> (Session, Vec<u64>
     let mut events = hardware(CLOCK, 4);
     events.push(software("page_faults", PAGE_FAULTS));
     let options = Options { slice, ..Options::default() };
-    let (pmu, root) = (Pmu::new(counters), Path::new(ROOT));
+    let (pmu, root) = (pmu(counters), Path::new(ROOT));
     let mut session = Session::open(&pmu, root, &events, &Scope::Held(child.pid()), &options);
     let mut length = session.start().unwrap();
     let mut child = child.release().unwrap();
@@ -340,35 +341,21 @@ fn a_process_is_counted_with_all_its_threads() {
     assert!(all > own + 10_000_000, "{all} {own}");
 }
 
-/// The real kernel, while a thread appears that waits to be let go and then touches new pages.
-struct Spawning {
-    /// Opens until then, and the thread.
-    state: Mutex<(u32, Option<Waiting>)>,
-}
-
 /// A thread, and what is dropped to let it go.
 type Waiting = (Sender<()>, JoinHandle<()>);
 
 const PAGES: usize = 1000;
 
-impl Opener for Spawning {
-    fn open(
-        &self,
-        request: &Request,
-        target: Target,
-        leader: Option<&perf::Event>,
-    ) -> Result<perf::Event, OpenError> {
-        let (left, thread) = &mut *self.state.lock().unwrap();
-        if *left == 0 && thread.is_none() {
-            let (go, wait) = channel();
-            let touch = move || {
-                let _ = wait.recv();
-                fault(PAGES);
-            };
-            *thread = Some((go, std::thread::spawn(touch)));
-        }
-        *left = left.saturating_sub(1);
-        Kernel.open(request, target, leader)
+/// The thread that appears with open number `left`: it waits to be let go and then touches new
+/// pages.
+fn spawn_at(left: u32, opened: &Cell<u32>, thread: &RefCell<Option<Waiting>>) {
+    if opened.replace(opened.get() + 1) == left {
+        let (go, wait) = channel();
+        let touch = move || {
+            let _ = wait.recv();
+            fault(PAGES);
+        };
+        thread.replace(Some((go, std::thread::spawn(touch))));
     }
 }
 
@@ -379,10 +366,14 @@ fn a_thread_that_appears_while_events_are_opened_is_counted_once() {
     let (root, options) = (Path::new(ROOT), Options::default());
     let scope = Scope::Process(std::process::id());
     for left in 0..6 {
-        let opener = Spawning { state: Mutex::new((left, None)) };
+        let (opened, thread) = (Cell::new(0), RefCell::new(None));
+        let opener = Scripted::new(|_: &Request, _: &[Selector]| {
+            spawn_at(left, &opened, &thread);
+            None
+        });
         let mut session = Session::open(&opener, root, &events, &scope, &options);
         session.start().unwrap();
-        let (go, thread) = opener.state.into_inner().unwrap().1.expect("a thread per event");
+        let (go, thread) = thread.into_inner().expect("a thread per event");
         drop(go);
         thread.join().unwrap();
         let counts = session.finish();
@@ -399,7 +390,7 @@ fn a_process_that_is_gone_says_so() {
     child.wait();
     let events = [software("task_clock_ns", TASK_CLOCK), hardware(CLOCK, 1).remove(0)];
     let (root, options) = (Path::new(ROOT), Options::default());
-    let session = Session::open(&Pmu::new(2), root, &events, &Scope::Process(pid), &options);
+    let session = Session::open(&pmu(2), root, &events, &Scope::Process(pid), &options);
     for outcome in session.outcomes() {
         let Err(Refusal::NotOpened(Attempt { error, target, .. })) = outcome else {
             panic!("{outcome:?}")

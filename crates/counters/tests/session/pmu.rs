@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A synthetic processor: hardware events are page faults or the task clock of the real kernel, but
-//! a group takes only as many of them as there are counters.
+//! Synthetic processors, whose hardware events are page faults or the clock of the thread.
 
 use linerate_counters::event::{Class, Event};
-use linerate_counters::opener::{Kernel, Opener};
-use linerate_linux::errno;
-use linerate_linux::perf::{self, HARDWARE, OpenError, RAW, Request, SOFTWARE, Selector, Target};
-use std::collections::BTreeMap;
-use std::sync::Mutex;
+use linerate_counters::opener::Opener;
+use linerate_counters::scripted::{PAGE_FAULTS, Scripted, TASK_CLOCK, full};
+use linerate_linux::perf::{RAW, Request, SOFTWARE, Selector};
 
 /// What the processor calls the task clock, page faults, and an event with its own counter.
 pub(crate) const CLOCK: u64 = 0x100;
@@ -15,62 +12,19 @@ pub(crate) const FAULTS: u64 = 0x200;
 pub(crate) const OWN: u64 = 0x300;
 
 /// A processor with this number of counters.
-pub(crate) struct Pmu {
-    counters: usize,
-    /// Refuses a request before anything else is looked at.
-    refuse: fn(&Request) -> Option<i32>,
-    /// Hardware events in each group, by descriptors: the leader's, and the members'.
-    groups: Mutex<BTreeMap<String, Vec<String>>>,
+pub(crate) fn pmu(counters: usize) -> impl Opener {
+    pmu_refusing(counters, |_| None)
 }
 
-impl Pmu {
-    pub(crate) fn new(counters: usize) -> Self {
-        Self::refusing(counters, |_| None)
-    }
-
-    pub(crate) fn refusing(counters: usize, refuse: fn(&Request) -> Option<i32>) -> Self {
-        Self { counters, refuse, groups: Mutex::default() }
-    }
-}
-
-/// The name of a descriptor: its number, and what it is now.
-fn descriptor(event: &perf::Event) -> String {
-    format!("{event:?}")
-}
-
-impl Opener for Pmu {
-    fn open(
-        &self,
-        request: &Request,
-        target: Target,
-        leader: Option<&perf::Event>,
-    ) -> Result<perf::Event, OpenError> {
-        if let Some(errno) = (self.refuse)(request) {
-            return Err(OpenError { errno });
-        }
-        let Selector { kind, config, .. } = request.selector;
-        let needs_counter = matches!(kind, RAW | HARDWARE) && config & !0xff != OWN;
-        let mut groups = self.groups.lock().unwrap();
-        let leader_name = leader.map(descriptor);
-        let taken = leader_name.iter().flat_map(|name| &groups[name]).count();
-        if needs_counter && taken >= self.counters {
-            return Err(OpenError { errno: errno::EINVAL });
-        }
-        let real = match config & !0xff {
-            _ if !matches!(kind, RAW | HARDWARE) => request.selector,
-            FAULTS => Selector::new(SOFTWARE, 2),
-            _ => Selector::new(SOFTWARE, 1),
-        };
-        let event = Kernel.open(&Request { selector: real, ..*request }, target, leader)?;
-        let name = descriptor(&event);
-        // A number that is given again belonged to an event that is closed.
-        groups.values_mut().for_each(|members| members.retain(|member| *member != name));
-        groups.insert(name.clone(), Vec::new());
-        if needs_counter {
-            groups.get_mut(&leader_name.unwrap_or(name.clone())).unwrap().push(name);
-        }
-        Ok(event)
-    }
+/// A processor with this number of counters, of a kernel that `refuse` asks first.
+pub(crate) fn pmu_refusing(counters: usize, refuse: fn(&Request) -> Option<i32>) -> impl Opener {
+    let shares_counters = |selector: &Selector| selector.config & !0xff != OWN;
+    Scripted::new(move |request: &Request, group: &[Selector]| {
+        let rivals: Vec<Selector> = group.iter().copied().filter(shares_counters).collect();
+        let no_room = || full(counters, request, &rivals);
+        refuse(request).or_else(|| shares_counters(&request.selector).then(no_room).flatten())
+    })
+    .counting(|selector| if selector.config & !0xff == FAULTS { PAGE_FAULTS } else { TASK_CLOCK })
 }
 
 pub(crate) fn event(name: &str, class: Class, kind: u32, config: u64) -> Event {

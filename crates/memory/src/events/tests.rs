@@ -3,43 +3,21 @@
 
 use super::*;
 use crate::Watch;
+use linerate_counters::scripted::{PAGE_FAULTS, Scripted, TASK_CLOCK, refusing};
 use linerate_doctor::surroundings::Facts;
 use linerate_linux::errno;
-use linerate_linux::perf::{self, HARDWARE, OpenError, SOFTWARE, Selector, Target};
+use linerate_linux::perf::{self, HARDWARE, Selector, Target};
 use linerate_machine::identity::Identity;
 use linerate_record::memory::PageKind;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Refuses everything.
-struct Refusing;
-
-impl Opener for Refusing {
-    fn open(
-        &self,
-        _: &perf::Request,
-        _: Target,
-        _: Option<&perf::Event>,
-    ) -> Result<perf::Event, OpenError> {
-        Err(OpenError { errno: errno::ENOENT })
-    }
-}
-
 /// Counts ns of the thread's clock in place of cycles, and its page faults in place of all else.
-struct Pretending;
-
-impl Opener for Pretending {
-    fn open(
-        &self,
-        request: &perf::Request,
-        target: Target,
-        leader: Option<&perf::Event>,
-    ) -> Result<perf::Event, OpenError> {
-        let is_cycles = request.selector == Selector::new(HARDWARE, 0);
-        let selector = Selector::new(SOFTWARE, if is_cycles { 1 } else { 2 });
-        Kernel.open(&perf::Request { selector, ..*request }, target, leader)
-    }
+fn pretending() -> impl Opener {
+    let counts =
+        |selector| if selector == Selector::new(HARDWARE, 0) { TASK_CLOCK } else { PAGE_FAULTS };
+    Scripted::new(|_: &perf::Request, _: &[Selector]| None).counting(counts)
 }
 
 fn count(
@@ -62,7 +40,7 @@ fn count(
 
 #[test]
 fn without_counters_the_reason_is_given() {
-    let reason = count(&Refusing, &[4096], false).unwrap_err();
+    let reason = count(&refusing(errno::ENOENT), &[4096], false).unwrap_err();
     assert!(reason.len() > 20, "{reason}");
 }
 
@@ -72,8 +50,6 @@ fn may_count() -> bool {
     Kernel.open(&request, Target::CurrentThread, None).is_ok()
 }
 
-const TASK_CLOCK: Selector = Selector::new(SOFTWARE, 1);
-
 #[test]
 fn each_size_has_its_loads_and_events() {
     if !may_count() {
@@ -81,7 +57,7 @@ fn each_size_has_its_loads_and_events() {
         return;
     }
     let sizes = [4096, 64 << 10, 1 << 20, 1 << 30];
-    let rows = count(&Pretending, &sizes, false).unwrap();
+    let rows = count(&pretending(), &sizes, false).unwrap();
     // The last does not fit the arena.
     let bytes: Vec<u64> = rows.iter().map(|row| row.bytes).collect();
     assert!(!bytes.is_empty() && sizes[..3].ends_with(&bytes) || sizes.starts_with(&bytes));
@@ -108,7 +84,7 @@ fn counts_that_contradict_the_loads_are_doubted() {
         println!("SKIP: this kernel counts no events for this process");
         return;
     }
-    for row in count(&Pretending, &[4096], false).unwrap() {
+    for row in count(&pretending(), &[4096], false).unwrap() {
         let instructions = row.events.iter().find(|event| event.event == "instructions").unwrap();
         assert_eq!(instructions.plausible, Some(false), "{instructions:?}");
         assert!(instructions.doubt.is_some());
@@ -121,5 +97,5 @@ fn whoever_stops_it_gets_what_there_is() {
         println!("SKIP: this kernel counts no events for this process");
         return;
     }
-    assert_eq!(count(&Pretending, &[4096, 8192], true), Ok(Vec::new()));
+    assert_eq!(count(&pretending(), &[4096, 8192], true), Ok(Vec::new()));
 }

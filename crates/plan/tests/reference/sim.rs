@@ -12,9 +12,8 @@ use linerate_path::model::{
 };
 use linerate_path::spec::{StageSpec, State};
 use linerate_record::figure::{Figure, Tier};
-use linerate_record::run::{
-    Latency, Ledger, RunReport, StageReport, TimeShares, WindowCount, WorkerReport,
-};
+use linerate_record::fixtures;
+use linerate_record::run::{RunReport, StageReport, TimeShares, WindowCount, WorkerReport};
 use linerate_record::stats::Estimate;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -402,7 +401,6 @@ pub(crate) fn run(world: &World, mapping: &Mapping, noise: f64, seed: u64) -> Ru
         sim.enter(worker, State3::Starved);
     }
     let mut dice = Dice(seed);
-    let none = || Figure::absent("ns", Tier::Sim, "simulated", "not simulated");
     RunReport {
         path: "simulated".to_owned(),
         mapping: String::new(),
@@ -416,15 +414,11 @@ pub(crate) fn run(world: &World, mapping: &Mapping, noise: f64, seed: u64) -> Ru
         line_rate_kpps: None,
         workers: sim.workers.iter().map(|s| worker_report(s, noise, &mut dice)).collect(),
         rings: Vec::new(),
-        latency: Latency { p50: none(), p99: none(), p999: none() },
-        rejected: BTreeMap::new(),
-        interrupted: false,
-        frames: None,
-        cpus_available: None,
         line: None,
         finding: None,
         kernel_advice: None,
         packets_home: None,
+        ..fixtures::run()
     }
 }
 
@@ -436,6 +430,7 @@ fn worker_report(worker: &SimWorker<'_>, noise: f64, dice: &mut Dice) -> WorkerR
     let all: f64 = worker.spent.iter().sum();
     let [busy, starved, blocked] = worker.spent.map(|t| t / all);
     let last = worker.given.len() - 1;
+    let stored = fixtures::stage();
     let names = (0..=last).map(|part| match part {
         0 if worker.segment.stages.start == 0 => "source".to_owned(),
         0 => "ring in".to_owned(),
@@ -447,17 +442,14 @@ fn worker_report(worker: &SimWorker<'_>, noise: f64, dice: &mut Dice) -> WorkerR
         drops: ring_drops(&name, worker.ring_drops),
         name,
         packets: worker.given[part],
-        kpps: None,
         ticks_per_packet: per_packet(worker.ticks[part], worker.given[part], noise, dice),
         cycles_per_packet: Figure::absent("cycles/packet", Tier::Sim, "simulated", "no core clock"),
         busy: Some(busy),
         starved: Some(starved),
         blocked: Some(blocked),
-        empty_polls: 0,
-        ledger: Ledger::default(),
-        counts: BTreeMap::new(),
         kernels: None,
         events: None,
+        ..stored.clone()
     });
     let stages: Vec<StageReport> = stages.collect();
     let sum: f64 = worker.ticks.iter().sum();
@@ -468,14 +460,9 @@ fn worker_report(worker: &SimWorker<'_>, noise: f64, dice: &mut Dice) -> WorkerR
         replica: worker.replica,
         stages,
         time: Some(TimeShares { busy, starved, blocked, lost: 0.0, unaccounted: 0.0 }),
-        run_delay_ns: None,
-        lost_ns: 0,
         ticks_per_packet: per_packet(sum, worker.given[0], noise, dice),
-        empty_polls: 0,
-        burst_sizes: Vec::new(),
         windows: WindowCount { total: 100, preempted: 3 },
-        involuntary_switches: 0,
-        cpu_ns: 0,
+        ..fixtures::worker()
     }
 }
 

@@ -2,7 +2,7 @@
 //! Records written, read back, and refused.
 
 use crate::example;
-use linerate_record::{Body, Figure, ReadError, Record, Scalar, Tier};
+use linerate_record::{Body, Figure, ReadError, Record, Scalar, Tier, fixtures};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -23,6 +23,15 @@ fn what_is_written_is_read_back() {
         let json = record.to_json_pretty().unwrap();
         assert!(json.ends_with("}\n"));
         assert_eq!(Record::from_json(&json).unwrap(), record);
+    }
+}
+
+/// They are those of this version, and come back with every digit.
+#[test]
+fn stored_records_are_written_as_they_were_read() {
+    for (kind, text) in fixtures::ALL {
+        let record = fixtures::record(kind);
+        assert_eq!(record.to_json_pretty().as_deref(), Ok(*text), "{kind}");
     }
 }
 

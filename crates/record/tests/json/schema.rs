@@ -3,7 +3,7 @@
 
 use crate::example;
 use crate::validator::{Validator, Verdict};
-use linerate_record::schema_json;
+use linerate_record::{fixtures, schema_json};
 use serde_json::{Value, json};
 
 #[test]
@@ -29,8 +29,9 @@ fn example_values() -> [Value; 10] {
 
 #[test]
 fn records_obey_the_schema() {
-    for value in example_values() {
-        assert_eq!(verdict(&value), Ok(()));
+    let stored = fixtures::ALL.iter().map(|(_, text)| serde_json::from_str(text).unwrap());
+    for value in example_values().into_iter().chain(stored) {
+        assert_eq!(verdict(&value), Ok(()), "{}", value["kind"]);
     }
 }
 

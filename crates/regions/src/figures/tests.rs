@@ -5,6 +5,7 @@ use super::*;
 use crate::tree::{Amount, Outcome};
 use linerate_doctor::refusal::{Cause, Explanation};
 use linerate_record::Derive;
+use linerate_record::fixtures;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -365,12 +366,7 @@ fn threads_are_summed_for_scripts() {
     let regions = [one(4, 1030), one(6, 2030)];
     let mut regions = regions.map(|region| RegionReport { units: 10, ..region });
     regions[1].tid = 8;
-    let report = RegionsReport {
-        tier: Tier::Sw,
-        reading: String::new(),
-        own_ticks: Figure::exact("ticks", 100.0, Tier::Sw, ""),
-        regions: regions.to_vec(),
-    };
+    let report = RegionsReport { regions: regions.to_vec(), ..fixtures::regions() };
     let figures = report.figures();
     assert_eq!(figures["a.ticks_per_visit"].as_number(), Some(1600.0));
     assert_eq!(figures["a.ticks_per_unit"].as_number(), Some(800.0));

@@ -7,7 +7,7 @@ use linerate_record::stat::{
     UnitOfWork,
 };
 use linerate_record::stats::Estimate;
-use linerate_record::{Figure, Provenance, Tier};
+use linerate_record::{Figure, Provenance, Tier, fixtures};
 use std::collections::BTreeMap;
 
 fn within(unit: &str, value: f64, share: f64, tier: Tier) -> Figure {
@@ -73,21 +73,11 @@ fn report(tier: Tier, argv: &[&str], events: Vec<EventCount>) -> StatReport {
         tier_asked: false,
         event_table: "arm1176".to_owned(),
         is_known_processor: true,
-        caches: None,
         elapsed_s: 16.9012,
-        ended: Some(ExitStatus { status: Some(0), signal: None }),
-        interrupted: false,
-        is_time_up: false,
         environment: None,
-        repetitions: 1,
-        unit_of_work: None,
-        rotation: None,
         events,
         metrics: Vec::new(),
-        intervals: Vec::new(),
-        threads: Vec::new(),
-        baseline: Vec::new(),
-        baseline_of: None,
+        ..fixtures::stat()
     }
 }
 

@@ -2,9 +2,11 @@
 //! Requests, kernels that refuse, and files for the commands of the tests.
 
 use linerate_counters::catalog::Catalog;
-use linerate_counters::opener::{Kernel, Opener};
+use linerate_counters::opener::Opener;
+use linerate_counters::scripted::{Scripted, full};
 use linerate_doctor::surroundings::{Facts, Surroundings};
-use linerate_linux::perf::{self, HARDWARE, OpenError, SOFTWARE, Selector, Target};
+use linerate_linux::errno::EINVAL;
+use linerate_linux::perf::{self, HARDWARE, SOFTWARE, Selector};
 use linerate_linux::signal::Pending;
 use linerate_machine::identity::Identity;
 use linerate_record::Derive;
@@ -56,45 +58,18 @@ pub(crate) fn run_watched(
     request.run_with(watch, opener, &around, &catalog)
 }
 
-/// A kernel that refuses everything.
-pub(crate) struct Refusing(pub(crate) i32);
-
-impl Opener for Refusing {
-    fn open(
-        &self,
-        _: &perf::Request,
-        _: Target,
-        _: Option<&perf::Event>,
-    ) -> Result<perf::Event, OpenError> {
-        Err(OpenError { errno: self.0 })
-    }
+/// A kernel with a generic counter or more, which count page faults.
+pub(crate) fn pretending(counters: usize) -> impl Opener {
+    Scripted::new(move |request: &perf::Request, group: &[Selector]| {
+        grant(counters, request, group)
+    })
 }
 
-/// A kernel with a counter or more: it counts page faults instead of anything in hardware, and
-/// groups hold `counters` of them.
-pub(crate) struct Pretending {
-    pub(crate) counters: usize,
-}
-
-pub(crate) const PAGE_FAULTS: Selector = Selector::new(SOFTWARE, 2);
-
-impl Opener for Pretending {
-    fn open(
-        &self,
-        request: &perf::Request,
-        target: Target,
-        leader: Option<&perf::Event>,
-    ) -> Result<perf::Event, OpenError> {
-        const EINVAL: i32 = 22;
-        if request.selector.kind == SOFTWARE {
-            return Kernel.open(request, target, leader);
-        }
-        let members =
-            leader.map_or(0, |leader| leader.read().map_or(0, |read| read.values().len()));
-        if request.selector.kind != HARDWARE || members >= self.counters {
-            return Err(OpenError { errno: EINVAL });
-        }
-        Kernel.open(&perf::Request { selector: PAGE_FAULTS, ..*request }, target, leader)
+/// The answer of a kernel whose groups hold `counters` of the generic hardware events.
+pub(crate) fn grant(counters: usize, request: &perf::Request, group: &[Selector]) -> Option<i32> {
+    match request.selector.kind {
+        SOFTWARE | HARDWARE => full(counters, request, group),
+        _ => Some(EINVAL),
     }
 }
 

@@ -2,20 +2,18 @@
 //! What is a number, what is absent and why, and how figures follow from one another.
 
 use crate::rig::{
-    Pretending, Refusing, command, error, event, events, figure, number, run, run_watched,
-    run_with, shell,
+    command, error, event, events, figure, grant, number, pretending, run, run_watched, run_with,
+    shell,
 };
-use linerate_counters::opener::Opener;
-use linerate_linux::perf::{self, OpenError, Target};
+use linerate_counters::scripted::{Scripted, refusing};
+use linerate_linux::errno::{EACCES, ENOENT};
+use linerate_linux::perf::{self, Selector};
 use linerate_linux::signal::Pending;
 use linerate_record::{Figure, Scalar, Tier};
 use linerate_stat::sim::Geometry;
 use linerate_stat::{Outcome, Per, Progress, Request, StatError, Watch};
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
-
-const EACCES: i32 = 13;
-const ENOENT: i32 = 2;
 
 /// No missing count is a 0 or a text, and every one says why.
 fn check_absent(figure: &Figure) {
@@ -38,7 +36,7 @@ fn check_figures(outcome: &Outcome) {
 #[test]
 fn without_counters_the_rest_is_counted_and_the_report_says_why() {
     let request = command(&["true"]);
-    let outcome = run_with(&request, &Pretending { counters: 0 }).unwrap();
+    let outcome = run_with(&request, &pretending(0)).unwrap();
     check_figures(&outcome);
     assert_eq!((outcome.status, outcome.report.tier), (0, Tier::Sw));
     for name in ["cycles", "instructions", "branches", "branch_misses"] {
@@ -54,7 +52,7 @@ fn without_counters_the_rest_is_counted_and_the_report_says_why() {
 
 #[test]
 fn where_perf_events_are_forbidden_the_kernel_still_tells_what_a_child_used() {
-    let outcome = run_with(&shell("/bin/true; exit 3"), &Refusing(EACCES)).unwrap();
+    let outcome = run_with(&shell("/bin/true; exit 3"), &refusing(EACCES)).unwrap();
     check_figures(&outcome);
     assert_eq!(outcome.status, 3);
     for name in ["task_clock_ns", "page_faults", "context_switches"] {
@@ -74,12 +72,12 @@ fn strict_fails_before_the_command_begins() {
     let file = folder.path().join("begun");
     let request = Request { strict: true, ..command(&["touch", file.to_str().unwrap()]) };
     let request = events(request, &["task_clock_ns", "cycles"]);
-    let error = run_with(&request, &Pretending { counters: 0 }).map(|o| o.report).unwrap_err();
+    let error = run_with(&request, &pretending(0)).map(|o| o.report).unwrap_err();
     let StatError::Refused { reason } = &error else { panic!("{error:?}") };
     assert!(reason.starts_with("cycles: ") && reason.lines().count() == 1, "{reason}");
     assert_eq!(error.status(), 125);
     assert!(!file.exists());
-    assert_eq!(run_with(&request, &Pretending { counters: 1 }).unwrap().status, 0);
+    assert_eq!(run_with(&request, &pretending(1)).unwrap().status, 0);
     assert!(file.exists());
 }
 
@@ -127,7 +125,7 @@ fn hardware_events_are_counted_with_one_counter_or_many() {
     let names = ["instructions", "cycles", "branches", "branch_misses", "page_faults"];
     let request = events(shell("i=0; while [ $i -lt 300 ]; do (:); i=$((i+1)); done"), &names);
     for counters in [4, 2, 1] {
-        let opener = Pretending { counters };
+        let opener = pretending(counters);
         let outcome =
             run_with(&Request { slice: Duration::from_millis(1), ..request.clone() }, &opener);
         let outcome = outcome.unwrap();
@@ -178,7 +176,7 @@ fn the_budget_is_told_before_and_once() {
     let request = events(command(&["true"]), &["cycles", "instructions"]);
     let request = Request { repeat: 2, ..request };
     let watch = Watch { signals: &pending, tell: &tell };
-    run_watched(&request, &Pretending { counters: 1 }, &watch).unwrap();
+    run_watched(&request, &pretending(1), &watch).unwrap();
     assert_eq!(*told.borrow(), ["budget of 2", "1 of 2", "2 of 2"]);
 }
 
@@ -201,23 +199,6 @@ fn several_runs_give_a_median_with_its_interval() {
     assert_eq!(faults.raw.unwrap() as f64, number(&faults.count));
 }
 
-/// Has a counter until it is taken away.
-struct Losing<'a>(&'a Cell<bool>);
-
-impl Opener for Losing<'_> {
-    fn open(
-        &self,
-        request: &perf::Request,
-        target: Target,
-        leader: Option<&perf::Event>,
-    ) -> Result<perf::Event, OpenError> {
-        match self.0.get() {
-            true => Pretending { counters: 0 }.open(request, target, leader),
-            false => Pretending { counters: 4 }.open(request, target, leader),
-        }
-    }
-}
-
 #[test]
 fn a_count_of_some_runs_says_of_how_many() {
     let is_lost = Cell::new(false);
@@ -229,7 +210,10 @@ fn a_count_of_some_runs_says_of_how_many() {
     let request = events(command(&["true"]), &["cycles", "page_faults"]);
     let request = Request { repeat: 3, per: Some(Per::Units(2.0)), ..request };
     let watch = Watch { signals: &Pending::new(), tell: &after_two };
-    let outcome = run_watched(&request, &Losing(&is_lost), &watch).unwrap();
+    let losing = Scripted::new(|request: &perf::Request, group: &[Selector]| {
+        grant(if is_lost.get() { 0 } else { 4 }, request, group)
+    });
+    let outcome = run_watched(&request, &losing, &watch).unwrap();
     let method = |name| (figure(&outcome, name).n, figure(&outcome, name).method.as_str());
     assert_eq!(method("cycles"), (2, "median of 2 of 3 runs, in which it was counted"));
     assert_eq!(method("page_faults"), (3, "median of 3 runs"));
@@ -242,8 +226,7 @@ fn a_count_of_some_runs_says_of_how_many() {
 fn counts_are_given_per_unit_of_work() {
     let request = || events(command(&["true"]), &["page_faults", "task_clock_ns", "cycles"]);
     let outcome =
-        run_with(&Request { per: Some(Per::Units(4.0)), ..request() }, &Pretending { counters: 0 })
-            .unwrap();
+        run_with(&Request { per: Some(Per::Units(4.0)), ..request() }, &pretending(0)).unwrap();
     let per_unit = figure(&outcome, "page_faults_per_unit");
     assert_eq!(number(per_unit) * 4.0, number(figure(&outcome, "page_faults")));
     assert_eq!(per_unit.unit, "events/unit");
@@ -319,7 +302,7 @@ fn requests_that_make_no_sense_say_so() {
         assert!(matches!(error, StatError::BadRequest { .. }), "{request:?}: {error:?}");
         assert!(error.to_string().contains(part), "{error}");
     }
-    let opener = Refusing(ENOENT);
+    let opener = refusing(ENOENT);
     let request = Request { tier: Some(Tier::Sw), ..events(good(), &["cycles"]) };
     let outcome = run_with(&request, &opener).unwrap();
     assert!(event(&outcome, "cycles").fix.as_ref().unwrap().contains("--tier sw"));

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A kernel for tests: refuses as scripted, and counts software events in place of hardware ones.
+//! The only [`Opener`] besides [`Kernel`].
+
+use crate::opener::{Kernel, Opener};
+use linerate_linux::errno::EINVAL;
+use linerate_linux::perf::{self, OpenError, Request, SOFTWARE, Selector, Target};
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+/// What counts in place of hardware events unless [`Scripted::counting`] says otherwise: page
+/// faults, which a test can cause one by one.
+pub const PAGE_FAULTS: Selector = Selector::new(SOFTWARE, 2);
+
+/// Nanoseconds of processor time.
+pub const TASK_CLOCK: Selector = Selector::new(SOFTWARE, 1);
+
+/// A kernel that asks `refuse` before it opens anything: given a request and the events that are
+/// in its group already, the leader first, the error to answer with.
+pub struct Scripted<R> {
+    refuse: R,
+    counts: fn(Selector) -> Selector,
+    groups: Mutex<BTreeMap<String, Vec<Member>>>,
+}
+
+/// An open event.
+struct Member {
+    descriptor: String,
+    selector: Selector,
+}
+
+impl<R: Fn(&Request, &[Selector]) -> Option<i32>> Scripted<R> {
+    /// Counts page faults in place of hardware events.
+    pub fn new(refuse: R) -> Self {
+        Self { refuse, counts: |_| PAGE_FAULTS, groups: Mutex::default() }
+    }
+
+    /// Counts what `counts` gives in place of a hardware event.
+    pub fn counting(self, counts: fn(Selector) -> Selector) -> Self {
+        Self { counts, ..self }
+    }
+
+    /// The events in the group of this leader.
+    fn group(&self, leader: Option<&perf::Event>) -> Vec<Selector> {
+        let groups = self.groups.lock().expect("no test panics while it opens");
+        let group = leader.and_then(|leader| groups.get(&descriptor(leader)));
+        group.map_or_else(Vec::new, |group| group.iter().map(|member| member.selector).collect())
+    }
+
+    fn note(&self, event: &perf::Event, selector: Selector, leader: Option<&perf::Event>) {
+        let member = Member { descriptor: descriptor(event), selector };
+        let mut groups = self.groups.lock().expect("no test panics while it opens");
+        // The kernel gives the number of a closed event to the next one.
+        groups.remove(&member.descriptor);
+        groups.values_mut().for_each(|group| group.retain(|m| m.descriptor != member.descriptor));
+        groups
+            .entry(leader.map_or(member.descriptor.clone(), descriptor))
+            .or_default()
+            .push(member);
+    }
+}
+
+/// Refuses everything with this error.
+pub fn refusing(errno: i32) -> Scripted<impl Fn(&Request, &[Selector]) -> Option<i32>> {
+    Scripted::new(move |_, _| Some(errno))
+}
+
+/// A processor whose groups hold this number of hardware events.
+pub fn with_counters(counters: usize) -> Scripted<impl Fn(&Request, &[Selector]) -> Option<i32>> {
+    Scripted::new(move |request, group| full(counters, request, group))
+}
+
+/// `EINVAL`, as the kernel has it, for a hardware event in a group that has `counters` of them.
+pub fn full(counters: usize, request: &Request, group: &[Selector]) -> Option<i32> {
+    let needs_counter = |selector: &Selector| selector.kind != SOFTWARE;
+    let taken = group.iter().filter(|member| needs_counter(member)).count();
+    (needs_counter(&request.selector) && taken >= counters).then_some(EINVAL)
+}
+
+impl<R: Fn(&Request, &[Selector]) -> Option<i32>> Opener for Scripted<R> {
+    fn open(
+        &self,
+        request: &Request,
+        target: Target,
+        leader: Option<&perf::Event>,
+    ) -> Result<perf::Event, OpenError> {
+        if let Some(errno) = (self.refuse)(request, &self.group(leader)) {
+            return Err(OpenError { errno });
+        }
+        let selector = match request.selector.kind {
+            SOFTWARE => request.selector,
+            _ => (self.counts)(request.selector),
+        };
+        let event = Kernel.open(&Request { selector, ..*request }, target, leader)?;
+        self.note(&event, request.selector, leader);
+        Ok(event)
+    }
+}
+
+/// The number of a descriptor, and what it is now.
+fn descriptor(event: &perf::Event) -> String {
+    format!("{event:?}")
+}

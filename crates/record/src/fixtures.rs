@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Stored records, one of each kind, for tests: measured by the tool (`cargo xtask fixtures`).
+//!
+//! A test that needs particular values changes those and takes the rest from here:
+//! `RunReport { rings: vec![], ..fixtures::run() }`. So a new field costs no test an edit.
+
+use crate::budget::BudgetReport;
+use crate::kernels::KernelsReport;
+use crate::memory::MemoryReport;
+use crate::regions::RegionsReport;
+use crate::run::{RunReport, StageReport, WorkerReport};
+use crate::stat::StatReport;
+use crate::{Body, Record};
+use std::sync::LazyLock;
+
+macro_rules! stored {
+    ($($kind:literal),*) => {
+        /// The text of every stored record, by its kind.
+        pub const ALL: &[(&str, &str)] =
+            &[$(($kind, include_str!(concat!("../fixtures/", $kind, ".json")))),*];
+    };
+}
+
+stored!(
+    "run", "tune", "kernels", "stat", "doctor", "regions", "memory", "budget", "strands",
+    "answers", "plan", "tcp"
+);
+
+/// The stored record of this kind.
+///
+/// # Panics
+/// When there is none, or it is not as this version writes it: `cargo xtask fixtures`.
+pub fn record(kind: &str) -> Record {
+    let (_, text) = ALL.iter().find(|(stored, _)| *stored == kind).expect("a kind of record");
+    Record::from_json(text).unwrap_or_else(|error| panic!("{kind}: {error}; cargo xtask fixtures"))
+}
+
+macro_rules! body {
+    ($(#[$doc:meta])* $name:ident, $kind:ident, $report:ty) => {
+        $(#[$doc])*
+        pub fn $name() -> $report {
+            static STORED: LazyLock<Record> = LazyLock::new(|| record(stringify!($name)));
+            match &STORED.body {
+                Body::$kind(report) => (**report).clone(),
+                other => unreachable!("a record of another kind: {other:?}"),
+            }
+        }
+    };
+}
+
+body!(
+    /// A run of the edge path on one CPU.
+    run, Run, RunReport
+);
+body!(
+    /// Checksums of two sizes.
+    kernels, Kernels, KernelsReport
+);
+body!(
+    /// The program `true`, counted.
+    stat, Stat, StatReport
+);
+body!(
+    /// A matrix product that measured itself.
+    regions, Regions, RegionsReport
+);
+body!(
+    /// The caches of a machine, at most 1 MiB measured.
+    memory, Memory, MemoryReport
+);
+body!(
+    /// The budget of the packets of [`run`].
+    budget, Budget, BudgetReport
+);
+
+/// The only worker of [`run`].
+pub fn worker() -> WorkerReport {
+    run().workers.remove(0)
+}
+
+/// The first stage of [`worker`] behind the source.
+pub fn stage() -> StageReport {
+    worker().stages.remove(1)
+}

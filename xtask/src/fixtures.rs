@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The stored records of `linerate_record::fixtures`, one of each kind, measured by the tool.
+
+use crate::command::{cargo, output, root};
+use std::process::Command;
+
+const FOLDER: &str = "crates/record/fixtures";
+
+/// Where they are made: the program contains them, and would be built again after each.
+const MADE_IN: &str = "target/fixtures";
+
+/// The kind of a record, and the arguments that make it. Small: a test asks for their shape.
+const COMMANDS: &[(&str, &[&str])] = &[
+    ("run", &["run", "examples/edge.toml", "--time", "200ms", "--cpus", "0"]),
+    ("tune", &["tune", "examples/edge.toml", "--time", "200ms"]),
+    ("plan", &["plan", "examples/edge.toml", "--from", "target/fixtures/run.json"]),
+    ("budget", &["budget", "--from", "target/fixtures/run.json", "--clock", "2.5"]),
+    ("answers", &["explain", "target/fixtures/run.json"]),
+    ("strands", &["import", "examples/netra-sample.dump", "--machine", "t1"]),
+    ("kernels", &["kernels", "--quick", "--kernel", "checksum", "--size", "64,1460"]),
+    ("memory", &["memory", "--quick", "--max", "1M", "--no-store"]),
+    ("tcp", &["tcp", "--stack", "smoltcp", "--pattern", "bulk", "--time", "100ms"]),
+    ("doctor", &["doctor"]),
+];
+
+/// Measures all of them again. Tests that compare values found in one may need new ones.
+pub(crate) fn write() -> Result<(), String> {
+    let (made_in, folder) = (root().join(MADE_IN), root().join(FOLDER));
+    std::fs::create_dir_all(&made_in).map_err(|error| format!("{MADE_IN}: {error}"))?;
+    for (kind, arguments) in COMMANDS {
+        output(linerate(arguments, kind, &[]))?;
+    }
+    output(linerate(&["stat"], "stat", &["--", "true"]))?;
+    output(regions())?;
+    let kinds = COMMANDS.iter().map(|(kind, _)| *kind).chain(["stat", "regions"]);
+    for name in kinds.map(|kind| format!("{kind}.json")) {
+        std::fs::copy(made_in.join(&name), folder.join(&name))
+            .map_err(|error| format!("{FOLDER}/{name}: {error}"))?;
+        println!("{FOLDER}/{name}");
+    }
+    Ok(())
+}
+
+fn linerate(arguments: &[&str], kind: &str, end: &[&str]) -> Command {
+    let run = ["run", "--quiet", "--locked", "--package", "linerate", "--"];
+    let file = format!("{MADE_IN}/{kind}.json");
+    let mut command = cargo(&[&run, arguments, &["--quiet", "--record", &file], end].concat());
+    // No profile of this machine, whose path would be in the records.
+    command.env("XDG_STATE_HOME", root().join(MADE_IN).join("state"));
+    command
+}
+
+/// A program that measures itself.
+fn regions() -> Command {
+    let example = ["--package", "linerate-regions", "--example", "self_measurement"];
+    let run = ["run", "--quiet", "--locked"];
+    let mut command = cargo(&[&run[..], &example, &["--", "matmul", "60"]].concat());
+    command.env("LINERATE_REGIONS", root().join(MADE_IN).join("regions.json"));
+    command
+}
