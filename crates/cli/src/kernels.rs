@@ -52,14 +52,14 @@ pub(crate) fn kernels(args: &KernelsArgs) -> Result<Answer, Failure> {
     progress.clear();
     let report = outcome.map_err(Failure::new)?.report;
     let report = KernelsReport { sizes_named: !args.size.is_empty(), ..report };
-    let (is_wrong, is_interrupted) = (!report.wrong.is_empty(), report.interrupted);
+    let (is_wrong, interrupted) = (!report.wrong.is_empty(), report.interrupted);
     let plots = args.svg.as_ref().map(|folder| (linerate_report::svg::kernels(&report), folder));
     let printed = emit::emit(args, &Record { provenance, body: Body::Kernels(Box::new(report)) });
     also(
         printed,
         plots.map_or(Ok(()), |(plots, folder)| plot(&plots, folder, NO_PLOTS, args.quiet)),
     )?;
-    if is_interrupted {
+    if interrupted {
         return Err(Failure::new("interrupted: what was measured until then stands above"));
     }
     Ok(if is_wrong { Answer::No } else { Answer::Done })
