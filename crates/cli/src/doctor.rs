@@ -4,12 +4,10 @@
 use crate::emit::{self, Answer, Output};
 use crate::failure::Failure;
 use crate::files::Files;
-use crate::profile::{self, Profile};
 use crate::provenance;
 use clap::Args;
 use linerate_counters::opener::Kernel;
 use linerate_doctor::surroundings::Surroundings;
-use linerate_record::doctor::{Observation, Section};
 use linerate_record::{Body, Record};
 
 const AFTER: &str = "\
@@ -33,46 +31,8 @@ pub(crate) struct DoctorArgs {
 pub(crate) fn doctor(args: &DoctorArgs) -> Result<Answer, Failure> {
     Files::default().writes("--record", args.output.record.as_ref()).check()?;
     let mut report = linerate_doctor::examine(&Kernel, &Surroundings::gather());
-    report.observations.push(memory_profile());
+    report.observations.push(linerate_memory::profile::observation());
     report.observations.sort_by_key(|observation| observation.section);
     let provenance = provenance::provenance();
     emit::emit(&args.output, &Record { provenance, body: Body::Doctor(Box::new(report)) })
-}
-
-/// Whether the memory hierarchy of this machine was measured.
-fn memory_profile() -> Observation {
-    const NAME: &str = "memory_profile";
-    let section = Section::Topology;
-    let measure = Some("linerate memory".to_owned());
-    let profile = match Profile::load() {
-        Ok(Some(profile)) => profile,
-        Ok(None) => {
-            let place = profile::file().map_or("no home is known".to_owned(), |file| {
-                format!("it would be {}", file.display())
-            });
-            let sentence = format!(
-                "the memory hierarchy was not measured ({place}): caches are taken to be what the \
-                 system states, and nothing tells what a miss costs"
-            );
-            return section.advice(NAME, "none", &sentence, measure);
-        }
-        Err(reason) => {
-            let sentence = format!("it cannot be used: {reason}");
-            return section.advice(NAME, "unreadable", &sentence, measure);
-        }
-    };
-    let (age, file) = (format!("{} old", profile.age()), profile.file.display());
-    match profile.unseen()[..] {
-        [] => {
-            let sentence = format!("the memory hierarchy as measured then is in {file}");
-            section.good(NAME, age, &sentence)
-        }
-        ref unseen => {
-            let sentence = format!(
-                "the memory hierarchy as measured then is in {file}, and it tells no size of {}",
-                unseen.join(", ")
-            );
-            section.advice(NAME, age, &sentence, measure)
-        }
-    }
 }

@@ -9,11 +9,12 @@ use linerate_dataplane::generator::Generator;
 use linerate_dataplane::pool::MAX_BUFFER_BYTES;
 use linerate_dataplane::traffic::{Traffic, TrafficError};
 use linerate_dataplane::{RunError, steering};
-use linerate_kernels::{Kernels, VariantError};
+use linerate_kernels::Kernels;
 use linerate_path::check::{Described, read};
 use linerate_path::model::{Path, Rate, RunLength, SELECTED, Source, WIRE_OVERHEAD_BYTES};
 use linerate_path::problem::Problem;
 use linerate_record::units::Kpps;
+use linerate_tune::kernels;
 use std::fs;
 use std::path::{Path as FilePath, PathBuf};
 
@@ -109,11 +110,6 @@ fn captured(
     let bytes =
         fs::read(&place).map_err(|error| format!("cannot read {}: {error}", place.display()))?;
     make(&bytes).map_err(|error| format!("{}: {error}", place.display()))
-}
-
-/// The kernels of this name: a variant's, or the best of each.
-pub(crate) fn kernels(name: &str) -> Result<Kernels, VariantError<'_>> {
-    if name == SELECTED { Ok(Kernels::selected()) } else { Kernels::of(name) }
 }
 
 fn goal_kpps(path: &Path, common: &Common, mean_bytes: f64) -> Result<Option<f64>, Failure> {

@@ -2,10 +2,11 @@
 //! The processor that a record or an input is of, and what misses cost on it.
 
 use crate::failure::Failure;
-use crate::profile::Profile;
 use linerate_cmt::processor::Processor;
 use linerate_exchange::EventCode;
 use linerate_explain::cpi::{EventCosts, costs_from};
+use linerate_memory::profile;
+use linerate_plan::footprint::{KnownMemory, Unknown};
 use std::fs;
 use std::path::Path;
 
@@ -52,9 +53,16 @@ pub(crate) fn codes(processor: &Processor, is_portable: bool) -> Vec<EventCode> 
 /// # Errors
 /// It has one that cannot be read.
 pub(crate) fn costs_here() -> Result<Option<EventCosts>, String> {
-    let profile = Profile::load()?;
-    Ok(profile.map(|profile| {
-        let source = format!("the profile of this machine, measured {} ago", profile.age());
-        costs_from(&profile.report, &source)
+    let stored = profile::load().map_err(|error| error.to_string())?;
+    Ok(stored.map(|stored| {
+        let source = format!("the profile of this machine, measured {} ago", stored.age());
+        costs_from(&stored.profile.report, &source)
     }))
+}
+
+/// What is known of the memory of this machine, by its profile.
+pub(crate) fn memory() -> Result<KnownMemory, Unknown> {
+    let stored = profile::load().map_err(|error| Unknown::CannotTell(error.to_string()))?;
+    let stored = stored.ok_or(Unknown::NoProfile)?;
+    Ok(KnownMemory { age: stored.age(), report: stored.profile.report })
 }

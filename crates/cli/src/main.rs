@@ -4,16 +4,13 @@
 #![forbid(unsafe_code)]
 
 mod args;
-mod bench;
 mod budget;
-mod calibrate;
 mod doctor;
 mod emit;
 mod explain;
 mod export;
 mod failure;
 mod files;
-mod footprint;
 mod import;
 mod interrupt;
 mod kernels;
@@ -23,7 +20,6 @@ mod machine;
 mod memory;
 mod plan;
 mod processors;
-mod profile;
 mod progress;
 mod provenance;
 mod regions;

@@ -9,13 +9,14 @@ use crate::failure::{Failure, also};
 use crate::files::{self, Files};
 use crate::interrupt::stop_on_interrupt;
 use crate::processors::processor;
-use crate::profile;
 use crate::progress::Progress;
 use crate::provenance;
-use linerate_memory::{Request, Watch, measure};
+use linerate_hierarchy::profile::unfit;
+use linerate_memory::{Request, Watch, measure, profile};
 use linerate_record::memory::MemoryReport;
 use linerate_record::{Body, Provenance, Record};
 use linerate_report::svg::Plot;
+use std::io::Write;
 use std::path::Path;
 
 /// Measures the hierarchy, prints the report and keeps it for other commands.
@@ -68,6 +69,11 @@ fn draw(plot: Option<Plot>, file: &Path, quiet: bool) -> Result<(), Failure> {
     files::write(file, plot.svg)
 }
 
+/// Writes a file whole or not at all.
+fn replace(file: &Path, text: &str) -> std::io::Result<()> {
+    files::write_with(file, |to| to.write_all(text.as_bytes()))
+}
+
 /// Keeps the record as the profile of this machine, unless it is not one; says where. That it
 /// cannot be kept fails nothing.
 fn keep(args: &MemoryArgs, record: &Record, report: &MemoryReport) {
@@ -76,9 +82,9 @@ fn keep(args: &MemoryArgs, record: &Record, report: &MemoryReport) {
     }
     let cut_short = args.max.map(|_| "--max cut it short".to_owned());
     let not_kept = "not kept as the profile of this machine";
-    let said = match cut_short.or_else(|| profile::unfit(report)) {
+    let said = match cut_short.or_else(|| unfit(report)) {
         Some(reason) => format!("{not_kept}, since {reason}"),
-        None => match profile::store(record) {
+        None => match profile::store(record, replace) {
             Ok(file) => format!("kept as the profile of this machine: {}", file.display()),
             Err(reason) => format!("{not_kept}: {reason}"),
         },

@@ -5,11 +5,11 @@ use crate::args::{Common, RunArgs};
 use crate::emit::{self, Answer};
 use crate::failure::{Failure, also};
 use crate::files;
-use crate::footprint;
 use crate::interrupt::stop_on_interrupt;
 use crate::kinds::kinds;
 use crate::load::{Loaded, load};
-use crate::processors::{assign, processors};
+use crate::machine;
+use crate::processors::processors;
 use crate::progress::Progress;
 use crate::provenance;
 use linerate_dataplane::capture::PcapWriter;
@@ -17,9 +17,11 @@ use linerate_dataplane::{Counting, Job, Kept, RunError, Watch};
 use linerate_path::mapping::describe;
 use linerate_path::model::Sink;
 use linerate_plan::diagnose::diagnose;
+use linerate_plan::footprint::packets_home;
 use linerate_plan::kernels::advise;
 use linerate_record::run::RunReport;
 use linerate_record::{Body, Provenance, Record};
+use linerate_tune::{assign, home};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path as FilePath, PathBuf};
@@ -30,7 +32,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     let loaded = load(common)?;
     let cpus = processors(common)?;
     let path = &loaded.path;
-    let workers = assign(path, &path.mapping, &cpus, args.oversubscribe)?;
+    let workers = assign(path, &path.mapping, &cpus, args.oversubscribe).map_err(Failure::new)?;
     let sink = match &path.sink {
         Sink::Capture { file, .. } => Some(PathBuf::from(file)),
         Sink::Null => None,
@@ -72,12 +74,13 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
 
 /// The run with what was judged of it.
 fn record(report: RunReport, provenance: Provenance, loaded: &Loaded, cpus: usize) -> Record {
-    let home = footprint::of(loaded, &loaded.path.mapping);
+    let path = &loaded.path;
+    let home = home(path, &loaded.traffic, &path.mapping, &machine::memory());
     let report = RunReport {
         finding: Some(diagnose(&report)),
         kernel_advice: advise(&report),
         cpus_available: Some(cpus as u32),
-        packets_home: Some(footprint::recorded(&home)),
+        packets_home: Some(packets_home(&home)),
         ..report
     };
     Record { provenance, body: Body::Run(Box::new(report)) }

@@ -13,6 +13,7 @@
 //! | does that agree with what the system states? | [`os_view`] |
 //! | how much time was taken away, and in what pieces? | [`noise`] |
 //! | can counts of events be true? | [`events`] |
+//! | may other commands rely on what was found? | [`profile`] |
 //!
 //! Nothing here measures: every function takes samples and gives estimates with intervals, or says
 //! that it cannot tell. Randomness comes from a seed in the arguments.
@@ -26,6 +27,7 @@ pub mod matmul;
 pub mod noise;
 pub mod os_view;
 pub mod parallel;
+pub mod profile;
 mod resample;
 pub mod single;
 pub mod steps;

@@ -17,6 +17,7 @@
 //! | bytes per second, and latency meanwhile | [`bandwidth`] |
 //! | time that was taken away | [`noise`] |
 //! | events of a chase | [`events`] |
+//! | the last record, kept for other commands | [`profile`] |
 
 pub mod arena;
 pub mod bandwidth;
@@ -28,6 +29,7 @@ pub mod limits;
 pub mod measure;
 pub mod noise;
 pub mod parallel;
+pub mod profile;
 pub mod single;
 mod stated;
 pub mod translation;

@@ -157,14 +157,15 @@ impl Segment {
 /// shown by its first and last, `parse…count`; since segments are consecutive and names unique,
 /// nothing is lost. Processors are not shown.
 pub fn describe(mapping: &Mapping, stages: &[StageUse]) -> String {
+    let names: Vec<&str> = stages.iter().map(|stage| stage.name.as_str()).collect();
+    describe_names(mapping, &names)
+}
+
+/// As [`describe`], of stages with these names, in order.
+pub fn describe_names(mapping: &Mapping, names: &[&str]) -> String {
     let segments = mapping.segments.iter().map(|segment| {
-        let names: Vec<_> = stages
-            .get(segment.stages.clone())
-            .unwrap_or_default()
-            .iter()
-            .map(|stage| stage.name.as_str())
-            .collect();
-        let shown = match names.as_slice() {
+        let names = names.get(segment.stages.clone()).unwrap_or_default();
+        let shown = match names {
             [first, .., last] if names.len() > SPELLED_OUT => format!("{first}…{last}"),
             _ => names.join("+"),
         };

@@ -39,6 +39,35 @@ pub struct Proposal {
     pub prediction: Prediction,
 }
 
+/// What the search must know of a path: its stages, and how long its rings are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathShape {
+    /// Name and state of each stage, in order.
+    pub stages: Vec<(String, State)>,
+    /// Packets that a ring holds.
+    pub ring: u32,
+}
+
+impl PathShape {
+    /// That of `path`; `kinds` has the specification of each of its stages, in order.
+    ///
+    /// # Panics
+    /// When there are more or fewer specifications than stages.
+    pub fn new(path: &Path, kinds: &[StageSpec]) -> Self {
+        assert_eq!(kinds.len(), path.stages.len(), "one specification per stage");
+        let stages = path.stages.iter().zip(kinds);
+        Self {
+            stages: stages.map(|(stage, kind)| (stage.name.clone(), kind.state)).collect(),
+            ring: path.run.ring,
+        }
+    }
+
+    /// The names of the stages, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.stages.iter().map(|(name, _)| name.as_str())
+    }
+}
+
 /// What the model advises.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Advice {
@@ -52,21 +81,19 @@ pub struct Advice {
     pub there_are: f64,
 }
 
-/// Proposes mappings of `path` for the processors of `env`, beside `baseline` with bursts of
-/// `burst` packets. `kinds` has the specification of each stage of the path, in order.
+/// Proposes mappings of a path for the processors of `env`, next to `baseline` with bursts of
+/// `burst` packets.
 ///
 /// # Panics
-/// When `kinds`, `costs` or `baseline` are not of this path.
+/// When `costs` or `baseline` are not of this path.
 pub fn candidates(
-    path: &Path,
-    kinds: &[StageSpec],
+    shape: &PathShape,
     costs: &Costs,
     env: &Environment,
     baseline: &Mapping,
     burst: u32,
 ) -> Advice {
-    assert_eq!(kinds.len(), path.stages.len(), "one specification per stage");
-    let search = Search { path, kinds, costs, env, terms: Terms::point(costs, env, burst), burst };
+    let search = Search { shape, costs, env, terms: Terms::point(costs, env, burst), burst };
     let mut list = List { baseline, mappings: Vec::new(), ruled_out: Vec::new() };
     search.merge_and_replicate(&mut list);
     search.split(&mut list);
@@ -87,7 +114,7 @@ pub fn candidates(
         Some(first) if rate(first) > rate(&given) => first.clone(),
         _ => given,
     };
-    for size in other_bursts(path, &best.mapping, burst) {
+    for size in other_bursts(shape.ring, &best.mapping, burst) {
         let other =
             proposal(format!("{}, bursts of {size}", best.name), best.mapping.clone(), size);
         if rate(&other) > rate(&best) * (1.0 + MIN_BURST_GAIN) {
@@ -96,7 +123,7 @@ pub fn candidates(
     }
     order(&mut proposals);
     let allowed = |stages| search.max_replicas(stages);
-    let there_are = count(kinds.len(), env.cpus, allowed);
+    let there_are = count(shape.stages.len(), env.cpus, allowed);
     Advice { proposals, ruled_out: list.ruled_out, there_are }
 }
 
@@ -131,8 +158,7 @@ impl List<'_> {
 }
 
 struct Search<'a> {
-    path: &'a Path,
-    kinds: &'a [StageSpec],
+    shape: &'a PathShape,
     costs: &'a Costs,
     env: &'a Environment,
     terms: Terms<'a>,
@@ -141,12 +167,12 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn stages(&self) -> usize {
-        self.kinds.len()
+        self.shape.stages.len()
     }
 
     /// The first of `stages` that must not be replicated.
     fn global(&self, mut stages: Range<usize>) -> Option<usize> {
-        stages.find(|&i| self.kinds[i].state == State::Global)
+        stages.find(|&i| self.shape.stages[i].1 == State::Global)
     }
 
     fn max_replicas(&self, stages: Range<usize>) -> u32 {
@@ -154,7 +180,7 @@ impl Search<'_> {
     }
 
     fn forbids(&self, stage: usize) -> String {
-        format!("`{}` {ONE_STATE}", self.path.stages[stage].name)
+        format!("`{}` {ONE_STATE}", self.shape.stages[stage].0)
     }
 
     /// `name` of everything that takes more than one worker on a machine that has but one.
@@ -199,7 +225,7 @@ impl Search<'_> {
     /// The stages from the first to the last global one on a worker of their own, what stands
     /// before and behind them on the remaining workers.
     fn split_off_global(&self, list: &mut List<'_>) {
-        let is_global = |&i: &usize| self.kinds[i].state == State::Global;
+        let is_global = |&i: &usize| self.shape.stages[i].1 == State::Global;
         let Some(first) = (0..self.stages()).find(is_global) else {
             return;
         };
@@ -226,7 +252,7 @@ impl Search<'_> {
         };
         let parts = [(before, replicas_before), (first..last + 1, 1), (behind, replicas_behind)];
         let parts = parts.into_iter().filter(|(stages, _)| !stages.is_empty());
-        let name = format!("split off `{}` and replicate the rest", self.path.stages[first].name);
+        let name = format!("split off `{}` and replicate the rest", self.shape.stages[first].0);
         list.add(name, parts.map(|(stages, replicas)| segment(stages, replicas)).collect());
     }
 
@@ -286,20 +312,18 @@ impl Search<'_> {
     }
 
     fn names(&self, stages: Range<usize>) -> String {
-        let names: Vec<&str> = self.path.stages[stages].iter().map(|s| s.name.as_str()).collect();
+        let names: Vec<&str> =
+            self.shape.stages[stages].iter().map(|(name, _)| name.as_str()).collect();
         names.join("+")
     }
 }
 
-/// Burst sizes other than `burst` that the rings of `mapping` have room for twice: one burst being
+/// Burst sizes other than `burst` that the rings of `mapping`, which hold `ring` packets each, have
+/// room for twice: one burst being
 /// filled while another is emptied.
-pub(crate) fn other_bursts(
-    path: &Path,
-    mapping: &Mapping,
-    burst: u32,
-) -> impl Iterator<Item = u32> {
+pub(crate) fn other_bursts(ring: u32, mapping: &Mapping, burst: u32) -> impl Iterator<Item = u32> {
     let rings = mapping.segments.len() > 1;
-    let room = if rings { path.run.ring / 2 } else { u32::MAX };
+    let room = if rings { ring / 2 } else { u32::MAX };
     BURSTS.into_iter().filter(move |&size| size != burst && size <= room)
 }
 

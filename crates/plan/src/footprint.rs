@@ -18,9 +18,10 @@
 //! tables of the stages, whose bytes only they know.
 
 use crate::costs::{Costs, StageCost};
-use linerate_record::Figure;
 use linerate_record::memory::{MemoryLevel, MemoryReport};
+use linerate_record::run::PacketsHome;
 use linerate_record::units::{memory_size, three_digits};
+use linerate_record::{Figure, Tier};
 
 /// What the packets of a path take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +54,33 @@ pub struct Wait {
     pub ns: f64,
     /// The same in cycles of the core; `None` where its clock is unknown.
     pub cycles: Option<f64>,
+}
+
+/// What is known of the memory of a machine: its profile.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KnownMemory {
+    /// What `linerate memory` found.
+    pub report: MemoryReport,
+    /// How long ago: `3 hours`.
+    pub age: String,
+}
+
+/// Why it is not known where the packets of a path are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unknown {
+    /// The machine has no profile.
+    NoProfile,
+    /// It has one that does not say; why.
+    CannotTell(String),
+}
+
+impl Unknown {
+    fn reason(&self) -> &str {
+        match self {
+            Self::NoProfile => "this machine has no profile; make one: linerate memory",
+            Self::CannotTell(reason) => reason,
+        }
+    }
 }
 
 /// Tells where the packets of a path lie, by a profile that is `age` old.
@@ -135,6 +163,38 @@ fn sentence(
         before.name,
         memory_size(size),
     )
+}
+
+/// Where the packets of a path are, for the record. Its sentence is there where it is worth one:
+/// the packets exceed a cache, or there is a profile that cannot tell.
+pub fn packets_home(home: &Result<Home, Unknown>) -> PacketsHome {
+    const METHOD: &str = "bytes of frames and buffers against the profile of this machine";
+    let number = |unit: &str, value: Result<f64, &str>| match value {
+        Ok(value) => Figure::exact(unit, value, Tier::Model, METHOD),
+        Err(reason) => Figure::absent(unit, Tier::Model, METHOD, reason),
+    };
+    let sentence = match home {
+        Ok(home) => home.sentence.clone(),
+        Err(Unknown::NoProfile) => None,
+        Err(Unknown::CannotTell(reason)) => {
+            Some(format!("which cache the packets lie in cannot be told: {reason}"))
+        }
+    };
+    let home = home.as_ref().map_err(Unknown::reason);
+    let level = match home {
+        Ok(home) => Figure::text(&home.level, Tier::Model, METHOD),
+        Err(reason) => Figure::absent("text", Tier::Model, METHOD, reason),
+    };
+    let wait = home.and_then(|home| home.wait.as_ref().map_err(String::as_str));
+    let no_clock = "the profile has no upper end of it in cycles";
+    let cycles = wait.and_then(|wait| wait.cycles.ok_or(no_clock));
+    PacketsHome {
+        bytes: number("B", home.map(|home| home.bytes as f64)),
+        level,
+        miss_ns: number("ns", wait.map(|wait| wait.ns)),
+        miss_cycles: number("cycles", cycles),
+        sentence,
+    }
 }
 
 /// What the stages that were seen to wait for memory wait, in loads from where the packets lie.

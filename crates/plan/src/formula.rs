@@ -8,7 +8,7 @@
 //!
 //! Left out, since the formula has no term for them: placement, parked workers, slower polling.
 
-use crate::candidates::{Advice, Proposal, candidates, other_bursts, unpinned};
+use crate::candidates::{Advice, PathShape, Proposal, candidates, other_bursts, unpinned};
 use crate::costs::{Costs, StageCost};
 use crate::inputs::Inputs;
 use crate::model::{Environment, Prediction, loads, predict, speedup};
@@ -77,7 +77,7 @@ impl<'a> Planning<'a> {
         let Subject { path, specs, .. } = subject;
         let Inputs { costs, env, flows, .. } = formula.inputs;
         let (mapping, burst) = (unpinned(&path.mapping), path.run.burst);
-        let advice = candidates(path, specs, costs, env, &mapping, burst);
+        let advice = candidates(&PathShape::new(path, specs), costs, env, &mapping, burst);
         let evidence = predict(&mapping, burst, costs, env);
         let written = predicted(Setting { mapping, burst }, evidence, *flows);
         Self { subject, formula, costs, env, written, advice }
@@ -107,11 +107,12 @@ impl<'a> Planning<'a> {
             proposals.partition(|proposal| proposal.burst == given.burst);
         let other = other.into_iter().filter(|proposal| proposal.mapping != given.mapping);
         all.extend(best_of(other.collect()));
-        let bursts = other_bursts(self.subject.path, &given.mapping, given.burst).map(|burst| {
-            let prediction = predict(&given.mapping, burst, self.costs, self.env);
-            let name = format!("bursts of {burst}");
-            Proposal { name, mapping: given.mapping.clone(), burst, prediction }
-        });
+        let bursts =
+            other_bursts(self.subject.path.run.ring, &given.mapping, given.burst).map(|burst| {
+                let prediction = predict(&given.mapping, burst, self.costs, self.env);
+                let name = format!("bursts of {burst}");
+                Proposal { name, mapping: given.mapping.clone(), burst, prediction }
+            });
         all.extend(best_of(bursts.collect()));
         all
     }

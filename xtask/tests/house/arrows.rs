@@ -41,6 +41,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("plan", &["record", "path"]),
     ("cmt", &["record", "path", "plan"]),
     ("explain", &["record", "path (tests)", "plan", "cmt"]),
+    (
+        "tune",
+        &["record", "path", "machine", "trial", "kernels", "dataplane", "stages (tests)", "plan"],
+    ),
     ("exchange", &["record"]),
     ("report", &["record", "plan"]),
     (
@@ -55,6 +59,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "doctor",
             "stat",
             "regions (tests)",
+            "hierarchy",
             "memory",
             "kernels",
             "kernelbench",
@@ -66,6 +71,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "plan",
             "cmt",
             "explain",
+            "tune",
             "exchange",
             "report",
         ],

@@ -13,7 +13,8 @@
 use super::StatArgs;
 use crate::emit;
 use crate::failure::Failure;
-use crate::profile::{Profile, Seen};
+use linerate_hierarchy::profile::{Profile, Seen};
+use linerate_memory::profile;
 use linerate_record::{Body, Record, Tier};
 use linerate_stat::sim::Geometry;
 
@@ -26,8 +27,8 @@ pub(super) fn caches(
         Some("os") => Geometry::this_machine().map(Some).map_err(Failure::new),
         Some("profile") => {
             let none = "there is no profile of this machine; make one: linerate memory";
-            let profile = Profile::load().map_err(Failure::new)?;
-            measured(&profile.ok_or_else(|| Failure::new(none))?).map(Some)
+            let stored = profile::load().map_err(Failure::new)?;
+            measured(&stored.ok_or_else(|| Failure::new(none))?.profile).map(Some)
         }
         Some(name) => Geometry::parse(name).map(Some).map_err(Failure::new),
         None if args.tier == Some(Tier::Sim) => Ok(by_default(args.quiet, baseline)),
@@ -43,11 +44,12 @@ fn by_default(quiet: bool, baseline: Option<&Record>) -> Option<Geometry> {
     {
         return Some(Geometry::this_machine().ok()?.recorded(caches));
     }
-    match Profile::load() {
-        Ok(Some(profile)) if profile.levels().iter().any(|seen| seen.instead().is_some()) => {
-            let geometry = measured(&profile).ok()?;
+    let differs = |profile: &Profile| profile.levels().iter().any(|seen| seen.instead().is_some());
+    match profile::load() {
+        Ok(Some(stored)) if differs(&stored.profile) => {
+            let geometry = measured(&stored.profile).ok()?;
             if !quiet {
-                let (age, file) = (profile.age(), profile.file.display());
+                let (age, file) = (stored.age(), stored.file.display());
                 emit::say(&format!(
                     "linerate: caches as measured {age} ago ({file}); as stated: --caches os\n"
                 ));

@@ -3,9 +3,9 @@
 
 use crate::prediction::environment;
 use crate::sim::{Dice, World, kinds, mapping, random_mapping, run};
-use linerate_path::model::{Mapping, Segment};
+use linerate_path::model::{Mapping, Path, Segment};
 use linerate_path::spec::{StageSpec, State};
-use linerate_plan::candidates::{Advice, candidates, nearest_feasible};
+use linerate_plan::candidates::{Advice, PathShape, candidates, nearest_feasible};
 use linerate_plan::costs::Costs;
 use linerate_plan::model::{Environment, predict};
 
@@ -43,7 +43,12 @@ impl Case {
     }
 
     pub(crate) fn advice(&self) -> Advice {
-        candidates(&self.world.path(), &self.kinds, &self.costs, &self.env, &self.baseline, BURST)
+        self.advice_on(&self.world.path())
+    }
+
+    fn advice_on(&self, path: &Path) -> Advice {
+        let shape = PathShape::new(path, &self.kinds);
+        candidates(&shape, &self.costs, &self.env, &self.baseline, BURST)
     }
 
     fn kpps(&self, mapping: &Mapping) -> f64 {
@@ -191,7 +196,7 @@ fn bursts_are_proposed_only_where_they_gain_and_fit() {
     case.env.burst_ticks = crate::sim::around(2000.0, 0.0, 30);
     let mut path = case.world.path();
     path.run.ring = 256;
-    let advice = candidates(&path, &case.kinds, &case.costs, &case.env, &case.baseline, BURST);
+    let advice = case.advice_on(&path);
     let best = &advice.proposals[0];
     assert_eq!((best.mapping.segments.len(), best.burst), (2, 128), "{best:?}");
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a prediction must know: the costs of the stages, and what sharing, a ring and a burst cost
-//! on this machine.
+//! The second stage, what a prediction must know: the costs of the stages, and what sharing, a ring
+//! and a burst cost on this machine.
 //!
 //! None of it runs a candidate. Candidates use all processors and are as fast as the slowest, so
 //! everything is measured on the slowest while all work: those that a run leaves free do packet
-//! work of their own. What processors share (the units of one core, a cache, a clock) is thus in
+//! work of their own. What CPUs share (the units of one core, a cache, a clock) is thus in
 //! the costs. Measuring alone and correcting by a factor was tried first: on a host that shares
 //! cores between its guests one virtual processor ran at 1.0 or 0.7 of full speed from one second
 //! to the next and the other always at 0.7, so that the factor belonged to another moment than the
@@ -18,8 +18,9 @@
 //! consumer = ring in  + verify(split) - verify(merged) + sink(split) - sink(merged)
 //! ```
 
-use crate::bench::{Bench, packet_work};
-use crate::failure::Failure;
+use crate::bench::{Bench, Session, kernels};
+use crate::error::TuneError;
+use crate::measure::Measured;
 use linerate_dataplane::coupled_share;
 use linerate_path::model::{Mapping, Segment};
 use linerate_plan::costs::{Costs, MemoryCheck, MemoryStage};
@@ -43,22 +44,40 @@ pub(crate) const SECONDS: f64 = COSTS_SECONDS + 7.0 * RUN_SECONDS;
 /// cheaper, 1024 only 1.4 times.
 const HOT_PACKETS: usize = 1_024;
 
+/// What predictions rest on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Calibration {
+    /// What the stages cost.
+    pub costs: Costs,
+    /// What the machine adds.
+    pub machine: Environment,
+    /// The kernels that the stages called, by name: those of the candidates.
+    pub kernels: String,
+}
+
+impl Session<'_> {
+    /// Measures what predictions rest on, with the kernels to try.
+    ///
+    /// # Errors
+    /// A run failed, or does not show what the stages cost.
+    pub fn calibrate(&self, measured: &Measured) -> Result<Calibration, TuneError> {
+        let bench = self.bench();
+        let bench = bench.with(kernels(measured.kernels_to_try()).unwrap_or(bench.kernels));
+        bench.progress.step("calibrating");
+        let (costs, machine) = calibrate(&bench, &measured.mapping)?;
+        Ok(Calibration { costs, machine, kernels: bench.kernels.name().to_owned() })
+    }
+}
+
 /// The costs of the stages of `mapping` and the machine as the model sees it.
-///
-/// # Errors
-/// What the stages cost cannot be told.
-pub(crate) fn calibrate(
-    bench: &Bench<'_>,
-    mapping: &Mapping,
-) -> Result<(Costs, Environment), Failure> {
+fn calibrate(bench: &Bench<'_>, mapping: &Mapping) -> Result<(Costs, Environment), TuneError> {
     let cpus = slowest_first(bench);
     let bench = &bench.on(&cpus);
     let mut mapping = mapping.clone();
     mapping.segments.iter_mut().for_each(|segment| segment.cpus.clear());
     let (path, burst, cpus) = (bench.path, bench.path.run.burst, bench.cpus.len());
     let loaded = bench.run_loaded(path, &mapping, burst, COSTS_SECONDS, None)?;
-    let mut costs = Costs::from_run(&loaded, path, burst)
-        .map_err(|error| Failure::new(format!("cannot tell what the stages cost: {error}")))?;
+    let mut costs = Costs::from_run(&loaded, path, burst).map_err(TuneError::Costs)?;
     if let Ok(check) = memory_check(bench, &mapping, &loaded) {
         costs.apply(&check);
     }
@@ -83,7 +102,7 @@ fn memory_check(
     bench: &Bench<'_>,
     mapping: &Mapping,
     loaded: &RunReport,
-) -> Result<MemoryCheck, Failure> {
+) -> Result<MemoryCheck, TuneError> {
     let burst = bench.path.run.burst;
     let run = |confine| bench.run_loaded(bench.path, mapping, burst, RUN_SECONDS, confine);
     let mut check = MemoryCheck::compare(loaded, &run(Some(HOT_PACKETS))?);
@@ -103,10 +122,10 @@ fn slowest_first(bench: &Bench<'_>) -> Vec<u32> {
     if cpus.len() < 2 {
         return cpus;
     }
-    let path = packet_work(bench.path);
+    let path = bench.packet_work;
     let mut all = Mapping::merged(path.stages.len());
     all.segments[0].replicas = cpus.len() as u32;
-    if let Ok(run) = bench.run(&path, &all, path.run.burst, RUN_SECONDS, None) {
+    if let Ok(run) = bench.run(path, &all, path.run.burst, RUN_SECONDS, None) {
         let ticks = |worker: &WorkerReport| worker.ticks_per_packet.as_number().unwrap_or(0.0);
         let slowest = run.workers.iter().max_by(|a, b| ticks(a).total_cmp(&ticks(b)));
         let slowest = slowest.and_then(|s| cpus.iter().position(|cpu| *cpu == s.cpu));
@@ -140,11 +159,11 @@ fn handover(bench: &Bench<'_>, ticks_per_s: f64) -> Handover {
 }
 
 fn measured_handover(bench: &Bench<'_>, burst: u32) -> Option<Handover> {
-    let path = packet_work(bench.path);
+    let path = bench.packet_work;
     let segment = |stages| Segment { stages, replicas: 1, cpus: Vec::new() };
     let halves = Mapping { segments: vec![segment(0..1), segment(1..2)] };
-    let merged = bench.run_loaded(&path, &Mapping::merged(2), burst, RUN_SECONDS, None).ok()?;
-    let split = bench.run_loaded(&path, &halves, burst, RUN_SECONDS, None).ok()?;
+    let merged = bench.run_loaded(path, &Mapping::merged(2), burst, RUN_SECONDS, None).ok()?;
+    let split = bench.run_loaded(path, &halves, burst, RUN_SECONDS, None).ok()?;
     let pair = |worker, name| (part(&split, worker, name), part(&merged, 0, name));
     let producer = added(part(&split, 0, "ring out"), &[pair(0, "source"), pair(0, "parse")])?;
     let consumer = added(part(&split, 1, "ring in"), &[pair(1, "verify"), pair(1, "sink")])?;

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The profile of a machine: a record of its memory that other commands rely on.
+//!
+//! Which reports are fit to be one ([`unfit`]), what a profile has of the levels that the system
+//! states, and what `doctor` says of it. Where it is kept is the business of `memory`.
+
+use linerate_record::doctor::{Observation, Section};
+use linerate_record::memory::{Curve, Effort, MemoryReport, OsVerdict, OsView};
+use linerate_record::{Body, Record};
+
+/// The memory hierarchy of a machine, as it was measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile {
+    /// What was found.
+    pub report: MemoryReport,
+    /// When, in seconds since 1970.
+    pub unix_s: u64,
+}
+
+impl Profile {
+    /// The profile that a record holds; `None` where it is not one of `linerate memory`.
+    pub fn of_record(record: Record) -> Option<Self> {
+        let unix_s = record.provenance.unix_s;
+        match record.body {
+            Body::Memory(report) => Some(Self { report: *report, unix_s }),
+            _ => None,
+        }
+    }
+
+    /// How long before `now`, in seconds since 1970, it was measured: `3 hours`.
+    pub fn age(&self, now: u64) -> String {
+        spelled(now.saturating_sub(self.unix_s))
+    }
+
+    /// What the profile has of the first level of the caches for data and of the last one.
+    pub fn levels(&self) -> [Seen; 2] {
+        let levels: Vec<_> =
+            self.report.os_view.iter().filter(|view| view.stated_bytes.is_some()).collect();
+        let seen = |index: Option<usize>| {
+            index.and_then(|index| levels.get(index)).map_or(Seen::No, |view| Seen::of(view))
+        };
+        let last = levels.len().checked_sub(1).filter(|last| *last > 0);
+        [seen(Some(0)), seen(last)]
+    }
+
+    /// Levels that the system states and that were not found, nearest first: `L3`.
+    fn unseen(&self) -> Vec<&str> {
+        let views = self.report.os_view.iter().filter(|view| view.stated_bytes.is_some());
+        views.filter(|view| Seen::of(view) == Seen::No).map(|view| &view.name[..]).collect()
+    }
+}
+
+/// What there is of a profile on a machine.
+#[derive(Clone, Copy, Debug)]
+pub enum Found<'a> {
+    /// None.
+    None {
+        /// The file that it would be; `None` where no home is known.
+        place: Option<&'a str>,
+    },
+    /// One that cannot be read.
+    Unreadable {
+        /// Why, with what to do.
+        reason: &'a str,
+    },
+    /// One that can be used.
+    Kept {
+        /// The profile.
+        profile: &'a Profile,
+        /// Its age: `3 hours`.
+        age: &'a str,
+        /// Its file.
+        file: &'a str,
+    },
+}
+
+impl Found<'_> {
+    /// Whether the memory hierarchy of the machine was measured, for `linerate doctor`.
+    pub fn observation(&self) -> Observation {
+        const NAME: &str = "memory_profile";
+        let section = Section::Topology;
+        let measure = Some("linerate memory".to_owned());
+        match *self {
+            Self::None { place } => {
+                let place = place
+                    .map_or("no home is known".to_owned(), |file| format!("it would be {file}"));
+                let sentence = format!(
+                    "the memory hierarchy was not measured ({place}): caches are taken to be what \
+                     the system states, and nothing tells what a miss costs"
+                );
+                section.advice(NAME, "none", &sentence, measure)
+            }
+            Self::Unreadable { reason } => {
+                let sentence = format!("it cannot be used: {reason}");
+                section.advice(NAME, "unreadable", &sentence, measure)
+            }
+            Self::Kept { profile, age, file } => {
+                let unseen = profile.unseen();
+                let age = format!("{age} old");
+                let sentence = format!("the memory hierarchy as measured then is in {file}");
+                if unseen.is_empty() {
+                    return section.good(NAME, age, &sentence);
+                }
+                let sentence = format!("{sentence}, and it tells no size of {}", unseen.join(", "));
+                section.advice(NAME, age, &sentence, measure)
+            }
+        }
+    }
+}
+
+/// What was found of a level that is stated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// As stated.
+    AsStated,
+    /// So many bytes instead.
+    Instead(u64),
+    /// Nothing, or nothing sure.
+    No,
+}
+
+impl Seen {
+    fn of(view: &OsView) -> Self {
+        let found = view.found_bytes.as_number().filter(|bytes| *bytes >= 1.0);
+        match (view.verdict, found) {
+            (OsVerdict::Agrees, _) => Self::AsStated,
+            (OsVerdict::Smaller | OsVerdict::Larger, Some(bytes)) => Self::Instead(bytes as u64),
+            _ => Self::No,
+        }
+    }
+
+    /// Bytes, where these are not those stated.
+    pub fn instead(self) -> Option<u64> {
+        match self {
+            Self::Instead(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+}
+
+/// Passes over most sizes of the curve that a profile needs: of two that differ, nothing tells
+/// which was disturbed.
+const PASSES_MIN: usize = 3;
+
+/// Why a report is not to be kept, in words that follow `since`; `None` where it is. A level that
+/// is private moves with nobody else's work, so that one that cannot be told is a failure to
+/// measure; the last one stated is taken to be shared, unless it is the only one.
+pub fn unfit(report: &MemoryReport) -> Option<String> {
+    if report.levels.is_empty() {
+        return Some("no level was found".to_owned());
+    }
+    let passes = report.main_curve().and_then(Curve::passes).map_or(0, |[_, middle, _]| middle);
+    let longer = match report.conditions.effort {
+        Effort::Full => "",
+        Effort::Quick => "without --quick, or ",
+        Effort::Default => "with --full, or ",
+    };
+    doubt(passes, longer, &report.os_view)
+}
+
+/// `longer` says how there would be more passes, as far as there is a way.
+fn doubt(passes: usize, longer: &str, os_view: &[OsView]) -> Option<String> {
+    if passes < PASSES_MIN {
+        return Some(format!(
+            "a profile takes {PASSES_MIN} passes over most sizes, and there were {passes}: measure \
+             {longer}when the machine is less busy"
+        ));
+    }
+    let levels: Vec<_> = os_view.iter().filter(|view| view.stated_bytes.is_some()).collect();
+    let private = &levels[..levels.len().saturating_sub(1).max(levels.len().min(1))];
+    let doubtful = private.iter().find(|view| view.verdict == OsVerdict::CannotTell)?;
+    Some(format!("{} cannot be told: {}", doubtful.name, doubtful.sentence))
+}
+
+/// A time in its largest unit.
+fn spelled(seconds: u64) -> String {
+    const UNITS: [(u64, &str); 4] =
+        [(86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")];
+    let (unit, name) = UNITS.into_iter().find(|(unit, _)| seconds >= *unit).unwrap_or(UNITS[3]);
+    let count = seconds / unit;
+    format!("{count} {name}{}", if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_record::{Figure, Tier};
+
+    fn views(verdicts: &[OsVerdict]) -> Vec<OsView> {
+        let view = |(verdict, level): (&OsVerdict, u32)| OsView {
+            name: format!("L{level}"),
+            stated_bytes: Some(1 << 20),
+            found_bytes: Figure::exact("B", 1e6, Tier::Sw, "made up"),
+            verdict: *verdict,
+            sentence: "made up".to_owned(),
+        };
+        verdicts.iter().zip(1..).map(view).collect()
+    }
+
+    #[test]
+    fn a_private_level_in_doubt_or_too_few_passes_make_no_profile() {
+        use OsVerdict::{Agrees, CannotTell, Smaller};
+        let is_fit = |passes, verdicts: &[OsVerdict]| doubt(passes, "", &views(verdicts)).is_none();
+        assert!(is_fit(3, &[]));
+        assert!(is_fit(3, &[Agrees, Smaller, CannotTell]));
+        assert!(!is_fit(2, &[Agrees, Agrees, Agrees]));
+        assert!(!is_fit(3, &[Agrees, CannotTell, Agrees]));
+        assert!(!is_fit(3, &[CannotTell]));
+        let reason = doubt(3, "", &views(&[Agrees, CannotTell, Agrees]));
+        assert_eq!(reason.as_deref(), Some("L2 cannot be told: made up"));
+        // A level that is not stated stands between, and is no level.
+        let mut between = views(&[Agrees, CannotTell, CannotTell]);
+        between[1].stated_bytes = None;
+        assert_eq!(doubt(3, "", &between), None);
+    }
+
+    #[test]
+    fn what_was_found_of_a_level_is_kept_apart_from_what_is_stated() {
+        use OsVerdict::{Agrees, CannotTell, Larger, Smaller, Unseen};
+        for (verdict, wanted) in [
+            (Agrees, Seen::AsStated),
+            (Smaller, Seen::Instead(1_000_000)),
+            (Larger, Seen::Instead(1_000_000)),
+            (Unseen, Seen::No),
+            (CannotTell, Seen::No),
+        ] {
+            assert_eq!(Seen::of(&views(&[verdict])[0]), wanted, "{verdict:?}");
+        }
+    }
+
+    #[test]
+    fn ages_are_spelled_in_their_largest_unit() {
+        for (seconds, text) in [
+            (0, "0 seconds"),
+            (1, "1 second"),
+            (59, "59 seconds"),
+            (60, "1 minute"),
+            (7_199, "1 hour"),
+            (172_800, "2 days"),
+        ] {
+            assert_eq!(spelled(seconds), text);
+        }
+    }
+
+    #[test]
+    fn doctor_hears_whether_there_is_a_profile_and_what_it_lacks() {
+        use linerate_record::doctor::Verdict;
+        let none = Found::None { place: None }.observation();
+        assert_eq!((none.verdict, none.value.as_deref()), (Verdict::Advice, Some("none")));
+        assert!(none.sentence.contains("no home is known"), "{}", none.sentence);
+        let unreadable = Found::Unreadable { reason: "x" }.observation();
+        assert_eq!(unreadable.value.as_deref(), Some("unreadable"));
+        assert_eq!(unreadable.fix.as_deref(), Some("linerate memory"));
+    }
+}

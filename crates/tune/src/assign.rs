@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which CPU each worker is pinned to.
+
+use linerate_path::mapping::describe;
+use linerate_path::model::{Mapping, Path};
+use linerate_plan::candidates::nearest_feasible;
+use std::fmt;
+
+/// Why the workers of a mapping cannot have the CPUs at hand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AssignError {
+    /// The mapping names a CPU that may not be used.
+    NotAllowed {
+        /// The CPU.
+        cpu: u32,
+        /// Those that may be used.
+        allowed: Vec<u32>,
+    },
+    /// The mapping has more workers than there are CPUs.
+    TooFew {
+        /// Its workers.
+        wanted: usize,
+        /// Those that may be used.
+        allowed: Vec<u32>,
+        /// The nearest mapping that fits, in short.
+        nearest: String,
+    },
+}
+
+impl fmt::Display for AssignError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAllowed { cpu, allowed } => write!(
+                f,
+                "[mapping] asks for processor {cpu}, which may not be used; these may: {}",
+                listed(allowed)
+            ),
+            Self::TooFew { wanted, allowed, nearest } => write!(
+                f,
+                "the mapping has {wanted} workers for {} processors ({}): map it as {nearest}, \
+                 let 'linerate tune' find a mapping, or allow sharing with --oversubscribe",
+                allowed.len(),
+                listed(allowed),
+            ),
+        }
+    }
+}
+
+impl std::error::Error for AssignError {}
+
+fn listed(cpus: &[u32]) -> String {
+    cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// One CPU per worker, in order of segment, then replica: what the mapping asks for, the others
+/// from `cpus` in order. With `share` they are given out again from the start when they run out.
+///
+/// # Errors
+/// The mapping names a CPU that is not in `cpus`, or has more workers than `cpus` without `share`.
+pub fn assign(
+    path: &Path,
+    mapping: &Mapping,
+    cpus: &[u32],
+    share: bool,
+) -> Result<Vec<u32>, AssignError> {
+    let asked: Vec<u32> = mapping.segments.iter().flat_map(|s| &s.cpus).copied().collect();
+    if let Some(&cpu) = asked.iter().find(|cpu| !cpus.contains(cpu)) {
+        return Err(AssignError::NotAllowed { cpu, allowed: cpus.to_vec() });
+    }
+    if mapping.workers() > cpus.len() && !share {
+        let nearest = nearest_feasible(mapping, cpus.len(), None);
+        return Err(AssignError::TooFew {
+            wanted: mapping.workers(),
+            allowed: cpus.to_vec(),
+            nearest: describe(&nearest, &path.stages),
+        });
+    }
+    let free: Vec<u32> = cpus.iter().copied().filter(|cpu| !asked.contains(cpu)).collect();
+    let pool = if free.is_empty() { cpus } else { &free };
+    let mut rest = pool.iter().copied().cycle();
+    let workers = mapping.segments.iter().flat_map(|segment| {
+        (0..segment.replicas as usize).map(move |replica| segment.cpus.get(replica).copied())
+    });
+    Ok(workers.map(|cpu| cpu.or_else(|| rest.next()).unwrap_or(cpus[0])).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_path::model::Segment;
+
+    fn mapping(cpus: &[&[u32]]) -> Mapping {
+        let segments = cpus.iter().enumerate().map(|(i, cpus)| Segment {
+            stages: i..i + 1,
+            replicas: 1,
+            cpus: cpus.to_vec(),
+        });
+        Mapping { segments: segments.collect() }
+    }
+
+    fn path() -> Path {
+        let text = "[source]\nkind = \"generator\"\n[[stage]]\nkind = \"parse\"\n";
+        crate::bench::tests::path(text)
+    }
+
+    #[test]
+    fn gives_the_cpus_asked_for_and_the_others_in_order() {
+        let path = path();
+        let free = mapping(&[&[], &[], &[]]);
+        assert_eq!(assign(&path, &free, &[4, 5, 6], false).expect("fits"), [4, 5, 6]);
+        let asked = mapping(&[&[], &[4], &[]]);
+        assert_eq!(assign(&path, &asked, &[4, 5, 6], false).expect("fits"), [5, 4, 6]);
+        assert_eq!(assign(&path, &free, &[4, 5], true).expect("shared"), [4, 5, 4]);
+        assert!(assign(&path, &free, &[4, 5], false).is_err());
+        assert!(assign(&path, &mapping(&[&[9]]), &[4, 5], false).is_err());
+    }
+}

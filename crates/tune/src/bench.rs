@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Measuring runs on the CPUs at hand, alone or next to a load.
+
+use crate::assign::assign;
+use crate::calibrate;
+use crate::error::TuneError;
+use crate::trial;
+use linerate_dataplane::traffic::Traffic;
+use linerate_dataplane::{Counting, Job, StageKind, Watch};
+use linerate_kernels::{Kernels, VariantError};
+use linerate_path::check::read;
+use linerate_path::model::{Mapping, Path, Rate, RunLength, RunOptions, SELECTED};
+use linerate_path::spec::{Kinds, StageSpec};
+use linerate_plan::footprint::{KnownMemory, Unknown};
+use linerate_record::run::RunReport;
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A load ends with the run it accompanies; this is only its bound.
+const LOAD_SECONDS_MAX: f64 = 60.0;
+
+/// Longest single measurement: what is asked for beyond that goes into no tuning.
+const LONG_SECONDS_MAX: f64 = 10.0;
+
+/// A path of ordinary packet work: every header read, every byte summed.
+const PACKET_WORK: &str = "\
+[source]\nkind = \"generator\"\n[[stage]]\nkind = \"parse\"\n[[stage]]\nkind = \"verify\"\n";
+
+/// What is to be tuned, and with what.
+#[derive(Clone, Copy)]
+pub struct Request<'a> {
+    /// The path. Give it no sink that keeps packets: every run would fill it.
+    pub path: &'a Path,
+    /// Its packets.
+    pub traffic: &'a Traffic,
+    /// The CPUs that workers may be pinned to, best first.
+    pub cpus: &'a [u32],
+    /// Whether the CPUs are virtual, so that other guests may share their cores.
+    pub is_guest: bool,
+    /// Checksum and copy, as the path names them.
+    pub kernels: Kernels,
+    /// The kinds of stage: those of the path, and `parse` and `verify`, of which the load is made.
+    pub kinds: &'a [StageKind],
+    /// What is known of the memory of this machine.
+    pub memory: &'a Result<KnownMemory, Unknown>,
+}
+
+/// The kernels of this name: a variant's, or the best of each.
+///
+/// # Errors
+/// No such variant, or it cannot run here.
+pub fn kernels(name: &str) -> Result<Kernels, VariantError<'_>> {
+    if name == SELECTED { Ok(Kernels::selected()) } else { Kernels::of(name) }
+}
+
+/// A tuning under way: what was asked for, and who follows it.
+pub struct Session<'a> {
+    pub(crate) request: &'a Request<'a>,
+    packet_work: Path,
+    progress: Progress<'a>,
+}
+
+impl<'a> Session<'a> {
+    /// Prepares the stages of a tuning; nothing runs yet.
+    ///
+    /// # Errors
+    /// The kinds of stage lack those of the load.
+    pub fn new(request: &'a Request<'a>, watch: &'a Watch<'a>) -> Result<Self, TuneError> {
+        let planned = 2.0 * long_seconds(request.path) + calibrate::SECONDS + trial::SECONDS;
+        Ok(Self {
+            request,
+            packet_work: packet_work(request.path, request.kinds)?,
+            progress: Progress::new(watch, planned),
+        })
+    }
+
+    /// Whether the user wants an end.
+    pub fn is_stopped(&self) -> bool {
+        self.progress.watch.is_stopped()
+    }
+
+    pub(crate) fn bench(&self) -> Bench<'_> {
+        let Request { path, traffic, cpus, is_guest, kernels, kinds, .. } = *self.request;
+        let (packet_work, progress) = (&self.packet_work, &self.progress);
+        Bench { path, traffic, cpus, is_guest, kernels, kinds, packet_work, progress }
+    }
+
+    /// Length of a run whose figures are reported, in seconds.
+    pub(crate) fn long_seconds(&self) -> f64 {
+        long_seconds(self.request.path)
+    }
+}
+
+fn long_seconds(path: &Path) -> f64 {
+    match path.run.length {
+        RunLength::Seconds(seconds) => seconds.min(LONG_SECONDS_MAX),
+        RunLength::Packets(_) => 2.0,
+    }
+}
+
+/// The path of packet work with the source, the buffers and the options of `like`; its rate is not
+/// paced.
+fn packet_work(like: &Path, kinds: &[StageKind]) -> Result<Path, TuneError> {
+    let stages: Vec<StageSpec> = kinds.iter().map(|kind| kind.spec).collect();
+    let work = read(PACKET_WORK, "work", Kinds { stages: &stages, sources: &[] })
+        .map_err(|problems| TuneError::NoPacketWork(problems.display("work").to_string()))?;
+    let run = RunOptions { rate: Rate::Max, ..like.run };
+    Ok(Path { source: like.source.clone(), run, ..work.path })
+}
+
+/// What a person sees of a tuning: the step at work, and the share of all measuring that is done.
+pub(crate) struct Progress<'a> {
+    watch: &'a Watch<'a>,
+    step: RefCell<String>,
+    /// Seconds of measuring done.
+    done: Cell<f64>,
+    /// Seconds of measuring planned.
+    planned: f64,
+}
+
+impl<'a> Progress<'a> {
+    fn new(watch: &'a Watch<'a>, planned: f64) -> Self {
+        Self { watch, step: RefCell::default(), done: Cell::new(0.0), planned }
+    }
+
+    /// Names the step at work.
+    pub(crate) fn step(&self, name: &str) {
+        name.clone_into(&mut self.step.borrow_mut());
+        self.at(0.0);
+    }
+
+    /// Reports that a run has measured for so many seconds.
+    fn at(&self, seconds: f64) {
+        self.watch.progress(&self.step.borrow(), (self.done.get() + seconds) / self.planned);
+    }
+}
+
+/// Runs mappings on the CPUs at hand.
+#[derive(Clone, Copy)]
+pub(crate) struct Bench<'a> {
+    /// The path at hand.
+    pub(crate) path: &'a Path,
+    /// Its packets.
+    pub(crate) traffic: &'a Traffic,
+    /// The CPUs, best first.
+    pub(crate) cpus: &'a [u32],
+    /// Whether the CPUs are virtual.
+    pub(crate) is_guest: bool,
+    /// Checksum and copy for all workers.
+    pub(crate) kernels: Kernels,
+    /// The path of the load.
+    pub(crate) packet_work: &'a Path,
+    /// Who follows it.
+    pub(crate) progress: &'a Progress<'a>,
+    kinds: &'a [StageKind],
+}
+
+impl Bench<'_> {
+    /// The same with the CPUs in another order.
+    pub(crate) fn on<'b>(&'b self, cpus: &'b [u32]) -> Bench<'b> {
+        Bench { cpus, ..*self }
+    }
+
+    /// The same with other kernels.
+    pub(crate) fn with(&self, kernels: Kernels) -> Bench<'_> {
+        Bench { kernels, ..*self }
+    }
+
+    /// Runs `mapping` of the path for so many seconds, with the share of the kernels and what
+    /// hardware counters show.
+    pub(crate) fn profile(
+        &self,
+        mapping: &Mapping,
+        burst: u32,
+        seconds: f64,
+    ) -> Result<RunReport, TuneError> {
+        let cpus = assign(self.path, mapping, self.cpus, false)?;
+        let options = RunOptions { burst, ..self.path.run };
+        let counting = Counting::of_this_machine();
+        let job = self.job(self.path, mapping, &cpus, options);
+        self.measure(Job { replay: true, counting: Some(&counting), ..job }, seconds)
+    }
+
+    /// Runs `mapping` of `path` for so many seconds; with `confine` the source repeats that many
+    /// packets.
+    pub(crate) fn run(
+        &self,
+        path: &Path,
+        mapping: &Mapping,
+        burst: u32,
+        seconds: f64,
+        confine: Option<usize>,
+    ) -> Result<RunReport, TuneError> {
+        let cpus = assign(path, mapping, self.cpus, false)?;
+        let options = RunOptions { burst, ..path.run };
+        self.measure(Job { confine, ..self.job(path, mapping, &cpus, options) }, seconds)
+    }
+
+    fn measure(&self, job: Job<'_>, seconds: f64) -> Result<RunReport, TuneError> {
+        let options = RunOptions { length: RunLength::Seconds(seconds), ..job.options };
+        let job = Job { options, ..job };
+        let at = |_: &str, share: f64| self.progress.at(share * seconds);
+        let outcome = linerate_dataplane::run(&job, &self.progress.watch.with_progress(&at))?;
+        self.progress.done.set(self.progress.done.get() + seconds);
+        Ok(outcome.report)
+    }
+
+    /// As [`Bench::run`], while packet work keeps the CPUs busy that the mapping leaves free.
+    pub(crate) fn run_loaded(
+        &self,
+        path: &Path,
+        mapping: &Mapping,
+        burst: u32,
+        seconds: f64,
+        confine: Option<usize>,
+    ) -> Result<RunReport, TuneError> {
+        let used = assign(path, mapping, self.cpus, false)?;
+        let free: Vec<u32> = self.cpus.iter().copied().filter(|cpu| !used.contains(cpu)).collect();
+        if free.is_empty() {
+            return self.run(path, mapping, burst, seconds, confine);
+        }
+        let load_path = self.packet_work;
+        let mut load = Mapping::merged(load_path.stages.len());
+        load.segments[0].replicas = free.len() as u32;
+        let options = RunOptions { length: RunLength::Seconds(LOAD_SECONDS_MAX), ..load_path.run };
+        let job = self.job(load_path, &load, &free, options);
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let load =
+                scope.spawn(|| linerate_dataplane::run(&job, &Watch::new(&stop, &|_, _| {})));
+            let measured = self.run(path, mapping, burst, seconds, confine);
+            stop.store(true, Ordering::Relaxed);
+            match load.join() {
+                Ok(Ok(_)) => measured,
+                Ok(Err(error)) => Err(error.into()),
+                Err(_) => Err(TuneError::LoadPanicked),
+            }
+        })
+    }
+
+    fn job<'j>(
+        &'j self,
+        path: &'j Path,
+        mapping: &'j Mapping,
+        cpus: &'j [u32],
+        options: RunOptions,
+    ) -> Job<'j> {
+        Job {
+            mapping,
+            options,
+            kernels: self.kernels,
+            ..Job::new(path, self.kinds, self.traffic, cpus)
+        }
+    }
+
+    /// What ends all runs, and who follows them.
+    pub(crate) fn watch(&self) -> &Watch<'_> {
+        self.progress.watch
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A path of the stages of an edge router.
+    pub(crate) fn path(text: &str) -> Path {
+        let stages: Vec<StageSpec> =
+            linerate_stages::EXTENSION.stages.iter().map(|kind| kind.spec).collect();
+        read(text, "t", Kinds { stages: &stages, sources: &[] }).expect("a path").path
+    }
+
+    #[test]
+    fn the_load_has_the_source_of_the_path() {
+        let like = path("[source]\nkind = \"generator\"\n[[stage]]\nkind = \"parse\"\n");
+        let work = packet_work(&like, linerate_stages::EXTENSION.stages).expect("it has both");
+        assert_eq!(work.stages.len(), 2);
+        assert_eq!(work.source, like.source);
+    }
+
+    #[test]
+    fn names_the_stage_that_the_load_lacks() {
+        let like = path("[source]\nkind = \"generator\"\n[[stage]]\nkind = \"parse\"\n");
+        let error = packet_work(&like, &[]).expect_err("there are no stages").to_string();
+        assert!(error.contains("parse") && error.contains("verify"), "{error}");
+    }
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! All stages in order, and their report.
+
+use crate::bench::{Request, Session, kernels};
+use crate::calibrate::Calibration;
+use crate::error::TuneError;
+use crate::home::home;
+use crate::measure::Measured;
+use crate::predict::{Predicted, predict};
+use crate::trial::{ROUNDS, Trial};
+use linerate_dataplane::Watch;
+use linerate_path::mapping::describe;
+use linerate_path::model::Mapping;
+use linerate_plan::candidates::PathShape;
+use linerate_plan::diagnose::diagnose;
+use linerate_plan::footprint::{packets_home, waits};
+use linerate_plan::kernels::shares;
+use linerate_record::run::RunReport;
+use linerate_record::tune::{Limit, TuneReport};
+
+/// What the file of the path is to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Which stages run on which worker.
+    pub mapping: Mapping,
+    /// Packets per burst.
+    pub burst: u32,
+    /// The kernels, by name.
+    pub kernels: String,
+}
+
+/// What came of a tuning.
+#[derive(Debug)]
+pub struct Tuned {
+    /// All of it, for the record.
+    pub report: TuneReport,
+    /// What to keep; `None` when that was not decided.
+    pub kept: Option<Kept>,
+    /// Why nothing was kept, unless it was stopped.
+    pub cannot_tell: Option<TuneError>,
+}
+
+/// Tunes a path: measures it, explains it, predicts other mappings, tries the best, and reports
+/// which to keep. When `watch` stops it, the report has what was measured until then.
+///
+/// # Errors
+/// A run failed, other than those that calibrate: without these there is a baseline to report, and
+/// nothing to keep.
+pub fn tune(request: &Request<'_>, watch: &Watch<'_>) -> Result<Tuned, TuneError> {
+    let session = Session::new(request, watch)?;
+    let measured = session.measure()?;
+    let ended = |report, kept, cannot_tell| Ok(Tuned { report, kept, cannot_tell });
+    if measured.finding.limit == Limit::Offered || session.is_stopped() {
+        let kept = (!session.is_stopped()).then(|| kept(request, &measured, None));
+        return ended(untried(request, &measured, None), kept, None);
+    }
+    let calibration = match session.calibrate(&measured) {
+        Ok(calibration) => calibration,
+        Err(why) => return ended(untried(request, &measured, None), None, Some(why)),
+    };
+    let shape = shape(request);
+    let predicted = predict(&shape, &measured, &calibration);
+    let report = TuneReport {
+        candidates: predicted.candidates(&shape),
+        ruled_out: predicted.ruled_out.clone(),
+        ..untried(request, &measured, Some(&calibration))
+    };
+    let Some(trial) = session.trial(&measured, &predicted)? else {
+        return ended(report, None, None);
+    };
+    let kept = kept(request, &measured, trial.chosen.map(|chosen| (chosen, &predicted)));
+    let tuned = session.run_kept(&kept)?;
+    ended(with_trial(report, &trial, tuned), Some(kept), None)
+}
+
+impl Session<'_> {
+    /// One long run of what is kept.
+    fn run_kept(&self, kept: &Kept) -> Result<RunReport, TuneError> {
+        let bench = self.bench();
+        bench.progress.step("the mapping to keep");
+        let bench = bench.with(kernels(&kept.kernels).unwrap_or(bench.kernels));
+        let tuned = bench.profile(&kept.mapping, kept.burst, self.long_seconds())?;
+        Ok(RunReport { finding: Some(diagnose(&tuned)), ..tuned })
+    }
+}
+
+/// The stages of the path, as far as the planner must know them.
+fn shape(request: &Request<'_>) -> PathShape {
+    let kinds = request.kinds;
+    let spec = |name: &str| kinds.iter().find(|kind| kind.spec.kind == name).map(|kind| kind.spec);
+    let specs: Vec<_> = request.path.stages.iter().filter_map(|stage| spec(&stage.kind)).collect();
+    PathShape::new(request.path, &specs)
+}
+
+/// What is kept: a proposal, or the baseline.
+fn kept(request: &Request<'_>, measured: &Measured, chosen: Option<(usize, &Predicted)>) -> Kept {
+    let (mapping, burst, kernels) = match chosen {
+        Some((index, predicted)) => {
+            let proposal = &predicted.proposals[index];
+            (&proposal.mapping, proposal.burst, &*predicted.kernels)
+        }
+        None => (&measured.mapping, request.path.run.burst, request.kernels.name()),
+    };
+    Kept { mapping: mapping.clone(), burst, kernels: kernels.to_owned() }
+}
+
+/// The report when nothing was tried, with what was available: CPUs, and where the packets are.
+fn untried(
+    request: &Request<'_>,
+    measured: &Measured,
+    calibration: Option<&Calibration>,
+) -> TuneReport {
+    let Request { path, traffic, cpus, memory, .. } = *request;
+    let Measured { mapping, report: baseline, finding, advice } = measured;
+    let home = home(path, traffic, mapping, memory);
+    let waits = match (calibration, &home) {
+        (Some(calibration), Ok(home)) => waits(&calibration.costs, home, baseline.ticks_per_s),
+        _ => Vec::new(),
+    };
+    TuneReport {
+        given_mapping: describe(&path.mapping, &path.stages),
+        baseline_mapping: describe(mapping, &path.stages),
+        baseline: baseline.clone(),
+        baseline_kpps: baseline.processed_kpps.clone(),
+        finding: finding.clone(),
+        candidates: Vec::new(),
+        ruled_out: Vec::new(),
+        chosen: None,
+        tuned: RunReport { finding: Some(finding.clone()), ..baseline.clone() },
+        rounds: 0,
+        kernel_shares: shares(baseline, baseline),
+        kernel_advice: advice.clone(),
+        given_workers: Some(path.mapping.workers() as u32),
+        cpus_available: Some(cpus.len() as u32),
+        packets_home: Some(packets_home(&home)),
+        waits,
+    }
+}
+
+/// The report with what the rounds and the last run showed.
+fn with_trial(mut report: TuneReport, trial: &Trial, tuned: RunReport) -> TuneReport {
+    trial.add_to(&mut report.candidates);
+    TuneReport {
+        kernel_shares: shares(&report.baseline, &tuned),
+        tuned,
+        chosen: trial.chosen.map(|chosen| chosen as u32),
+        rounds: ROUNDS,
+        baseline_kpps: trial.baseline_kpps.clone(),
+        ..report
+    }
+}

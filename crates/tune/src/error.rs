@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why a path could not be tuned.
+
+use crate::assign::AssignError;
+use linerate_dataplane::RunError;
+use linerate_plan::costs::CostsError;
+use std::fmt;
+
+/// Why a path could not be tuned.
+#[derive(Debug)]
+pub enum TuneError {
+    /// The kinds of stage lack those of the load; what the checker says.
+    NoPacketWork(String),
+    /// The workers cannot have the CPUs at hand.
+    Assign(AssignError),
+    /// A run failed.
+    Run(RunError),
+    /// The load of a calibrating run panicked.
+    LoadPanicked,
+    /// The calibrating run does not show what the stages cost.
+    Costs(CostsError),
+}
+
+impl fmt::Display for TuneError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoPacketWork(problems) => {
+                write!(f, "the load takes the stages `parse` and `verify`: {problems}")
+            }
+            Self::Assign(error) => error.fmt(f),
+            Self::Run(error) => error.fmt(f),
+            Self::LoadPanicked => f.write_str("the load next to a calibrating run panicked"),
+            Self::Costs(error) => write!(f, "cannot tell what the stages cost: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for TuneError {}
+
+impl From<AssignError> for TuneError {
+    fn from(error: AssignError) -> Self {
+        Self::Assign(error)
+    }
+}
+
+impl From<RunError> for TuneError {
+    fn from(error: RunError) -> Self {
+        Self::Run(error)
+    }
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The first stage: one long run of the baseline, and what it shows.
+
+use crate::bench::Session;
+use crate::error::TuneError;
+use linerate_path::model::{Mapping, SELECTED};
+use linerate_plan::candidates::nearest_feasible;
+use linerate_plan::diagnose::diagnose;
+use linerate_plan::kernels::advise;
+use linerate_record::run::RunReport;
+use linerate_record::tune::{Finding, KernelAdvice};
+
+/// The baseline, measured and explained.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// Its mapping: the given one, or the nearest that fits the CPUs.
+    pub mapping: Mapping,
+    /// What the run reported.
+    pub report: RunReport,
+    /// What limits it.
+    pub finding: Finding,
+    /// Whether other kernels suit its calls better; `None` when that is not known.
+    pub advice: Option<KernelAdvice>,
+}
+
+impl Measured {
+    /// Explains a run of `mapping`, of now or from a record.
+    pub fn explain(mapping: Mapping, report: RunReport) -> Self {
+        let (finding, advice) = (diagnose(&report), advise(&report));
+        Self { mapping, report, finding, advice }
+    }
+
+    /// The kernels that the run called, by name.
+    pub fn kernels(&self) -> &str {
+        self.report.kernels.as_deref().unwrap_or(SELECTED)
+    }
+
+    /// The kernels of the candidates: others than the baseline's only if that promises enough.
+    pub fn kernels_to_try(&self) -> &str {
+        let better = self.advice.as_ref().filter(|advice| advice.worth_trying);
+        better.map_or_else(|| self.kernels(), |advice| &advice.fastest)
+    }
+}
+
+impl Session<'_> {
+    /// Runs the given mapping, or the nearest one that fits the CPUs, and explains it.
+    ///
+    /// # Errors
+    /// The run failed.
+    pub fn measure(&self) -> Result<Measured, TuneError> {
+        let (bench, path) = (self.bench(), self.request.path);
+        let mapping = nearest_feasible(&path.mapping, bench.cpus.len(), None);
+        bench.progress.step("baseline");
+        let report = bench.profile(&mapping, path.run.burst, self.long_seconds())?;
+        Ok(Measured::explain(mapping, report))
+    }
+}

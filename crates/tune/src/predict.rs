@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The third stage: which mappings are worth a trial, and how fast each should be. No packets are
+//! sent.
+
+use crate::calibrate::Calibration;
+use crate::measure::Measured;
+use linerate_path::mapping::describe_names;
+use linerate_plan::candidates::{PathShape, Proposal, candidates, order};
+use linerate_plan::model::predict as predicted;
+use linerate_record::tune::{Candidate, RuledOut};
+use linerate_record::{Figure, Tier};
+
+/// The mappings worth a trial.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Predicted {
+    /// The kernels that they call, by name.
+    pub kernels: String,
+    /// The mappings, best prediction first.
+    pub proposals: Vec<Proposal>,
+    /// Mappings that a stage or the machine forbids.
+    pub ruled_out: Vec<RuledOut>,
+}
+
+/// Predicts every mapping worth a trial next to the baseline.
+///
+/// # Panics
+/// When `shape` and `calibration` are not of the same path.
+pub fn predict(shape: &PathShape, measured: &Measured, calibration: &Calibration) -> Predicted {
+    let Calibration { costs, machine, kernels } = calibration;
+    let mut advice = candidates(shape, costs, machine, &measured.mapping, costs.burst);
+    if kernels != measured.kernels() {
+        advice.proposals.push(Proposal {
+            name: format!("kernels {kernels} only"),
+            mapping: measured.mapping.clone(),
+            burst: costs.burst,
+            prediction: predicted(&measured.mapping, costs.burst, costs, machine),
+        });
+        order(&mut advice.proposals);
+    }
+    let (proposals, ruled_out) = (advice.proposals, advice.ruled_out);
+    Predicted { kernels: kernels.clone(), proposals, ruled_out }
+}
+
+impl Predicted {
+    /// The proposals as a record keeps them before any of them has run.
+    pub fn candidates(&self, shape: &PathShape) -> Vec<Candidate> {
+        const METHOD: &str =
+            "stage costs on the slowest processor with all at work, calibrated ring and burst";
+        let names: Vec<&str> = shape.names().collect();
+        let candidate = |proposal: &Proposal| Candidate {
+            name: proposal.name.clone(),
+            mapping: describe_names(&proposal.mapping, &names),
+            burst: proposal.burst,
+            kernels: Some(self.kernels.clone()),
+            predicted_kpps: Figure::number("kpps", proposal.prediction.kpps, Tier::Model, METHOD),
+            memory_bound: proposal.prediction.memory_bound,
+            measured_kpps: None,
+            speedup: None,
+        };
+        self.proposals.iter().map(candidate).collect()
+    }
+}
