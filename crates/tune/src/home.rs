@@ -18,7 +18,7 @@ pub fn home(
 ) -> Result<Home, Unknown> {
     let KnownMemory { report, age } = memory.as_ref().map_err(Unknown::clone)?;
     let footprint = Footprint {
-        frames: traffic.bytes(),
+        frames: traffic.total_bytes(),
         buffers: buffers_bytes(path, mapping, &path.run),
         queues: mapping.segments[0].replicas,
     };
