@@ -26,11 +26,11 @@ pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
     // A capture would be written by every run; it is for `run`.
     loaded.path.sink = Sink::Null;
     let cpus = processors(common)?;
-    let files = loaded.files(common).writes("--record", common.record.as_ref());
+    let files = loaded.files(common).writes("--record", common.output.record.as_ref());
     files.writes("--out", args.out.as_ref()).check()?;
     let provenance = provenance::provenance();
     let stop = stop_on_interrupt()?;
-    let progress = Progress::new(common.quiet);
+    let progress = Progress::new(common.output.quiet());
     let request = Request {
         path: &loaded.path,
         traffic: &loaded.traffic,
@@ -51,7 +51,7 @@ pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
     let end = report.tuned.dead_end();
     let record = Record { provenance, body: Body::Tune(Box::new(report)) };
     let kpps = record.figures()["tuned_kpps"].as_number();
-    let printed = emit::emit(common, &record);
+    let printed = emit::emit(&common.output, &record);
     also(printed, kept.map_or(Ok(()), |kept| write_out(args, &loaded, &kept)))?;
     if let Some(error) = cannot_tell {
         return Err(Failure::new(error));
