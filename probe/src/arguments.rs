@@ -2,10 +2,11 @@
 //! The command line. Options are spelled as those of `linerate`, and mean the same.
 
 use lexopt::prelude::*;
+use linerate_counters::event::parse_names;
 use linerate_record::Tier;
 use linerate_record::memory::{Effort, PageKind};
 use linerate_record::units::{parse_duration, parse_memory_size};
-use linerate_stat::{Per, Request, What};
+use linerate_stat::{Request, What};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -183,12 +184,12 @@ fn of_counting(
     request: &mut Request,
 ) -> Result<(), lexopt::Error> {
     match option {
-        "e" | "events" => request.events.extend(parser.value()?.parse_with(events)?),
+        "e" | "events" => request.events.extend(parser.value()?.parse_with(parse_names)?),
         "m" | "metrics" => {
             let sets = parser.value()?.string()?;
             request.sets.extend(sets.split(',').map(str::to_owned));
         }
-        "per" => request.per = Some(parser.value()?.parse_with(per)?),
+        "per" => request.per = Some(parser.value()?.parse()?),
         "tier" => request.tier = Some(parser.value()?.parse_with(tier)?),
         "i" | "interval" => request.interval = Some(time(parser)?),
         "threads" => request.threads = true,
@@ -209,28 +210,6 @@ fn time(parser: &mut lexopt::Parser) -> Result<Duration, lexopt::Error> {
     }
 }
 
-/// Splits at commas, except within the slashes of `unit/event=0x08,umask=0x01/`.
-fn events(text: &str) -> Result<Vec<String>, String> {
-    let mut is_within = false;
-    let at_comma = |c: char| {
-        is_within ^= c == '/';
-        c == ',' && !is_within
-    };
-    let events: Vec<String> = text.split(at_comma).map(|name| name.trim().to_owned()).collect();
-    match events.iter().any(String::is_empty) {
-        true => Err("a name is missing; write e.g. instructions,l1d_misses".to_owned()),
-        false => Ok(events),
-    }
-}
-
-fn per(text: &str) -> Result<Per, String> {
-    match text.parse::<f64>() {
-        Ok(units) if units > 0.0 && units.is_finite() => Ok(Per::Units(units)),
-        Ok(_) => Err("a number of units of work is above 0".to_owned()),
-        Err(_) => Ok(Per::Event(text.to_owned())),
-    }
-}
-
 fn tier(text: &str) -> Result<Tier, String> {
     match text {
         "hw" => Ok(Tier::Hw),
@@ -243,6 +222,7 @@ fn tier(text: &str) -> Result<Tier, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_stat::Per;
 
     fn parsed(line: &str) -> Result<Task, Fault> {
         parse(line.split_whitespace().map(OsString::from))

@@ -17,14 +17,15 @@ use std::path::Path;
 use std::process::{Child, Command};
 
 const RESULT: &str = "docs/results/memory.md";
-const PLOT: &str = "docs/results/memory.svg";
+/// The folder of `memory.svg`.
+const PLOTS: &str = "docs/results";
 const REPEATS: usize = 20;
 
 /// Measures and writes.
 pub(crate) fn write(repeats: Option<usize>) -> Result<(), String> {
     let repeats = repeats.unwrap_or(REPEATS);
     let binary = build()?;
-    let plot = root().join(PLOT);
+    let plot = root().join(PLOTS);
     let shown = run(&binary, &["memory", "--all", "--quiet", "--no-store", "--svg"], Some(&plot))?;
     let quiet = series(&binary, repeats, "left alone")?;
     let busy = {

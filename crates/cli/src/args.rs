@@ -3,11 +3,13 @@
 
 use crate::budget::BudgetArgs;
 use crate::doctor::DoctorArgs;
+use crate::emit::Output;
 use crate::explain::ExplainArgs;
 use crate::export::ExportArgs;
 use crate::import::ImportArgs;
 use crate::memory::MemoryArgs;
 use crate::plan::PlanArgs;
+use crate::plots::Plots;
 use crate::regions::RegionsArgs;
 use crate::report::ReportArgs;
 use crate::stat::StatArgs;
@@ -84,7 +86,7 @@ impl Command {
     /// Whether its result goes to stdout.
     pub(crate) fn prints(&self) -> bool {
         match self {
-            Self::Stat(args) => args.list || args.output.is_none(),
+            Self::Stat(args) => args.list || args.to.is_none(),
             _ => true,
         }
     }
@@ -116,15 +118,8 @@ pub(crate) struct Common {
     /// Exit with status 1 when the path handles less than this: line, or a rate like 1.5Mpps
     #[arg(long, value_name = "RATE", value_parser = goal)]
     pub(crate) goal: Option<Goal>,
-    /// Print the record as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Write the record to this file as well
-    #[arg(long, value_name = "FILE")]
-    pub(crate) record: Option<PathBuf>,
-    /// No progress, no warnings
-    #[arg(long, short)]
-    pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) output: Output,
 }
 
 const TUNE_AFTER: &str = "\
@@ -211,24 +206,16 @@ pub(crate) struct KernelsArgs {
     /// Measure on this logical processor (default: the first that `run` would take)
     #[arg(long, value_name = "N", value_parser = cpu, allow_negative_numbers = true)]
     pub(crate) cpu: Option<u32>,
-    /// Only list the variants and the peers, and what is selected; measures nothing
+    /// Only list the variants and the peers, and what is selected, as JSON with --json
     #[arg(long, conflicts_with_all = ["record", "svg"])]
     pub(crate) list: bool,
-    /// Print the record as JSON; with --list, the list, which is no record
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Write the record to this file as well
-    #[arg(long, value_name = "FILE")]
-    pub(crate) record: Option<PathBuf>,
-    /// Write plots of the record to this folder
-    #[arg(long, value_name = "DIR")]
-    pub(crate) svg: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) plots: Plots,
     /// Draw the order of routines, the octets and the mixes by this number
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// No progress, no warnings
-    #[arg(long, short)]
-    pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) output: Output,
 }
 
 #[derive(Debug, Args)]

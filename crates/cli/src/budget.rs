@@ -3,7 +3,8 @@
 
 use crate::emit::{self, Answer, Output};
 use crate::failure::{Failure, also};
-use crate::files::{self, Files};
+use crate::files::Files;
+use crate::plots::{Drawn, Plots, replaced};
 use crate::{machine, provenance};
 use clap::Args;
 use linerate_cmt::processor::{Bandwidth, CLOCK_GHZ, COUNT_MAX, FRAME_MAX, FRAME_MIN, Processor};
@@ -16,8 +17,9 @@ use linerate_record::budget::{BudgetReport, Shortfall};
 use linerate_record::run::RunReport;
 use linerate_record::units::three_digits;
 use linerate_record::{Body, Provenance, Record};
-use linerate_report::svg::Plot;
+
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -67,12 +69,10 @@ pub(crate) struct BudgetArgs {
     /// The record of a run or tune: from which size on does it hold line rate?
     #[arg(long, value_name = "RECORD")]
     from: Option<PathBuf>,
-    /// Write a plot of the budget over the sizes to this file, as SVG
-    #[arg(long, value_name = "FILE")]
-    svg: Option<PathBuf>,
-    /// Write a plot of what bounds forwarding over the sizes to this file, as SVG
-    #[arg(long, value_name = "FILE")]
-    ceilings: Option<PathBuf>,
+    #[command(flatten)]
+    plots: Plots,
+    #[arg(long = "ceilings", hide = true, value_name = "FILE", value_parser = replaced)]
+    _ceilings: Option<Infallible>,
     #[command(flatten)]
     output: Output,
 }
@@ -140,9 +140,8 @@ pub(crate) fn budget(args: &BudgetArgs) -> Result<Answer, Failure> {
     files
         .may_read("the file of --machine", machine::file(&args.machine))
         .writes("--record", args.output.record.as_ref())
-        .writes("--svg", args.svg.as_ref())
-        .writes("--ceilings", args.ceilings.as_ref())
         .check()?;
+    args.plots.make_folder()?;
     let provenance = provenance::provenance();
     let processor = processor(args, &provenance)?;
     let run = args.from.as_ref().map(|file| Run::read(file)).transpose()?;
@@ -158,24 +157,19 @@ pub(crate) fn budget(args: &BudgetArgs) -> Result<Answer, Failure> {
     let mut report = budget_of(&inputs);
     report.shortfall = run.as_ref().map(|run| run.against(line_bits_per_s));
     report.measured_on = run.and_then(|run| run.processor);
-    let plotted = draw_all(args, &report);
+    let drawing = args.plots.draw(|| drawn(&report));
     let record = Record { provenance, body: Body::Budget(Box::new(report)) };
-    also(emit::emit(&args.output, &record), plotted)
+    also(emit::emit(&args.output, &record), drawing.write(args.output.quiet()))
 }
 
-/// Writes the plots that were asked for.
-fn draw_all(args: &BudgetArgs, report: &BudgetReport) -> Result<(), Failure> {
-    let quiet = args.output.quiet;
-    let budget = args.svg.as_ref().map_or(Ok(()), |file| {
-        let lacks = "--svg: a plot takes two sizes or more";
-        draw(linerate_report::svg::budget(report), file, lacks, quiet)
-    });
-    let ceilings = args.ceilings.as_ref().map_or(Ok(()), |file| {
-        let lacks = "--ceilings: a plot takes two sizes or more, and a machine with [bandwidth] or \
-                     --instructions";
-        draw(linerate_report::svg::ceilings(report), file, lacks, quiet)
-    });
-    also(budget, ceilings)
+/// The budget over the sizes, and what bounds forwarding.
+fn drawn(report: &BudgetReport) -> Vec<Drawn> {
+    let roofline = "no plot of what bounds forwarding: it takes two sizes or more, and a machine \
+                    with [bandwidth] or --instructions";
+    vec![
+        linerate_report::svg::budget(report).ok_or("no plot: it takes two sizes or more"),
+        linerate_report::svg::ceilings(report).ok_or(roofline),
+    ]
 }
 
 fn processor(args: &BudgetArgs, provenance: &Provenance) -> Result<Processor, Failure> {
@@ -291,15 +285,4 @@ fn run_of(body: Body) -> Option<RunReport> {
         Body::Tune(tune) => Some(tune.tuned),
         _ => None,
     }
-}
-
-/// Writes a plot; where there is none, says what it lacks.
-fn draw(plot: Option<Plot>, file: &Path, lacks: &str, quiet: bool) -> Result<(), Failure> {
-    let Some(plot) = plot else {
-        if !quiet {
-            emit::say(&format!("warning:    {lacks}; no file was written\n"));
-        }
-        return Ok(());
-    };
-    files::write(file, plot.svg)
 }

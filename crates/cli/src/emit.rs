@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where results go: stdout for people or scripts, a file for the record.
 
-use crate::args::{Common, KernelsArgs};
 use crate::failure::{Failure, also};
 use crate::files;
-use crate::memory::MemoryArgs;
 use clap::Args;
 use linerate_record::Record;
 use linerate_record::run::DeadEnd;
@@ -87,6 +85,7 @@ fn glyphs() -> Glyphs {
     let is_utf_8 = said.is_some_and(|value| value.contains("utf-8") || value.contains("utf8"));
     if is_utf_8 { Glyphs::Braille } else { Glyphs::Ascii }
 }
+
 /// The columns asked for by `COLUMNS`, or those of the terminal on stdout.
 fn columns() -> Option<usize> {
     let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
@@ -94,7 +93,7 @@ fn columns() -> Option<usize> {
     asked.or_else(|| terminal().map(|(width, _)| width.0.into())).filter(|columns| *columns > 0)
 }
 
-// What commands share that show no progress: the forms of their result.
+// What all commands share that have a record for their result.
 #[derive(Debug, Args)]
 pub(crate) struct Output {
     /// Print the record as JSON
@@ -103,15 +102,29 @@ pub(crate) struct Output {
     /// Write the record to this file as well
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
-    /// No warnings
+    #[command(flatten)]
+    notices: Notices,
+}
+
+// What all commands share that say something on stderr.
+#[derive(Debug, Args)]
+pub(crate) struct Notices {
+    /// No progress, no warnings
     #[arg(long, short)]
     pub(crate) quiet: bool,
+}
+
+impl Output {
+    /// Whether progress and warnings are left out.
+    pub(crate) fn quiet(&self) -> bool {
+        self.notices.quiet
+    }
 }
 
 impl<'a> From<&'a Output> for Forms<'a> {
     fn from(output: &'a Output) -> Self {
         let detail = Detail::Brief;
-        Self { json: output.json, record: output.record.as_ref(), quiet: output.quiet, detail }
+        Self { json: output.json, record: output.record.as_ref(), quiet: output.quiet(), detail }
     }
 }
 
@@ -128,27 +141,6 @@ impl Forms<'_> {
     /// The same with everything there is to see.
     pub(crate) fn in_full(self) -> Self {
         Self { detail: Detail::Full, ..self }
-    }
-}
-
-impl<'a> From<&'a Common> for Forms<'a> {
-    fn from(common: &'a Common) -> Self {
-        let detail = Detail::Brief;
-        Self { json: common.json, record: common.record.as_ref(), quiet: common.quiet, detail }
-    }
-}
-
-impl<'a> From<&'a KernelsArgs> for Forms<'a> {
-    fn from(args: &'a KernelsArgs) -> Self {
-        let detail = Detail::Brief;
-        Self { json: args.json, record: args.record.as_ref(), quiet: args.quiet, detail }
-    }
-}
-
-impl<'a> From<&'a MemoryArgs> for Forms<'a> {
-    fn from(args: &'a MemoryArgs) -> Self {
-        let detail = if args.all { Detail::Full } else { Detail::Brief };
-        Self { json: args.json, record: args.record.as_ref(), quiet: args.quiet, detail }
     }
 }
 

@@ -116,7 +116,7 @@ fn costs(args: &ExplainArgs, record: &Record, here: &Provenance) -> Option<Event
     match machine::costs_here() {
         Ok(costs) => costs,
         Err(why) => {
-            if !args.output.quiet {
+            if !args.output.quiet() {
                 emit::say(&format!("warning:    {why}\n"));
             }
             None

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `linerate export`: a record as other programs read it.
 
-use crate::emit::{self, Answer};
+use crate::emit::{self, Answer, Notices};
 use crate::failure::Failure;
 use crate::machine;
 use clap::{Args, ValueEnum};
@@ -31,9 +31,8 @@ pub(crate) struct ExportArgs {
     /// Whose event codes a dump has: t1, t2, or a TOML file
     #[arg(long, value_name = "NAME", default_value = "t1")]
     machine: String,
-    /// No warnings
-    #[arg(long, short)]
-    quiet: bool,
+    #[command(flatten)]
+    notices: Notices,
 }
 
 /// How to write.
@@ -87,7 +86,7 @@ fn dump(args: &ExportArgs, record: &Record) -> Result<Answer, Failure> {
     let exchanged = linerate_exchange::Processor { codes, ..Default::default() };
     let readings = totals::readings(record, &exchanged)
         .map_err(|error| Failure::new(format!("{}: {error}", args.file.display())))?;
-    if !args.quiet {
+    if !args.notices.quiet {
         if !readings.left_out.is_empty() {
             let names: Vec<&str> = readings.left_out.iter().map(String::as_str).collect();
             emit::say(&format!(

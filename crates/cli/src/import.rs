@@ -98,7 +98,7 @@ pub(crate) fn import(args: &ImportArgs) -> Result<Answer, Failure> {
             strand.cpi_by_cause = of_strand(strand, costs);
         }
     }
-    if args.output.json && !args.output.quiet {
+    if args.output.json && !args.output.quiet() {
         warn(&report);
     }
     let provenance = provenance::provenance();
@@ -154,7 +154,7 @@ impl Known {
         };
         if name == Some("this") {
             let costs = machine::costs_here().map_err(Failure::new)?;
-            if costs.is_none() && !args.output.quiet {
+            if costs.is_none() && !args.output.quiet() {
                 emit::say("warning:    what a miss costs here was not measured: linerate memory\n");
             }
             return Ok(Self { processor: None, is_assumed: false, costs });

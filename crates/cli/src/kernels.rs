@@ -4,8 +4,9 @@
 use crate::args::KernelsArgs;
 use crate::emit::{self, Answer};
 use crate::failure::{Failure, also};
-use crate::files::{self, Files};
+use crate::files::Files;
 use crate::interrupt::stop_on_interrupt;
+use crate::plots;
 use crate::processors::processor;
 use crate::progress::Progress;
 use crate::provenance;
@@ -14,23 +15,19 @@ use linerate_kernelbench::{Filter, Request, Watch, peer_reports, sweep, variant_
 use linerate_path::model::SELECTED;
 use linerate_record::kernels::{Kernel, KernelsReport, State};
 use linerate_record::{Body, Provenance, Record};
-use linerate_report::svg::Plot;
 use serde_json::json;
 use std::fmt::Write;
-use std::path::Path;
 
 /// Measures the kernels and prints the report.
 pub(crate) fn kernels(args: &KernelsArgs) -> Result<Answer, Failure> {
     let refuse = |error| Failure::new(format!("--variant: {error}, or {SELECTED}"));
     let filter = Filter::of(&args.variant).map_err(refuse)?;
     if args.list {
-        return emit::print(&list(args.json));
+        return emit::print(&list(args.output.json));
     }
     let cpu = processor(args.cpu)?;
-    Files::default().writes("--record", args.record.as_ref()).check()?;
-    if let Some(folder) = &args.svg {
-        files::create_folder("--svg", folder)?;
-    }
+    Files::default().writes("--record", args.output.record.as_ref()).check()?;
+    args.plots.make_folder()?;
     let provenance = provenance::provenance();
     let request = Request {
         filter,
@@ -39,7 +36,7 @@ pub(crate) fn kernels(args: &KernelsArgs) -> Result<Answer, Failure> {
         ..Request::new(&scope(args), cpu)
     };
     let stop = stop_on_interrupt()?;
-    let progress = Progress::new(args.quiet);
+    let progress = Progress::new(args.output.quiet());
     let show = |case: &str, share: f64| {
         progress.step(case);
         progress.at(share);
@@ -53,12 +50,9 @@ pub(crate) fn kernels(args: &KernelsArgs) -> Result<Answer, Failure> {
     let report = outcome.map_err(Failure::new)?.report;
     let report = KernelsReport { sizes_named: !args.size.is_empty(), ..report };
     let (is_wrong, is_interrupted) = (!report.wrong.is_empty(), report.interrupted);
-    let plots = args.svg.as_ref().map(|folder| (linerate_report::svg::kernels(&report), folder));
-    let printed = emit::emit(args, &Record { provenance, body: Body::Kernels(Box::new(report)) });
-    also(
-        printed,
-        plots.map_or(Ok(()), |(plots, folder)| plot(&plots, folder, NO_PLOTS, args.quiet)),
-    )?;
+    let drawing = args.plots.draw(|| plots::any(linerate_report::svg::kernels(&report), WHY_NONE));
+    let record = Record { provenance, body: Body::Kernels(Box::new(report)) };
+    also(emit::emit(&args.output, &record), drawing.write(args.output.quiet()))?;
     if is_interrupted {
         return Err(Failure::new("interrupted: what was measured until then stands above"));
     }
@@ -75,22 +69,8 @@ fn scope(args: &KernelsArgs) -> Scope {
     Scope { kernels, sizes, states, quick: args.quick }
 }
 
-const NO_PLOTS: &str = "--svg: nothing to plot, no file was written; plots are made of mixes, and \
-                        of aligned sizes in the states warm and cold";
-
-/// Writes plots to a folder; says `why_none` where there are none.
-pub(crate) fn plot(
-    plots: &[Plot],
-    folder: &Path,
-    why_none: &str,
-    quiet: bool,
-) -> Result<(), Failure> {
-    if plots.is_empty() && !quiet {
-        emit::say(&format!("warning:    {why_none}\n"));
-    }
-    let file = |plot: &Plot| folder.join(&plot.name).with_extension("svg");
-    plots.iter().try_for_each(|plot| files::write(&file(plot), &plot.svg))
-}
+const WHY_NONE: &str = "nothing to plot, no file was written; plots are made of mixes, and of \
+                        aligned sizes in the states warm and cold";
 
 /// The variants and the peers.
 fn list(json: bool) -> String {

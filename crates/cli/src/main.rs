@@ -19,6 +19,7 @@ mod load;
 mod machine;
 mod memory;
 mod plan;
+mod plots;
 mod processors;
 mod progress;
 mod provenance;

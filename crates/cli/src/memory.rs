@@ -4,7 +4,7 @@
 mod args;
 
 pub(crate) use self::args::MemoryArgs;
-use crate::emit::{self, Answer};
+use crate::emit::{self, Answer, Forms};
 use crate::failure::{Failure, also};
 use crate::files::{self, Files};
 use crate::interrupt::stop_on_interrupt;
@@ -15,17 +15,14 @@ use linerate_hierarchy::profile::unfit;
 use linerate_memory::{Request, Watch, measure, profile};
 use linerate_record::memory::MemoryReport;
 use linerate_record::{Body, Provenance, Record};
-use linerate_report::svg::Plot;
 use std::io::Write;
 use std::path::Path;
 
 /// Measures the hierarchy, prints the report and keeps it for other commands.
 pub(crate) fn memory(args: &MemoryArgs) -> Result<Answer, Failure> {
     let cpu = processor(args.cpu)?;
-    Files::default()
-        .writes("--record", args.record.as_ref())
-        .writes("--svg", args.svg.as_ref())
-        .check()?;
+    Files::default().writes("--record", args.output.record.as_ref()).check()?;
+    args.plots.make_folder()?;
     let provenance = provenance::provenance();
     let request = Request {
         effort: args.effort(),
@@ -35,7 +32,7 @@ pub(crate) fn memory(args: &MemoryArgs) -> Result<Answer, Failure> {
         seed: args.seed,
     };
     let stop = stop_on_interrupt()?;
-    let progress = Progress::new(args.quiet);
+    let progress = Progress::new(args.output.quiet());
     let show = |part: &str, share: f64| {
         progress.step(part);
         progress.at(share);
@@ -46,27 +43,18 @@ pub(crate) fn memory(args: &MemoryArgs) -> Result<Answer, Failure> {
     let outcome = measure(&request, &Watch::new(stop, &show));
     progress.clear();
     let report = outcome.map_err(Failure::new)?;
-    let plot =
-        args.svg.as_ref().map(|file| (linerate_report::svg::memory(&report, &provenance), file));
+    let drawing = args
+        .plots
+        .draw(|| vec![linerate_report::svg::memory(&report, &provenance).ok_or("nothing to plot")]);
     let record = Record { provenance, body: Body::Memory(Box::new(report.clone())) };
-    let printed = emit::emit(args, &record);
-    also(printed, plot.map_or(Ok(()), |(plot, file)| draw(plot, file, args.quiet)))?;
+    let forms = Forms::from(&args.output);
+    let forms = if args.all { forms.in_full() } else { forms };
+    also(emit::emit(forms, &record), drawing.write(args.output.quiet()))?;
     if report.conditions.interrupted {
         return Err(Failure::new("interrupted: what was measured until then stands above"));
     }
     keep(args, &record, &report);
     Ok(Answer::Done)
-}
-
-/// Writes the plot, if there is anything to plot.
-fn draw(plot: Option<Plot>, file: &Path, quiet: bool) -> Result<(), Failure> {
-    let Some(plot) = plot else {
-        if !quiet {
-            emit::say("warning:    --svg: nothing to plot, no file was written\n");
-        }
-        return Ok(());
-    };
-    files::write(file, plot.svg)
 }
 
 /// Writes a file whole or not at all.
@@ -89,7 +77,7 @@ fn keep(args: &MemoryArgs, record: &Record, report: &MemoryReport) {
             Err(reason) => format!("{not_kept}: {reason}"),
         },
     };
-    if !args.quiet {
+    if !args.output.quiet() {
         emit::say(&format!("linerate: {said}\n"));
     }
 }

@@ -3,9 +3,10 @@
 
 use crate::emit::{self, Answer, Output};
 use crate::failure::{Failure, also};
-use crate::files::{self, Files};
+use crate::files::Files;
 use crate::kinds::{kind, specs};
 use crate::machine;
+use crate::plots::{Plots, replaced};
 use crate::provenance;
 use clap::Args;
 use linerate_cmt::Chip;
@@ -21,6 +22,7 @@ use linerate_plan::search::Subject;
 use linerate_record::plan::PlanReport;
 use linerate_record::run::RunReport;
 use linerate_record::{Body, Provenance, Record};
+use std::convert::Infallible;
 use std::fs;
 use std::path::PathBuf;
 
@@ -53,9 +55,10 @@ pub(crate) struct PlanArgs {
     /// Processors that the path may use (default: the machine's)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     cpus: Option<u32>,
-    /// Write a plot of the predictions to this file, as SVG
-    #[arg(long, value_name = "FILE")]
-    plot: Option<PathBuf>,
+    #[command(flatten)]
+    plots: Plots,
+    #[arg(long = "plot", hide = true, value_name = "FILE", value_parser = replaced)]
+    _plot: Option<Infallible>,
     #[command(flatten)]
     output: Output,
 }
@@ -67,18 +70,18 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Answer, Failure> {
         .may_read("the record of --from", args.from.as_ref())
         .may_read("the file of --machine", machine::file(&args.machine))
         .writes("--record", args.output.record.as_ref())
-        .writes("--plot", args.plot.as_ref())
         .check()?;
+    args.plots.make_folder()?;
     let provenance = provenance::provenance();
     let described = described(args)?;
     let report = match args.machine.as_str() {
         "this" => on_this_machine(args, &described, &provenance)?,
         name => elsewhere(args, &described, &machine::named(name)?)?,
     };
-    let plot = args.plot.as_ref().map(|file| (linerate_report::svg::plan(&report).svg, file));
+    let drawing = args.plots.draw(|| vec![Ok(linerate_report::svg::plan(&report))]);
     let printed =
         emit::emit(&args.output, &Record { provenance, body: Body::Plan(Box::new(report)) });
-    also(printed, plot.map_or(Ok(()), |(svg, file)| files::write(file, svg)))
+    also(printed, drawing.write(args.output.quiet()))
 }
 
 fn described(args: &PlanArgs) -> Result<Described, Failure> {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `linerate report`: a record shown again.
 
-use crate::emit::{self, Answer};
+use crate::emit::{self, Answer, Output};
 use crate::export;
-use crate::failure::Failure;
+use crate::failure::{Failure, also};
+use crate::files::{self, Files};
 use clap::{Args, ValueEnum};
 use linerate_record::{Body, Record};
 use linerate_report::{Detail, Layout, Options};
@@ -37,12 +38,8 @@ pub(crate) struct ReportArgs {
         conflicts_with = "json"
     )]
     format: Format,
-    /// Print the record as JSON
-    #[arg(long)]
-    json: bool,
-    /// No warnings
-    #[arg(long, short)]
-    quiet: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// How to print.
@@ -58,19 +55,23 @@ enum Format {
 
 /// Prints a record as the command did that made it.
 pub(crate) fn report(args: &ReportArgs) -> Result<Answer, Failure> {
+    let record_to = args.output.record.as_ref();
+    Files::default().reads("the record", &args.file).writes("--record", record_to).check()?;
     let record = export::read(&args.file)?;
     let text = text(args, &record)?;
-    if !args.quiet && args.format != Format::Markdown {
+    if !args.output.quiet() && args.format != Format::Markdown {
         emit::warn(&record);
     }
-    emit::print(&text)
+    let written = record_to
+        .map_or(Ok(()), |file| files::write(file, record.to_json_pretty().map_err(Failure::new)?));
+    also(emit::print(&text), written)
 }
 
 fn text(args: &ReportArgs, record: &Record) -> Result<String, Failure> {
     let detail = if args.all { Detail::Full } else { Detail::Brief };
     let options = emit::options(detail);
     Ok(match args.format {
-        _ if args.json => record.to_json_pretty().map_err(Failure::new)?,
+        _ if args.output.json => record.to_json_pretty().map_err(Failure::new)?,
         Format::Text => linerate_report::text(record, &options),
         Format::Markdown => linerate_report::markdown(record, &options),
         Format::Rpistat if !matches!(record.body, Body::Stat(_)) => {

@@ -37,14 +37,14 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
         Sink::Capture { file, .. } => Some(PathBuf::from(file)),
         Sink::Null => None,
     };
-    let files = loaded.files(&args.path).writes("--record", common.record.as_ref());
+    let files = loaded.files(&args.path).writes("--record", common.output.record.as_ref());
     files.writes("the file of [sink]", sink).check()?;
     if args.check {
         return emit::print(&checked(&loaded));
     }
     let provenance = provenance::provenance();
     let stop = stop_on_interrupt()?;
-    let progress = Progress::new(common.quiet);
+    let progress = Progress::new(common.output.quiet());
     progress.step(&describe(&path.mapping, &path.stages));
     let counting = Counting::of_this_machine();
     let job = Job {
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Answer, Failure> {
     let end = outcome.report.dead_end();
     let record = record(outcome.report, provenance, &loaded, cpus.len());
     let kpps = record.figures()["processed_kpps"].as_number();
-    let printed = emit::emit(common, &record);
+    let printed = emit::emit(&common.output, &record);
     also(printed, write_kept(&path.sink, &outcome.kept))?;
     emit::reaches(loaded.goal_kpps, kpps, end.as_ref())
 }
@@ -96,7 +96,7 @@ fn failed(
 ) -> Failure {
     let message = error.to_string();
     if let RunError::Panicked { report, .. } = error {
-        let printed = emit::emit(common, &record(*report, provenance, loaded, cpus));
+        let printed = emit::emit(&common.output, &record(*report, provenance, loaded, cpus));
         if let Err(failure) = printed {
             return Failure::new(format!("{message}; and {failure}"));
         }

@@ -32,18 +32,18 @@ const RPISTAT: &str = "rpistat";
 /// Counts, and prints the report.
 pub(crate) fn stat(args: &StatArgs) -> Result<Answer, Failure> {
     if args.list {
-        return put(args, &list::list(args.json, &style(args)));
+        return put(args, &list::list(args.output.json, &style(args)));
     }
     let request = request(args)?;
     Files::default()
         .may_read("the baseline", args.baseline.as_ref())
-        .writes("--record", args.record.as_ref())
-        .writes("--output", args.output.as_ref())
+        .writes("--record", args.output.record.as_ref())
+        .writes("--output", args.to.as_ref())
         .check()?;
     let signals = linerate_linux::signal::catch()
         .map_err(|error| Failure::new(format!("cannot listen to signals: {error}")))?;
     let tell = |progress: Progress<'_>| {
-        if !args.quiet {
+        if !args.output.quiet() {
             emit::say(&said(progress));
         }
     };
@@ -117,23 +117,23 @@ fn show(args: &StatArgs, outcome: Outcome) -> Result<Answer, Failure> {
     let never_began = failure.is_some() && never_began(&report);
     let record =
         Record { provenance: provenance::without_ticks(), body: Body::Stat(Box::new(report)) };
-    let json = match args.json || args.record.is_some() {
+    let json = match args.output.json || args.output.record.is_some() {
         true => Some(record.to_json_pretty().map_err(Failure::new)?),
         false => None,
     };
     let text = match &json {
-        Some(json) if args.json => json.clone(),
+        Some(json) if args.output.json => json.clone(),
         _ => linerate_report::text(&record, &options(args)),
     };
-    if !args.quiet {
+    if !args.output.quiet() {
         emit::warn(&record);
     }
     // Why there is nothing to see is said below; a table of nothing says no more.
-    let printed = match args.json || !never_began {
+    let printed = match args.output.json || !never_began {
         true => put(args, &text),
         false => Ok(Answer::Done),
     };
-    let record = args.record.as_ref().zip(json);
+    let record = args.output.record.as_ref().zip(json);
     let written = record.map_or(Ok(()), |(file, json)| files::write(file, json));
     if let Some(failure) = failure {
         emit::say(&format!("linerate: {}\n", lines(&failure)));
@@ -160,13 +160,13 @@ fn options(args: &StatArgs) -> Options {
 
 fn style(args: &StatArgs) -> Style {
     let style = emit::style();
-    let color = style.color && args.output.is_none();
+    let color = style.color && args.to.is_none();
     Style { color, width: style.width.max(LIST_COLUMNS), ..style }
 }
 
 /// Puts the result where it was asked for.
 fn put(args: &StatArgs, text: &str) -> Result<Answer, Failure> {
-    match &args.output {
+    match &args.to {
         Some(file) => files::write(file, text).map(|()| Answer::Done),
         None => emit::print(text),
     }

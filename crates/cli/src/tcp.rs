@@ -4,22 +4,20 @@
 use crate::args::{cpu, duration};
 use crate::emit::{self, Answer, Forms, Output};
 use crate::failure::{Failure, also};
-use crate::files::{self, Files};
+use crate::files::Files;
 use crate::interrupt::stop_on_interrupt;
-use crate::kernels;
+use crate::plots::{self, Plots};
 use crate::processors::processor;
 use crate::progress::Progress;
 use crate::provenance;
 use clap::{Args, ValueEnum};
 use linerate_record::{Body, Provenance, Record};
-use linerate_report::svg::Plot;
 use linerate_tcpbench::Watch;
 use linerate_tcpbench::endpoint::WireMode;
 use linerate_tcpbench::pattern::{Mix, Pattern};
 use linerate_tcpbench::routines::Set;
 use linerate_tcpbench::run::{Request, Stacks, run};
 use std::fmt::Write;
-use std::path::PathBuf;
 
 const AFTER: &str = "\
 Client and server are two ends in one thread, joined by a wire in memory, and the clock of the
@@ -66,9 +64,8 @@ pub(crate) struct TcpArgs {
     /// Print, too, on which lengths and at which alignments the stacks call the routines
     #[arg(long, conflicts_with_all = ["law", "list"])]
     histograms: bool,
-    /// Write plots of shares, of work over that of plain C, and of throughput to this folder
-    #[arg(long, value_name = "DIR")]
-    svg: Option<PathBuf>,
+    #[command(flatten)]
+    plots: Plots,
     #[command(flatten)]
     output: Output,
 }
@@ -81,6 +78,8 @@ enum Wire {
     Reference,
 }
 
+const WHY_NONE: &str = "nothing to plot, no file was written";
+
 /// Measures the stacks and prints the report.
 pub(crate) fn tcp(args: &TcpArgs) -> Result<Answer, Failure> {
     if args.list {
@@ -88,12 +87,10 @@ pub(crate) fn tcp(args: &TcpArgs) -> Result<Answer, Failure> {
     }
     let request = request(args)?;
     Files::default().writes("--record", args.output.record.as_ref()).check()?;
-    if let Some(folder) = &args.svg {
-        files::create_folder("--svg", folder)?;
-    }
+    args.plots.make_folder()?;
     let provenance = provenance::provenance();
     let stop = stop_on_interrupt()?;
-    let progress = Progress::new(args.output.quiet);
+    let progress = Progress::new(args.output.quiet());
     progress.step("tcp");
     let allowed = linerate_linux::allowed_cpus().map_err(Failure::new)?;
     let provenance = Provenance { others: provenance::others(&allowed), ..provenance };
@@ -105,16 +102,12 @@ pub(crate) fn tcp(args: &TcpArgs) -> Result<Answer, Failure> {
     let outcome = run(request, &Watch::new(stop, &show).reporting(&hung));
     progress.clear();
     let report = outcome.map_err(Failure::new)?;
-    let plots = args.svg.as_ref().map(|folder| (linerate_report::svg::tcp(&report), folder));
+    let drawing = args.plots.draw(|| plots::any(linerate_report::svg::tcp(&report), WHY_NONE));
     let interrupted = report.interrupted;
     let forms = Forms::from(&args.output);
     let forms = if args.histograms { forms.in_full() } else { forms };
     let printed = emit::emit(forms, &Record { provenance, body: Body::Tcp(Box::new(report)) });
-    let plot = |(plots, folder): (Vec<Plot>, &PathBuf)| {
-        const WHY_NONE: &str = "--svg: nothing to plot, no file was written";
-        kernels::plot(&plots, folder, WHY_NONE, args.output.quiet)
-    };
-    also(printed, plots.map_or(Ok(()), plot))?;
+    also(printed, drawing.write(args.output.quiet()))?;
     match interrupted {
         true => Err(Failure::new("interrupted: what was measured until then stands above")),
         false => Ok(Answer::Done),

@@ -33,15 +33,15 @@ pub(crate) fn tune(args: &TuneArgs) -> Result<Answer, Failure> {
 /// Explains and predicts from a record. The provenance stays that of what was measured, but for the
 /// command.
 fn predict(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
-    let common = &args.common;
+    let output = &args.common.output;
     let files = Files::default().reads("the record of --from", file);
-    files.writes("--record", common.record.as_ref()).check()?;
+    files.writes("--record", output.record.as_ref()).check()?;
     let Record { body, provenance } = export::read(file)?;
     let name = file.display().to_string();
     let report = linerate_tune::from_record(&body, &name)
         .map_err(|lacking| Failure::new(format!("--from {name}: {lacking}")))?;
     let provenance = Provenance { command: command_line(), ..provenance };
-    emit::emit(common, &Record { provenance, body: Body::Tune(Box::new(report)) })
+    emit::emit(output, &Record { provenance, body: Body::Tune(Box::new(report)) })
 }
 
 /// Tunes the path in `file`.
@@ -51,11 +51,11 @@ fn measure(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
     // A capture would be written by every run; it is for `run`.
     loaded.path.sink = Sink::Null;
     let cpus = processors(common)?;
-    let files = loaded.files(file).writes("--record", common.record.as_ref());
+    let files = loaded.files(file).writes("--record", common.output.record.as_ref());
     files.writes("--out", args.out.as_ref()).check()?;
     let provenance = provenance::provenance();
     let stop = stop_on_interrupt()?;
-    let progress = Progress::new(common.quiet);
+    let progress = Progress::new(common.output.quiet());
     let request = Request {
         path: &loaded.path,
         traffic: &loaded.traffic,
@@ -76,7 +76,7 @@ fn measure(args: &TuneArgs, file: &FilePath) -> Result<Answer, Failure> {
     let end = report.tuned.dead_end();
     let record = Record { provenance, body: Body::Tune(Box::new(report)) };
     let kpps = record.figures()["tuned_kpps"].as_number();
-    let printed = emit::emit(common, &record);
+    let printed = emit::emit(&common.output, &record);
     also(printed, kept.map_or(Ok(()), |kept| write_out(args, file, &loaded, &kept)))?;
     if let Some(error) = cannot_tell {
         return Err(Failure::new(error));

@@ -2,6 +2,7 @@
 //! An event as it can be asked for, resolved for this machine.
 
 use linerate_linux::perf::Selector;
+use std::fmt;
 
 /// Who counts an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,4 +30,60 @@ pub struct Event {
     pub selector: Selector,
     /// Whether the user asked for user mode only (`name:u`).
     pub is_user_only: bool,
+}
+
+/// The names in a list: split at commas, except within the slashes of
+/// `unit/event=0x08,umask=0x01/`. Names may be empty.
+pub fn split_names(list: &str) -> Vec<String> {
+    let mut is_within = false;
+    let at_comma = |c: char| {
+        is_within ^= c == '/';
+        c == ',' && !is_within
+    };
+    list.split(at_comma).map(|name| name.trim().to_owned()).collect()
+}
+
+/// The names in a list, none of them empty but one behind a comma at the end: perf(1) takes that,
+/// and lists made by programs have one.
+///
+/// # Errors
+/// When a name is missing.
+pub fn parse_names(list: &str) -> Result<Vec<String>, NameMissing> {
+    let mut names = split_names(list);
+    if names.last().is_some_and(String::is_empty) {
+        names.pop();
+    }
+    if names.is_empty() || names.iter().any(String::is_empty) {
+        Err(NameMissing)
+    } else {
+        Ok(names)
+    }
+}
+
+/// A list of events lacks a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NameMissing;
+
+impl fmt::Display for NameMissing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name is missing; write e.g. instructions,l1d_misses")
+    }
+}
+
+impl std::error::Error for NameMissing {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn splits_outside_of_slashes_only() {
+        let two = ["cpu/event=0x1,umask=2/", "r08"].map(str::to_owned).to_vec();
+        assert_eq!(parse_names("cpu/event=0x1,umask=2/,r08"), Ok(two.clone()));
+        assert_eq!(parse_names(" cpu/event=0x1,umask=2/ , r08,"), Ok(two));
+        assert_eq!(parse_names("cycles"), Ok(vec!["cycles".to_owned()]));
+        for bad in ["", ",", "a,,b", ",a"] {
+            assert_eq!(parse_names(bad), Err(NameMissing), "{bad}");
+        }
+    }
 }

@@ -6,7 +6,7 @@ use crate::stay::Stay;
 use crate::thread::Thread;
 use crate::tree::{Log, Outcome, Region};
 use linerate_counters::catalog::Catalog;
-use linerate_counters::event::Event;
+use linerate_counters::event::{Event, split_names};
 use linerate_counters::opener::Kernel;
 use linerate_counters::thread_group::{Machine, ThreadGroup};
 use linerate_doctor::refusal::Explainer;
@@ -49,8 +49,7 @@ impl Options {
         let file = std::env::var_os("LINERATE_REGIONS").filter(|name| !name.is_empty());
         let names = std::env::var("LINERATE_REGIONS_EVENTS").ok();
         let split = |names: String| {
-            let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
-            names.map(str::to_owned).collect()
+            split_names(&names).into_iter().filter(|name| !name.is_empty()).collect()
         };
         let default = Self::default();
         Self {

@@ -39,6 +39,7 @@ use linerate_record::{Record, Tier};
 use runner::Runner;
 use std::ffi::OsString;
 use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// What to count, and how.
@@ -172,6 +173,40 @@ pub enum Per {
     /// So many units in all, in each run of a command; above 0.
     Units(f64),
 }
+
+impl FromStr for Per {
+    type Err = PerError;
+
+    /// A number of units, or the name of an event.
+    fn from_str(text: &str) -> Result<Self, PerError> {
+        match text.replace('_', "").parse::<f64>() {
+            Ok(units) if units > 0.0 && units.is_finite() => Ok(Self::Units(units)),
+            Ok(_) => Err(PerError::NotAboveZero),
+            Err(_) if text.is_empty() => Err(PerError::Empty),
+            Err(_) => Ok(Self::Event(text.to_owned())),
+        }
+    }
+}
+
+/// Why a text is not a unit of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PerError {
+    /// A number that is not finite and above 0.
+    NotAboveZero,
+    /// Nothing at all.
+    Empty,
+}
+
+impl fmt::Display for PerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotAboveZero => "a number of units of work is above 0",
+            Self::Empty => "write an event or a number",
+        })
+    }
+}
+
+impl std::error::Error for PerError {}
 
 /// Whoever waits for the end.
 pub struct Watch<'a> {

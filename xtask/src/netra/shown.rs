@@ -116,18 +116,18 @@ fn budget(linerate: &Program<'_>, pages: &mut Pages) -> Result<(), String> {
     );
     text += &reach::table(&rows);
     text += &linerate.section(shortest)?;
-    for (number, args, option, what) in [
-        ("10-3", "budget --machine t1 --line 10Gb/s", "--ceilings", "packet rates of the T1"),
-        ("10-4", "budget --machine t1 --line 1Gb/s", "--svg", "instructions per packet by size"),
+    for (number, args, plot, what) in [
+        ("10-3", "budget --machine t1 --line 10Gb/s", "ceilings", "packet rates of the T1"),
+        ("10-4", "budget --machine t1 --line 1Gb/s", "budget", "instructions per packet by size"),
         (
             "10-5",
             "budget --machine t2 --line 10Gb/s --instructions 488",
-            "--ceilings",
+            "ceilings",
             "packet rates of the T2, by processor and memory",
         ),
     ] {
-        let file = format!("figure-{number}.svg");
-        let args = format!("{args} {option} {FOLDER}/{file}");
+        let file = format!("figure-{number}/{plot}.svg");
+        let args = format!("{args} --svg {FOLDER}/figure-{number}");
         text += &linerate.section(&args)?;
         text += &format!("Figure {number}, {what}:\n\n![figure {number}: {what}]({file})\n\n");
     }
@@ -216,8 +216,8 @@ fn plans(linerate: &Program<'_>, pages: &mut Pages) -> Result<(), String> {
         let command = format!("linerate {args}");
         let wanted = (kpps, kpps * RATE_WITHIN, 0);
         pages.rows.push(near(&what, wanted, found, &command, PLANS));
-        let plot = format!("plan-{name}.svg");
-        text += &linerate.section(&format!("{args} --plot {FOLDER}/{plot}"))?;
+        let plot = format!("plan-{name}/plan.svg");
+        text += &linerate.section(&format!("{args} --svg {FOLDER}/plan-{name}"))?;
         text += &format!("![changes of {name}, and what they are predicted to do]({plot})\n\n");
     }
     text += &linerate.section("plan --machine t2 examples/rlp-t1-config2.toml")?;

@@ -13,14 +13,35 @@ struct Thing {
     instead: &'static str,
 }
 
-const THINGS: &[Thing] = &[Thing {
-    marks: &[concat!("Opener", " for ")],
-    homes: &[
-        ("crates/counters/src/opener.rs", "the kernel"),
-        ("crates/counters/src/scripted.rs", "the kernel of tests"),
-    ],
-    instead: "linerate_counters::scripted",
-}];
+const THINGS: &[Thing] = &[
+    Thing {
+        marks: &[concat!("Opener", " for ")],
+        homes: &[
+            ("crates/counters/src/opener.rs", "the kernel"),
+            ("crates/counters/src/scripted.rs", "the kernel of tests"),
+        ],
+        instead: "linerate_counters::scripted",
+    },
+    Thing {
+        marks: &[
+            concat!("/// Print the record ", "as JSON"),
+            concat!("/// Write the record ", "to this file"),
+            concat!("/// No progress, ", "no warnings"),
+        ],
+        homes: &[("crates/cli/src/emit.rs", "the options of every result")],
+        instead: "`Output` or `Notices`, flattened",
+    },
+    Thing {
+        marks: &[concat!("svg: Option", "<PathBuf>")],
+        homes: &[("crates/cli/src/plots.rs", "the option of every plot")],
+        instead: "`Plots`, flattened",
+    },
+    Thing {
+        marks: &[concat!("is_within ", "^= c == '/'")],
+        homes: &[("crates/counters/src/event.rs", "lists of events")],
+        instead: "linerate_counters::event::split_names",
+    },
+];
 
 /// Lines of a Rust file that have a thing whose home is elsewhere.
 fn strays(file: &File, things: &[Thing]) -> Vec<String> {

@@ -2,11 +2,12 @@
 //! The arguments of `linerate memory`.
 
 use crate::args::cpu;
+use crate::emit::Output;
+use crate::plots::Plots;
 use clap::Args;
 use linerate_memory::limits::LEAST_BYTES;
 use linerate_record::memory::{Effort, PageKind};
 use linerate_record::units::{memory_size, parse_memory_size};
-use std::path::PathBuf;
 
 const AFTER: &str = "\
 Chains of loads, each of which needs the one before, through more and more memory, in windows of
@@ -24,7 +25,7 @@ them. Examples:
 
   linerate memory
   linerate memory --quick --max 64M
-  linerate memory --full --all --svg curves.svg
+  linerate memory --full --all --svg curves
   linerate memory --json | jq '.summary.tiers[] | {name, size_bytes, latency_ns}'
 
 Exit status 2: there is too little memory, or it was interrupted; what was measured is printed.";
@@ -50,24 +51,16 @@ pub(crate) struct MemoryArgs {
     /// Print everything: every size, the histograms, the events
     #[arg(long)]
     pub(crate) all: bool,
-    /// Write a plot of the curves with their tiers to this file
-    #[arg(long, value_name = "FILE")]
-    pub(crate) svg: Option<PathBuf>,
-    /// Print the record as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// Write the record to this file as well
-    #[arg(long, value_name = "FILE")]
-    pub(crate) record: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) plots: Plots,
     /// Do not keep the record as the profile of this machine
     #[arg(long)]
     pub(crate) no_store: bool,
     /// Draw the orders of loads and sizes by this number
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// No progress, no warnings
-    #[arg(long, short)]
-    pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) output: Output,
 }
 
 impl MemoryArgs {

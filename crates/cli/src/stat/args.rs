@@ -2,7 +2,9 @@
 //! The arguments of `linerate stat`.
 
 use crate::args::{CpuList, cpu_list};
+use crate::emit::Output;
 use clap::{ArgGroup, Args};
+use linerate_counters::event::{self, NameMissing};
 use linerate_record::Tier;
 use linerate_record::units::parse_duration;
 use linerate_report::Layout;
@@ -66,8 +68,8 @@ pub(crate) struct StatArgs {
     /// Count everything on these processors, e.g. 0,2-3
     #[arg(long, value_name = "LIST", value_parser = cpu_list, allow_negative_numbers = true)]
     pub(crate) cpu: Option<CpuList>,
-    /// List the events and the sets of metrics that there are here, and what they tell
-    #[arg(long)]
+    /// List the events and the sets of metrics that there are here, as JSON with --json
+    #[arg(long, conflicts_with = "record")]
     pub(crate) list: bool,
     /// Count these events, separated by commas (default: times, faults, instructions, branches)
     #[arg(long, short, value_name = "EVENTS", value_parser = event_list)]
@@ -83,7 +85,7 @@ pub(crate) struct StatArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) caches: Option<String>,
     /// Give every count per this event, or divided by this number of units of work
-    #[arg(long, value_name = "EVENT|N", value_parser = per)]
+    #[arg(long, value_name = "EVENT|N")]
     pub(crate) per: Option<Per>,
     /// Give the counts of each thread, too
     #[arg(long)]
@@ -127,18 +129,11 @@ pub(crate) struct StatArgs {
         value_parser = layout
     )]
     pub(crate) format: Layout,
-    /// Print the record as JSON; with --list, the list, which is no record
-    #[arg(long)]
-    pub(crate) json: bool,
     /// Print the result to this file instead of stdout
-    #[arg(long, short, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
-    /// Write the record to this file as well
-    #[arg(long, value_name = "FILE", conflicts_with = "list")]
-    pub(crate) record: Option<PathBuf>,
-    /// No progress, no warnings
-    #[arg(long, short)]
-    pub(crate) quiet: bool,
+    #[arg(long = "output", short = 'o', value_name = "FILE")]
+    pub(crate) to: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) output: Output,
 }
 
 /// Events, as one argument has them.
@@ -156,25 +151,8 @@ impl StatArgs {
     }
 }
 
-/// Splits at commas, except within the slashes of `unit/event=0x08,umask=0x01/`.
-fn event_list(text: &str) -> Result<EventList, String> {
-    let mut events = vec![String::new()];
-    let mut is_within = false;
-    for c in text.chars() {
-        is_within ^= c == '/';
-        match events.last_mut() {
-            Some(_) if c == ',' && !is_within => events.push(String::new()),
-            Some(event) => event.push(c),
-            None => {}
-        }
-    }
-    let mut events: Vec<String> = events.iter().map(|event| event.trim().to_owned()).collect();
-    // perf(1) takes a comma at the end, and lists made by programs have one.
-    events.pop_if(|event| event.is_empty());
-    match events.iter().any(String::is_empty) || events.is_empty() {
-        true => Err("a name is missing; write e.g. instructions,l1d_misses".to_owned()),
-        false => Ok(EventList(events)),
-    }
+fn event_list(text: &str) -> Result<EventList, NameMissing> {
+    event::parse_names(text).map(EventList)
 }
 
 fn tier(text: &str) -> Result<Tier, String> {
@@ -192,16 +170,6 @@ fn layout(text: &str) -> Result<Layout, String> {
         "table" => Ok(Layout::Table),
         "rpistat" => Ok(Layout::Rpistat),
         _ => Err("choose from table, rpistat".to_owned()),
-    }
-}
-
-/// A number of units, or the name of an event.
-fn per(text: &str) -> Result<Per, String> {
-    match text.replace('_', "").parse::<f64>() {
-        Ok(units) if units > 0.0 && units.is_finite() => Ok(Per::Units(units)),
-        Ok(_) => Err("a number of units of work is above 0".to_owned()),
-        Err(_) if text.is_empty() => Err("write an event or a number".to_owned()),
-        Err(_) => Ok(Per::Event(text.to_owned())),
     }
 }
 
@@ -258,27 +226,15 @@ mod tests {
     }
 
     #[test]
-    fn events_are_split_outside_of_slashes_only() {
-        let split = |text| event_list(text).map(|EventList(events)| events);
-        let two = ["cpu/event=0x1,umask=2/", "r08"].map(str::to_owned).to_vec();
-        assert_eq!(split("cpu/event=0x1,umask=2/,r08"), Ok(two.clone()));
-        assert_eq!(split(" cpu/event=0x1,umask=2/ , r08,"), Ok(two));
-        assert_eq!(split("cycles"), Ok(vec!["cycles".to_owned()]));
-        for bad in ["", ",", "a,,b", ",a"] {
-            assert!(split(bad).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
     fn what_follows_the_command_is_its_own() {
         let wanted: Vec<OsString> = ["ls", "-l", "--json", "-e"].map(OsString::from).to_vec();
         for words in [&["--", "ls", "-l", "--json", "-e"][..], &["ls", "-l", "--json", "-e"]] {
             let args = args(words);
-            assert_eq!((&args.command, args.json), (&wanted, false));
+            assert_eq!((&args.command, args.output.json), (&wanted, false));
         }
         let args = args(&["-e", "cycles", "--json", "ls", "--", "-l"]);
         assert_eq!(args.command, ["ls", "--", "-l"].map(OsString::from));
-        assert!(args.json);
+        assert!(args.output.json);
         assert!(parsed(&["--jsno", "ls"]).is_err_and(|error| error.contains("--json")));
     }
 
@@ -303,11 +259,11 @@ mod tests {
 
     #[test]
     fn units_of_work_are_numbers_or_events() {
-        assert_eq!(per("1e6"), Ok(Per::Units(1e6)));
-        assert_eq!(per("134_217_728"), Ok(Per::Units(134_217_728.0)));
-        assert_eq!(per("net:netif_rx"), Ok(Per::Event("net:netif_rx".to_owned())));
+        assert_eq!("1e6".parse(), Ok(Per::Units(1e6)));
+        assert_eq!("134_217_728".parse(), Ok(Per::Units(134_217_728.0)));
+        assert_eq!("net:netif_rx".parse(), Ok(Per::Event("net:netif_rx".to_owned())));
         for bad in ["0", "-1", "inf", "nan", ""] {
-            assert!(per(bad).is_err(), "{bad}");
+            assert!(bad.parse::<Per>().is_err(), "{bad}");
         }
     }
 

@@ -31,7 +31,7 @@ pub(super) fn caches(
             measured(&stored.ok_or_else(|| Failure::new(none))?.profile).map(Some)
         }
         Some(name) => Geometry::parse(name).map(Some).map_err(Failure::new),
-        None if args.tier == Some(Tier::Sim) => Ok(by_default(args.quiet, baseline)),
+        None if args.tier == Some(Tier::Sim) => Ok(by_default(args.output.quiet(), baseline)),
         None => Ok(None),
     }
 }

@@ -74,17 +74,18 @@ fn this_machine_has_a_clock_and_no_guess_at_instructions() {
 #[test]
 fn a_run_is_held_against_the_line() {
     let folder = Folder::new();
-    let (run, plot) = (folder.file("run.json"), folder.file("plot.svg"));
+    let (run, plots) = (folder.file("run.json"), folder.file("plots"));
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/edge.toml");
     let done = linerate(&["run", "--time", "100ms", "-q", "--record", &run, example]);
     assert_eq!(done.status, Some(0), "{done:?}");
-    let args = ["--line", "1Tb/s", "--clock", "3", "--from", &run, "--svg", &plot];
+    let args = ["--line", "1Tb/s", "--clock", "3", "--from", &run, "--svg", &plots];
     let (record, _) = record(&args);
     let Body::Budget(report) = record.body else { panic!("another record") };
     let found = report.shortfall.expect("a run was given");
     assert!(0.0 < found.share_of_line && found.share_of_line < 1.0, "{found:?}");
     assert!(found.share_of_line_at_shortest < found.share_of_line, "{found:?}");
     assert!(found.holds_from_octets > found.frame_octets, "{found:?}");
+    let plot = format!("{plots}/budget.svg");
     assert!(std::fs::read_to_string(&plot).expect("a plot").contains("<svg"));
     let there = "its rate was measured on ";
     let done = linerate(&["budget", "--machine", "t2", "--from", &run]);
@@ -103,8 +104,8 @@ fn a_run_is_held_against_the_line() {
 #[test]
 fn ceilings_are_drawn_where_there_are_any() {
     let folder = Folder::new();
-    let plot = folder.file("ceilings.svg");
-    let args = ["budget", "--ceilings", &plot, "--machine"];
+    let (plots, plot) = (folder.file("plots"), folder.file("plots/ceilings.svg"));
+    let args = ["budget", "--svg", &plots, "--machine"];
     let done = linerate(&[&args[..], &["t1", "--instructions", "488"]].concat());
     assert_eq!(done.status, Some(0), "{done:?}");
     let svg = std::fs::read_to_string(&plot).expect("a plot");

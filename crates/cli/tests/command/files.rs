@@ -76,29 +76,20 @@ fn commands_that_read_records_overwrite_none() {
     assert_eq!(done.status, Some(0), "{done:?}");
     let machine = folder.write("machine.toml", "");
     for arguments in [
-        &["budget", "--from", &record, "--svg", &record][..],
-        &["budget", "--from", &record, "--ceilings", &record],
-        &["budget", "--from", &record, "--record", &record],
+        &["budget", "--from", &record, "--record", &record][..],
         &["budget", "--machine", &machine, "--record", &machine],
         &["explain", &record, "--record", &record],
         &["explain", &record, "--against", &path, "--record", &path],
         &["import", &record, "--record", &record],
         &["plan", "--from", &record, "--record", &record, &path],
-        &["plan", "--from", &record, "--plot", &path, &path],
+        &["report", &record, "--record", &record],
         &["stat", "--baseline", &record, "--record", &record, "--", "true"],
         &["stat", "--baseline", &record, "-o", &record, "--", "true"],
     ] {
         refused(&folder, arguments, OVERWRITES);
     }
     let new = folder.file("new");
-    for arguments in [
-        &["budget", "--svg", &new, "--ceilings", &new][..],
-        &["plan", "--from", &record, "--record", &new, "--plot", &new, &path],
-        &["memory", "--quick", "--record", &new, "--svg", &new],
-        &["stat", "--record", &new, "-o", &new, "--", "true"],
-    ] {
-        refused(&folder, arguments, SAME);
-    }
+    refused(&folder, &["stat", "--record", &new, "-o", &new, "--", "true"], SAME);
 }
 
 /// The result, and that a file of it could not be written.
@@ -117,9 +108,8 @@ fn a_result_that_cannot_be_written_is_printed() {
     for arguments in [
         &["run", "-q", "--time", "100ms", "--record", FULL, &path][..],
         &["budget", "--clock", "2", "--record", FULL],
-        &["budget", "--clock", "2", "--svg", FULL],
         &["explain", &record, "--record", FULL],
-        &["plan", "--from", &record, "--plot", FULL, &path],
+        &["report", &record, "--record", FULL],
         &["stat", "--record", FULL, "--", "true"],
         &["doctor", "--record", FULL],
         &["kernels", "-q", "--quick", "--kernel", "fill", "--size", "64", "--record", FULL],
@@ -130,15 +120,36 @@ fn a_result_that_cannot_be_written_is_printed() {
 
 #[test]
 fn two_files_that_cannot_be_written_are_both_named() {
-    let done = linerate(&["budget", "--clock", "2", "--svg", "/dev/full", "--record", "/dev/full"]);
+    let folder = folder();
+    let (plots, plot) = (folder.file("plots"), folder.file("plots/budget.svg"));
+    std::fs::create_dir_all(&plot).expect("a folder in the place of the plot");
+    let files = ["--svg", &plots, "--record", "/dev/full"];
+    let done = linerate(&[&["budget", "--clock", "2"][..], &files].concat());
     printed_and_said(&done, "/dev/full");
-    assert_eq!(done.stderr.matches("cannot write /dev/full").count(), 2, "{done:?}");
+    assert!(done.stderr.contains(&format!("cannot write {plot}")), "{done:?}");
 }
 
 #[test]
 fn plots_take_a_folder() {
     let folder = folder();
     let path = folder.file("path.toml");
-    refused(&folder, &["kernels", "--quick", "--svg", &path], "--svg takes a folder");
-    refused(&folder, &["tcp", "--svg", "/dev/full"], "--svg takes a folder");
+    for command in [
+        &["kernels", "--quick"][..],
+        &["tcp"],
+        &["memory", "--quick"],
+        &["budget", "--clock", "2"],
+        &["plan", &path],
+    ] {
+        refused(&folder, &[command, &["--svg", &path]].concat(), "--svg takes a folder");
+        let file = folder.file("plot.svg");
+        refused(&folder, &[command, &["--svg", &file]].concat(), "named like a file");
+    }
+}
+
+#[test]
+fn options_that_were_replaced_name_the_new_one() {
+    let folder = folder();
+    let path = folder.file("path.toml");
+    refused(&folder, &["plan", &path, "--plot", "plan.svg"], "write --svg DIR");
+    refused(&folder, &["budget", "--ceilings", "ceilings.svg"], "write --svg DIR");
 }

@@ -110,7 +110,7 @@ fn what_cannot_be_done_is_refused_with_what_can() {
         (&["--pages", "giant"], "base, huge"),
         (&["--quick", "--full"], "cannot be used with"),
         (&["--record", "/nowhere/at/all.json"], "cannot write"),
-        (&["--svg", "/nowhere/at/all.svg"], "cannot write"),
+        (&["--svg", "/dev/null/plots"], "cannot make the folder"),
         (&["surplus"], "surplus"),
     ] {
         let said = refused(&[&["memory", "--no-store"], arguments].concat());
@@ -185,15 +185,15 @@ fn the_pages_asked_for_are_used_or_refused_in_words() {
 #[test]
 fn people_get_a_report_and_a_plot() {
     let folder = Folder::new();
-    let (plot, kept) = (folder.file("memory.svg"), folder.file("memory.json"));
-    let files = ["--svg", &plot, "--record", &kept];
+    let (plots, kept) = (folder.file("plots"), folder.file("memory.json"));
+    let files = ["--svg", &plots, "--record", &kept];
     let done = linerate(&[&SMALL[..], &files].concat());
     assert_eq!(done.status, Some(0), "{done:?}");
     let report = parsed(&std::fs::read_to_string(&kept).expect("a record"));
     for tier in &report.tiers {
         assert!(done.stdout.contains(&tier.name), "{}: {}", tier.name, done.stdout);
     }
-    let svg = std::fs::read_to_string(&plot).expect("a plot");
+    let svg = std::fs::read_to_string(format!("{plots}/memory.svg")).expect("a plot");
     assert!(svg.starts_with("<svg") || svg.starts_with("<?xml"), "{svg}");
     let all = answered(0, &[&SMALL[..], &["--all", "-q"]].concat());
     assert!(all.lines().count() > done.stdout.lines().count(), "{all}");

@@ -65,10 +65,11 @@ fn without_costs_it_says_how_to_get_them() {
 #[test]
 fn a_run_is_planned_from() {
     let folder = Folder::new();
-    let (run, plan, plot) = (folder.file("run.json"), folder.file("p.json"), folder.file("p.svg"));
+    let [run, plan, plots] = ["run.json", "p.json", "plots"].map(|name| folder.file(name));
+    let plot = format!("{plots}/plan.svg");
     let done = linerate(&["run", "--time", "200ms", "-q", "--record", &run, EDGE]);
     assert_eq!(done.status, Some(0), "{done:?}");
-    let args = ["--from", &run, "--cpus", "4", "--record", &plan, "--plot", &plot, EDGE];
+    let args = ["--from", &run, "--cpus", "4", "--record", &plan, "--svg", &plots, EDGE];
     let summary = summary(&args);
     assert!(summary["predicted_kpps"].as_f64().is_some_and(|kpps| kpps > 0.0), "{summary}");
     assert!(summary["bottleneck"].is_string(), "{summary}");

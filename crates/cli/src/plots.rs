@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Plots of a record: a folder of SVG files, each named by what it shows.
+
+use crate::emit;
+use crate::failure::{Failure, also};
+use crate::files;
+use clap::Args;
+use linerate_report::svg::Plot;
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
+
+// What all commands that plot share.
+#[derive(Debug, Args)]
+pub(crate) struct Plots {
+    /// Write plots of the record to this folder, as SVG
+    #[arg(long, value_name = "DIR")]
+    svg: Option<PathBuf>,
+}
+
+/// A plot, or why there is none.
+pub(crate) type Drawn = Result<Plot, &'static str>;
+
+/// What a command has drawn, before it is written.
+pub(crate) struct Drawing<'a> {
+    folder: Option<&'a Path>,
+    drawn: Vec<Drawn>,
+}
+
+impl Plots {
+    /// Makes the folder, before anything is measured for it.
+    pub(crate) fn make_folder(&self) -> Result<(), Failure> {
+        let Some(folder) = &self.svg else { return Ok(()) };
+        // The files that some commands took before they took folders.
+        if folder.extension().is_some_and(|extension| extension == "svg") && !folder.is_dir() {
+            return Err(Failure::new(format!(
+                "--svg takes a folder, and {} is named like a file; the plots in it are named by \
+                 what they show",
+                folder.display()
+            )));
+        }
+        files::create_folder("--svg", folder)
+    }
+
+    /// Draws, if plots were asked for.
+    pub(crate) fn draw(&self, draw: impl FnOnce() -> Vec<Drawn>) -> Drawing<'_> {
+        let folder = self.svg.as_deref();
+        Drawing { folder, drawn: folder.map_or_else(Vec::new, |_| draw()) }
+    }
+}
+
+impl Drawing<'_> {
+    /// Writes all plots; says unless `quiet` which there are none of, and why.
+    pub(crate) fn write(self, quiet: bool) -> Result<(), Failure> {
+        let Some(folder) = self.folder else { return Ok(()) };
+        self.drawn.into_iter().fold(Ok(()), |written, drawn| match drawn {
+            Ok(plot) => {
+                let file = folder.join(&plot.name).with_extension("svg");
+                also(written, files::write(&file, &plot.svg))
+            }
+            Err(why) => {
+                if !quiet {
+                    emit::say(&format!("warning:    --svg: {why}\n"));
+                }
+                written
+            }
+        })
+    }
+}
+
+/// Any number of plots; `why_none` where there are none.
+pub(crate) fn any(plots: Vec<Plot>, why_none: &'static str) -> Vec<Drawn> {
+    match plots.is_empty() {
+        true => vec![Err(why_none)],
+        false => plots.into_iter().map(Ok).collect(),
+    }
+}
+
+/// Refuses an option that `--svg` replaced.
+pub(crate) fn replaced(_: &str) -> Result<Infallible, String> {
+    Err("this option is gone; write --svg DIR, which has all plots".to_owned())
+}
