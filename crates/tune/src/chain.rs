@@ -116,14 +116,14 @@ fn untried(
     let home = home(path, traffic, &measured.mapping, memory);
     let waits = match (calibration, &home) {
         (Some(calibration), Ok(home)) => {
-            waits(&calibration.costs, home, measured.report.ticks_per_second)
+            waits(&calibration.costs, home, measured.report.ticks_per_s)
         }
         _ => Vec::new(),
     };
     TuneReport {
         given_mapping: describe(&path.mapping, &path.stages),
         baseline_mapping: describe(&measured.mapping, &path.stages),
-        given_strands: Some(path.mapping.strands() as u32),
+        given_workers: Some(path.mapping.workers() as u32),
         cpus_available: Some(cpus.len() as u32),
         packets_home: Some(packets_home(&home)),
         waits,

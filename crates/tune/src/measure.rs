@@ -46,7 +46,7 @@ impl Measured {
             rounds: 0,
             kernel_shares: shares(baseline, baseline),
             kernel_advice: advice.clone(),
-            given_strands: None,
+            given_workers: None,
             cpus_available: None,
             packets_home: None,
             waits: Vec::new(),

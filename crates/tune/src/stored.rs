@@ -4,7 +4,7 @@
 use crate::calibrate::Calibration;
 use crate::measure::Measured;
 use crate::predict::predict;
-use linerate_path::keys::MAX_STRANDS;
+use linerate_path::keys::MAX_WORKERS;
 use linerate_path::spec::State;
 use linerate_plan::candidates::PathShape;
 use linerate_plan::costs::{Costs, StageCost};
@@ -83,7 +83,7 @@ pub fn from_record(body: &Body, file: &str) -> Result<TuneReport, Lacking> {
     let explained = TuneReport {
         given_mapping: stored.given_mapping.clone(),
         baseline_mapping: stored.baseline_mapping.clone(),
-        given_strands: stored.given_strands,
+        given_workers: stored.given_workers,
         cpus_available: stored.cpus_available,
         packets_home: stored.packets_home.clone(),
         waits: stored.waits.clone(),
@@ -96,7 +96,7 @@ pub fn from_record(body: &Body, file: &str) -> Result<TuneReport, Lacking> {
         let is_offered = explained.finding.limit == Limit::Offered;
         return if is_offered { Ok(explained) } else { Err(Lacking::Calibration) };
     };
-    check(recorded, &names, measured.mapping.strands())?;
+    check(recorded, &names, measured.mapping.workers())?;
     let shape = shape(recorded);
     let predicted = predict(&shape, &measured, &calibration(recorded)?);
     let candidates = predicted.candidates(&shape);
@@ -112,9 +112,9 @@ pub(crate) fn recorded(calibration: &Calibration, shape: &PathShape) -> Calibrat
         kernels: kernels.clone(),
         burst: costs.burst,
         ring: shape.ring,
-        workers: costs.strands as u32,
+        workers: costs.workers as u32,
         cpus: machine.cpus as u32,
-        ticks_per_second: machine.ticks_per_second,
+        ticks_per_s: machine.ticks_per_s,
         drift: machine.drift,
         source: recorded_stage(&costs.source),
         stages: costs.stages.iter().map(recorded_stage).collect(),
@@ -148,12 +148,12 @@ fn figure(unit: &str, estimate: Estimate) -> Figure {
 /// Refuses a calibration that is not of a run of stages `names` with this number of workers.
 fn check(recorded: &CalibrationReport, names: &[&str], workers: usize) -> Result<(), Lacking> {
     let is_of_run = recorded.stages.iter().map(|stage| &*stage.name).eq(names.iter().copied());
-    let may_run = (workers.max(1)..=MAX_STRANDS).contains(&(recorded.cpus as usize));
+    let may_run = (workers.max(1)..=MAX_WORKERS).contains(&(recorded.cpus as usize));
     let checks = [
         (is_of_run && !names.is_empty(), "its stages are not those of the baseline"),
         (may_run, "its CPUs are fewer than the workers of the baseline, or too many"),
         (recorded.burst > 0 && recorded.workers > 0, "its burst or its workers are 0"),
-        (recorded.ticks_per_second > 0.0, "its ticks per second are not above 0"),
+        (recorded.ticks_per_s > 0.0, "its ticks per second are not above 0"),
     ];
     match checks.into_iter().find(|(fits, _)| !fits) {
         Some((_, what)) => Err(Lacking::Whole { what }),
@@ -175,7 +175,7 @@ fn calibration(recorded: &CalibrationReport) -> Result<Calibration, Lacking> {
         stages,
         sink: cost(&recorded.sink)?,
         burst: recorded.burst,
-        strands: recorded.workers as usize,
+        workers: recorded.workers as usize,
     };
     let handover = Handover {
         producer_ticks: estimate("ring_out", &recorded.ring_out)?,
@@ -183,7 +183,7 @@ fn calibration(recorded: &CalibrationReport) -> Result<Calibration, Lacking> {
         burst: recorded.burst,
     };
     let machine = Environment {
-        ticks_per_second: recorded.ticks_per_second,
+        ticks_per_s: recorded.ticks_per_s,
         cpus: recorded.cpus as usize,
         scaling: Calibration::scaling(),
         handover,

@@ -144,7 +144,7 @@ fn server() -> Machine {
 fn debian(words: &str) -> String {
     format!(
         "echo 'GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX {words}\"' | sudo tee -a \
-         /etc/default/grub.d/zz-strands.cfg && sudo update-grub  # counts from the next boot on"
+         /etc/default/grub.d/zz-workers.cfg && sudo update-grub  # counts from the next boot on"
     )
 }
 
@@ -186,7 +186,7 @@ fn a_server_out_of_the_box_gets_advice() {
 }
 
 #[test]
-fn a_server_out_of_the_box_is_prepared_for_strands() {
+fn a_server_out_of_the_box_is_prepared_for_workers() {
     let server = server();
     server.says(
         "governor",

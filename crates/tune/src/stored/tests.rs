@@ -4,7 +4,7 @@
 use super::*;
 use crate::predict::Predicted;
 use linerate_path::model::{Mapping, Segment};
-use linerate_record::run::{RunReport, StageReport, StrandReport, TimeShares};
+use linerate_record::run::{RunReport, StageReport, TimeShares, WorkerReport};
 use linerate_record::stats::CONFIDENCE;
 use linerate_record::{Provenance, Record, fixtures};
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ fn kpps(value: f64) -> Figure {
     Figure::number("kpps", about(value), Tier::Sw, "synthetic")
 }
 
-fn worker(segment: u32, stages: &[&str]) -> StrandReport {
+fn worker(segment: u32, stages: &[&str]) -> WorkerReport {
     let stage = |name: &&str| StageReport {
         name: (*name).to_owned(),
         packets: 100_000,
@@ -32,7 +32,7 @@ fn worker(segment: u32, stages: &[&str]) -> StrandReport {
         kernels: None,
         ..fixtures::stage()
     };
-    StrandReport {
+    WorkerReport {
         name: format!("{segment}.0"),
         segment,
         stages: stages.iter().map(stage).collect(),
@@ -46,7 +46,7 @@ fn worker(segment: u32, stages: &[&str]) -> StrandReport {
 fn baseline() -> RunReport {
     RunReport {
         mapping: "parse+verify | nat44+count".to_owned(),
-        strands: vec![
+        workers: vec![
             worker(0, &["source", "parse", "verify", "ring out"]),
             worker(1, &["ring in", "nat44", "count", "sink"]),
         ],
@@ -66,10 +66,10 @@ fn calibrated() -> Calibration {
         stages: STAGES.map(|name| cost(name, 61.7, (name == "nat44").then_some(11.9))).to_vec(),
         sink: cost("sink", 20.1, None),
         burst: 32,
-        strands: 2,
+        workers: 2,
     };
     let machine = Environment {
-        ticks_per_second: 2.5e9,
+        ticks_per_s: 2.5e9,
         cpus: 4,
         scaling: Calibration::scaling(),
         handover: Handover { producer_ticks: about(17.3), consumer_ticks: about(29.1), burst: 32 },
@@ -161,13 +161,13 @@ fn names_what_the_record_lacks() {
     assert!(matches!(with(|all| all.cpus = 1), Lacking::Whole { .. }));
     assert!(matches!(with(|all| all.cpus = u32::MAX), Lacking::Whole { .. }));
     assert!(matches!(with(|all| all.burst = 0), Lacking::Whole { .. }));
-    assert!(matches!(with(|all| all.ticks_per_second = 0.0), Lacking::Whole { .. }));
+    assert!(matches!(with(|all| all.ticks_per_s = 0.0), Lacking::Whole { .. }));
 }
 
 #[test]
 fn a_path_that_the_source_limits_needs_no_calibration() {
     let mut idle = RunReport { offered_kpps: Some(kpps(1000.0)), ..baseline() };
-    for worker in &mut idle.strands {
+    for worker in &mut idle.workers {
         worker.time = Some(TimeShares { busy: 0.2, starved: 0.8, ..TimeShares::default() });
     }
     let report = Measured::explain(mapping(), idle).untried();
