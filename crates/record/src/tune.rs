@@ -205,7 +205,7 @@ pub struct TuneReport {
     #[serde(default)]
     pub waits: Vec<String>,
     /// What the predictions rest on; `null` where nothing was calibrated, and in records before
-    /// version 1.4.
+    /// version 2.0.
     #[serde(default)]
     pub calibration: Option<CalibrationReport>,
     /// The record that was explained and predicted from; `null` where packets were sent.

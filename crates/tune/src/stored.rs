@@ -53,7 +53,7 @@ impl fmt::Display for Lacking {
             ),
             Self::Calibration => f.write_str(
                 "the record lacks `calibration`: the tuning was stopped before it, could not tell \
-                 what the stages cost, or is older than version 1.4 of the record; tune again",
+                 what the stages cost, or is older than version 2.0 of the record; tune again",
             ),
             Self::Figure { name, reason } => {
                 write!(f, "the record lacks `{name}` of `calibration` ({reason}); tune again")
