@@ -12,7 +12,7 @@ use crate::plan::PlanArgs;
 use crate::plots::Plots;
 use crate::regions::RegionsArgs;
 use crate::report::ReportArgs;
-use crate::stat::StatArgs;
+use crate::stat::{Destination, StatArgs};
 use crate::tcp::TcpArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use linerate_kernelbench::cases::SIZE_MAX;
@@ -86,7 +86,7 @@ impl Command {
     /// Whether its result goes to stdout.
     pub(crate) fn prints(&self) -> bool {
         match self {
-            Self::Stat(args) => args.list || args.to.is_none(),
+            Self::Stat(args) => args.destination() == Destination::Stdout,
             _ => true,
         }
     }

@@ -8,6 +8,7 @@ use linerate_record::Record;
 use linerate_record::run::DeadEnd;
 use linerate_report::{Detail, Glyphs, Layout, Options, Style};
 use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 /// What the exit status says.
@@ -47,6 +48,11 @@ pub(crate) fn told(printed: io::Result<()>) -> Result<Answer, Failure> {
     }
 }
 
+/// Prints a result to stderr, because stdout is somebody else's.
+pub(crate) fn print_to_stderr(text: &str) -> Result<Answer, Failure> {
+    told(io::stderr().write_all(text.as_bytes()))
+}
+
 /// Puts a text on stderr. A reader that has gone away, or a terminal, ends nothing: what was
 /// measured is still there.
 pub(crate) fn say(text: &str) {
@@ -64,10 +70,15 @@ const NARROWEST: usize = 40;
 
 /// How to print for whoever reads stdout: as wide as the terminal.
 pub(crate) fn style() -> Style {
-    let terminal = std::io::stdout().is_terminal();
+    style_on(&io::stdout())
+}
+
+/// How to print for whoever reads this stream.
+pub(crate) fn style_on(stream: &(impl IsTerminal + AsFd)) -> Style {
+    let terminal = stream.is_terminal();
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-    let width = columns().unwrap_or(WIDTH).clamp(NARROWEST, WIDEST);
+    let width = columns(stream).unwrap_or(WIDTH).clamp(NARROWEST, WIDEST);
     Style { color: terminal && !no_color && !dumb, ..Style::plain(width) }
 }
 
@@ -86,10 +97,10 @@ fn glyphs() -> Glyphs {
     if is_utf_8 { Glyphs::Braille } else { Glyphs::Ascii }
 }
 
-/// The columns asked for by `COLUMNS`, or those of the terminal on stdout.
-fn columns() -> Option<usize> {
+/// The columns asked for by `COLUMNS`, or those of the terminal on this stream.
+fn columns(stream: &impl AsFd) -> Option<usize> {
     let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    let terminal = || terminal_size::terminal_size_of(std::io::stdout());
+    let terminal = || terminal_size::terminal_size_of(stream);
     asked.or_else(|| terminal().map(|(width, _)| width.0.into())).filter(|columns| *columns > 0)
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `linerate regions`: what a program recorded about its own regions.
 
-use crate::emit::{self, Answer};
+use crate::emit::{self, Answer, Output};
 use crate::failure::Failure;
+use crate::files::Files;
 use clap::Args;
 use linerate_record::{Body, Record};
-use linerate_report::Detail;
 use std::fs;
 use std::path::PathBuf;
 
@@ -14,7 +14,9 @@ A program that calls linerate_regions (Rust) or liblinerate_regions (C) writes t
 where:
 
   LINERATE_REGIONS=regions.json LINERATE_REGIONS_EVENTS=instructions,cycles ./program
-  linerate regions regions.json";
+  linerate regions regions.json
+
+The record is there while the program runs, at most a second old, and whole however it ends.";
 
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
@@ -22,10 +24,14 @@ pub(crate) struct RegionsArgs {
     /// The record
     #[arg(value_name = "RECORD.json")]
     file: PathBuf,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// Reads a record of regions, and prints it as a table.
 pub(crate) fn regions(args: &RegionsArgs) -> Result<Answer, Failure> {
+    let record_to = args.output.record.as_ref();
+    Files::default().reads("the record", &args.file).writes("--record", record_to).check()?;
     let name = args.file.display();
     let json = fs::read_to_string(&args.file).map_err(|error| {
         Failure::new(format!("{name}: {error}; a program writes it with LINERATE_REGIONS={name}"))
@@ -37,5 +43,5 @@ pub(crate) fn regions(args: &RegionsArgs) -> Result<Answer, Failure> {
             "{name} is a record of another kind; name one that a program wrote about its regions"
         )));
     }
-    emit::print(&linerate_report::text(&record, &emit::options(Detail::Brief)))
+    emit::emit(&args.output, &record)
 }

@@ -9,7 +9,7 @@ mod caches;
 mod list;
 
 use self::args::EventList;
-pub(crate) use self::args::StatArgs;
+pub(crate) use self::args::{Destination, StatArgs};
 use crate::emit::{self, Answer};
 use crate::failure::{Failure, also};
 use crate::files::{self, Files};
@@ -20,6 +20,7 @@ use linerate_record::{Body, Record};
 use linerate_report::{Detail, Layout, Options, Style};
 use linerate_stat::{DEFAULT_SLICE, Outcome, Progress, Request, Watch, What};
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -38,7 +39,7 @@ pub(crate) fn stat(args: &StatArgs) -> Result<Answer, Failure> {
     Files::default()
         .may_read("the baseline", args.baseline.as_ref())
         .writes("--record", args.output.record.as_ref())
-        .writes("--output", args.to.as_ref())
+        .writes("--output", args.file())
         .check()?;
     let signals = linerate_linux::signal::catch()
         .map_err(|error| Failure::new(format!("cannot listen to signals: {error}")))?;
@@ -111,7 +112,8 @@ fn said(progress: Progress<'_>) -> String {
     }
 }
 
-/// Prints what was counted; what went wrong and why to doubt the figures goes to stderr.
+/// Prints what was counted; what went wrong and why to doubt the figures goes to stderr. JSON on
+/// stderr has the warnings within, and none around it.
 fn show(args: &StatArgs, outcome: Outcome) -> Result<Answer, Failure> {
     let Outcome { report, status, failure } = outcome;
     let never_began = failure.is_some() && never_began(&report);
@@ -125,7 +127,8 @@ fn show(args: &StatArgs, outcome: Outcome) -> Result<Answer, Failure> {
         Some(json) if args.output.json => json.clone(),
         _ => linerate_report::text(&record, &options(args)),
     };
-    if !args.output.quiet() {
+    let is_json_on_stderr = args.output.json && args.destination() == Destination::Stderr;
+    if !args.output.quiet() && !is_json_on_stderr {
         emit::warn(&record);
     }
     // Why there is nothing to see is said below; a table of nothing says no more.
@@ -159,15 +162,19 @@ fn options(args: &StatArgs) -> Options {
 }
 
 fn style(args: &StatArgs) -> Style {
-    let style = emit::style();
-    let color = style.color && args.to.is_none();
-    Style { color, width: style.width.max(LIST_COLUMNS), ..style }
+    let style = match args.destination() {
+        Destination::Stdout => emit::style(),
+        Destination::Stderr => emit::style_on(&io::stderr()),
+        Destination::File(_) => Style { color: false, ..emit::style() },
+    };
+    Style { width: style.width.max(LIST_COLUMNS), ..style }
 }
 
 /// Puts the result where it was asked for.
 fn put(args: &StatArgs, text: &str) -> Result<Answer, Failure> {
-    match &args.to {
-        Some(file) => files::write(file, text).map(|()| Answer::Done),
-        None => emit::print(text),
+    match args.destination() {
+        Destination::File(file) => files::write(file, text).map(|()| Answer::Done),
+        Destination::Stdout => emit::print(text),
+        Destination::Stderr => emit::print_to_stderr(text),
     }
 }

@@ -11,6 +11,7 @@
 
 mod across;
 mod evidence;
+mod neighbours;
 mod rate;
 mod strands;
 

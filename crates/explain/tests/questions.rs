@@ -236,9 +236,14 @@ fn placing_threads_matters_where_the_pipe_is_full() {
 #[test]
 fn a_run_tells_its_bottleneck_and_who_polls_beside_it() {
     let run = simulated(&[100.0, 400.0], &[(1, 1), (1, 1)]);
-    let cpus = run.workers.iter().map(|strand| strand.cpu).collect();
+    let cpus: Vec<u32> = run.workers.iter().map(|worker| worker.cpu).collect();
     let rate = processed_kpps(&run);
-    let alone = record(Body::Run(Box::new(run.clone())));
+    let placed = |run: RunReport| {
+        let mut placed = record(Body::Run(Box::new(run)));
+        (placed.provenance.cpus, placed.provenance.siblings) = (cpus.clone(), Some(Vec::new()));
+        placed
+    };
+    let alone = placed(run.clone());
     let found = answer(&asked(&alone), "bottleneck");
     assert_eq!(found.verdict, AnswerVerdict::Answered, "{found:?}");
     assert_eq!(value(&found, "processed"), rate);
@@ -246,9 +251,8 @@ fn a_run_tells_its_bottleneck_and_who_polls_beside_it() {
     // The strand before the bottleneck is blocked, not polling: turn the path round.
     assert_eq!(answer(&asked(&alone), "parking").verdict, AnswerVerdict::DoesNotArise);
     let run = simulated(&[400.0, 50.0], &[(1, 1), (1, 1)]);
-    let alone = record(Body::Run(Box::new(run.clone())));
-    let mut beside = record(Body::Run(Box::new(run)));
-    beside.provenance.siblings = Some(vec![cpus]);
+    let (alone, mut beside) = (placed(run.clone()), placed(run));
+    beside.provenance.siblings = Some(vec![cpus.clone()]);
     assert_eq!(answer(&asked(&alone), "parking").verdict, AnswerVerdict::DoesNotArise);
     let found = answer(&asked(&beside), "parking");
     assert_eq!(found.verdict, AnswerVerdict::Answered, "{found:?}");

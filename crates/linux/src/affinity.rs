@@ -25,14 +25,29 @@ const MAX_CPUS: u32 = 1 << 16;
 /// The CPU does not exist, is offline, or is not among those that a container or a parent process
 /// left to this one (see [`allowed_cpus`] beforehand).
 pub fn pin_current_thread(cpu: u32) -> Result<(), Error> {
+    allow_current_thread(&[cpu])
+}
+
+/// Keeps the calling thread, and no other, on these logical CPUs from now on, of those that exist
+/// and that a container left to the process. Threads it starts later inherit that.
+///
+/// # Errors
+/// None of them exists, is online and may be used.
+pub fn allow_current_thread(cpus: &[u32]) -> Result<(), Error> {
     let advice = "choose one of Cpus_allowed_list in /proc/self/status";
-    let value = || format!("cpu {cpu}");
-    if cpu >= MAX_CPUS {
+    let value = || match cpus {
+        [cpu] => format!("cpu {cpu}"),
+        cpus => format!("cpus {cpus:?}"),
+    };
+    let last = cpus.iter().copied().max().unwrap_or(0);
+    if last >= MAX_CPUS {
         let errno = libc::EINVAL;
         return Err(Error::Call { call: "sched_setaffinity", value: value(), errno, advice });
     }
-    let mut mask: Vec<Word> = vec![0; (cpu / WORD_BITS + 1) as usize];
-    mask[(cpu / WORD_BITS) as usize] = 1 << (cpu % WORD_BITS);
+    let mut mask: Vec<Word> = vec![0; (last / WORD_BITS + 1) as usize];
+    for cpu in cpus {
+        mask[(cpu / WORD_BITS) as usize] |= 1 << (cpu % WORD_BITS);
+    }
     // SAFETY: the kernel reads as many bytes as `mask` has; `mask` outlives the call.
     let status =
         unsafe { libc::sched_setaffinity(0, size_of_val(&mask[..]), mask.as_ptr().cast()) };

@@ -20,7 +20,7 @@ mod scheduler;
 pub mod signal;
 mod system;
 
-pub use affinity::{allowed_cpus, current_cpu, pin_current_thread};
+pub use affinity::{allow_current_thread, allowed_cpus, current_cpu, pin_current_thread};
 pub use clock::{monotonic_ns, thread_cpu_time_ns};
 pub use error::Error;
 pub use memory::{
@@ -28,7 +28,9 @@ pub use memory::{
     page_bytes,
 };
 pub use output::{stdout_was_open, write_to_stdout};
-pub use scheduler::{involuntary_switches, run_delay_ns, switches, thread_id, yield_now};
+pub use scheduler::{
+    involuntary_switches, run_delay_ns, run_only_when_idle, switches, thread_id, yield_now,
+};
 pub use system::{kernel_release, load_average};
 
 /// Error numbers, as in errno(3), of which some differ between architectures.

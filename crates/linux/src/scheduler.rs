@@ -61,6 +61,24 @@ fn parse_schedstat(text: &str) -> Result<u64, &'static str> {
     }
 }
 
+/// Lets the calling thread, and no other, run only when no normal thread wants its CPU from now on
+/// (SCHED_IDLE). Takes no privilege.
+///
+/// # Errors
+/// The kernel refuses (a seccomp filter).
+pub fn run_only_when_idle() -> Result<(), Error> {
+    // SAFETY: all fields are numbers, and zero is one.
+    let parameters: libc::sched_param = unsafe { MaybeUninit::zeroed().assume_init() };
+    // SAFETY: `parameters` can be read during the call; 0 is the calling thread.
+    match unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) } {
+        0 => Ok(()),
+        _ => {
+            let advice = "allow sched_setscheduler in the sandbox this runs in";
+            Err(Error::last("sched_setscheduler", "SCHED_IDLE".to_owned(), advice))
+        }
+    }
+}
+
 /// Offers the processor to other threads that are ready to run on it; returns at once when there
 /// are none.
 pub fn yield_now() {
@@ -98,6 +116,11 @@ mod tests {
             // Absent is an answer too, where the kernel keeps no account.
             assert!(delay.is_err() || delay.as_ref().is_ok_and(|&d| d > 1_000_000), "{delay:?}");
         }
+    }
+
+    #[test]
+    fn a_thread_may_become_one_that_runs_only_when_idle() {
+        std::thread::spawn(|| run_only_when_idle().unwrap()).join().unwrap();
     }
 
     #[test]

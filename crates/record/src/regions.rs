@@ -41,6 +41,25 @@ pub struct RegionReport {
     pub verdict: String,
 }
 
+/// A region in all threads of a program together; follows from the report, and is not stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RegionTotal<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// How many threads entered it.
+    pub threads: usize,
+    /// How often it was left.
+    pub visits: u64,
+    /// Units of work that were reported in it.
+    pub units: u64,
+    /// Ticks in it, or why one of the threads has none.
+    pub ticks: Figure,
+    /// The same, without those of inner regions.
+    pub own_ticks: Figure,
+    /// The counts in it, or why one of the threads has none.
+    pub events: Vec<RegionEvent>,
+}
+
 /// An event in a region.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

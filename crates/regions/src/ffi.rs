@@ -79,7 +79,8 @@ fn first_of_thread(cell: &OnceCell<Thread>) -> &Thread {
 /// `name` is null or points to a text that ends with NUL.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn lr_region(name: *const c_char) -> u32 {
-    if name.is_null() {
+    // A lock may have been held when the child was forked.
+    if name.is_null() || IS_FORKED.load(Relaxed) {
         return Region::OUTSIDE.0;
     }
     // SAFETY: the caller ensures that it ends with NUL; it is not null.
@@ -119,6 +120,9 @@ pub(crate) extern "C" fn lr_region_add_units(units: u64) {
 pub(crate) unsafe extern "C" fn lr_regions_write(file: *const c_char) -> c_int {
     if file.is_null() {
         return libc::EINVAL;
+    }
+    if IS_FORKED.load(Relaxed) {
+        return libc::ECHILD;
     }
     // SAFETY: the caller ensures that it ends with NUL; it is not null.
     let file = unsafe { CStr::from_ptr(file) };

@@ -44,6 +44,7 @@ mod stay;
 mod thread;
 mod tree;
 mod verdict;
+mod writer;
 
 pub use linerate_counters::reading::EVENTS_MAX;
 pub use regions::{DEFAULT_EVENTS, Options, Regions, WriteError};

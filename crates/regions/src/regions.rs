@@ -5,12 +5,14 @@ use crate::figures;
 use crate::stay::Stay;
 use crate::thread::Thread;
 use crate::tree::{Log, Outcome, Region};
+use crate::writer;
 use linerate_counters::catalog::Catalog;
 use linerate_counters::event::{Event, split_names};
 use linerate_counters::opener::Kernel;
 use linerate_counters::thread_group::{Machine, ThreadGroup};
 use linerate_doctor::refusal::Explainer;
 use linerate_doctor::surroundings::Surroundings;
+use linerate_linux::allowed_cpus;
 use linerate_machine::provenance::{command_line, provenance};
 use linerate_machine::ticks::ticks_per_s;
 use linerate_record::regions::{RegionReport, RegionsReport};
@@ -18,7 +20,8 @@ use linerate_record::{Body, Record};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError, Weak};
 
 /// What is counted if nobody says otherwise.
 pub const DEFAULT_EVENTS: [&str; 2] = ["instructions", "cycles"];
@@ -31,20 +34,27 @@ pub struct Options {
     pub events: Vec<String>,
     /// Whether to leave out what the kernel does for the thread.
     pub user_only: bool,
-    /// Where [`Regions::finish`] writes the record, `%p` standing for the number of the process.
+    /// The file of the record. [`Regions::finish`] writes it, and a thread of its own before that:
+    /// see `updates`.
     pub file: Option<PathBuf>,
+    /// Whether a thread writes `file` while the program runs, so that it is there however the
+    /// program ends: first after 50 ms, in the end every second. It begins with the first thread
+    /// that counts, takes no signals, and runs only when nothing else wants its CPU.
+    pub updates: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let events = DEFAULT_EVENTS.map(str::to_owned).to_vec();
-        Self { events, user_only: false, file: None }
+        Self { events, user_only: false, file: None, updates: true }
     }
 }
 
 impl Options {
     /// As the environment has it: `LINERATE_REGIONS`, the file; `LINERATE_REGIONS_EVENTS`, names
-    /// separated by commas, or nothing for ticks alone. What is not there is as by default.
+    /// separated by commas, or nothing for ticks alone; `LINERATE_REGIONS_UPDATES`, 0 for none. In
+    /// the name of the file, `%p` stands for the number of the process. What is not there is as by
+    /// default.
     pub fn from_environment() -> Self {
         let file = std::env::var_os("LINERATE_REGIONS").filter(|name| !name.is_empty());
         let names = std::env::var("LINERATE_REGIONS_EVENTS").ok();
@@ -55,22 +65,36 @@ impl Options {
         Self {
             events: names.map_or(default.events, split),
             file: file.map(|name| with_process_number(Path::new(&name))),
-            user_only: default.user_only,
+            updates: std::env::var_os("LINERATE_REGIONS_UPDATES").is_none_or(|value| value != "0"),
+            ..default
         }
     }
 }
 
 fn with_process_number(file: &Path) -> PathBuf {
-    match file.to_str() {
+    let file = match file.to_str() {
         Some(name) => name.replace("%p", &std::process::id().to_string()).into(),
         None => file.to_owned(),
-    }
+    };
+    // The program may change its folder before the record is written.
+    std::path::absolute(&file).unwrap_or(file)
 }
 
 /// The regions of a program. Cloning gives another handle to the same ones.
 #[derive(Clone, Debug)]
 pub struct Regions {
     shared: Arc<Shared>,
+}
+
+/// Regions that may be gone.
+#[derive(Debug)]
+pub(crate) struct WeakRegions(Weak<Shared>);
+
+impl WeakRegions {
+    /// The regions, while a handle to them is left.
+    pub(crate) fn upgrade(&self) -> Option<Regions> {
+        self.0.upgrade().map(|shared| Regions { shared })
+    }
 }
 
 #[derive(Debug)]
@@ -82,8 +106,15 @@ struct Shared {
     events: OnceLock<Vec<Result<Event, String>>>,
     surroundings: Surroundings,
     names: Mutex<Vec<String>>,
+    /// How many names there are.
+    made: Arc<AtomicU32>,
     logs: Mutex<Vec<Arc<Log>>>,
     sampled: Mutex<Vec<RegionReport>>,
+    /// CPUs that threads were pinned to, each by itself, when they began to count.
+    pinned: Mutex<Vec<u32>>,
+    /// Set once the record is complete; held while its file is written.
+    is_finished: Mutex<bool>,
+    writer: Once,
 }
 
 /// The record could not be written.
@@ -122,8 +153,12 @@ impl Regions {
             events: OnceLock::new(),
             surroundings: Surroundings::gather(),
             names: Mutex::default(),
+            made: Arc::default(),
             logs: Mutex::default(),
             sampled: Mutex::default(),
+            pinned: Mutex::default(),
+            is_finished: Mutex::new(false),
+            writer: Once::new(),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -136,6 +171,7 @@ impl Regions {
             names.push(name.to_owned());
             names.len() - 1
         });
+        self.shared.made.store(u32::try_from(names.len()).unwrap_or(u32::MAX), Relaxed);
         Region(u32::try_from(index).unwrap_or(Region::OUTSIDE.0))
     }
 
@@ -153,9 +189,39 @@ impl Regions {
         let known: Vec<Event> = self.events().iter().flatten().cloned().collect();
         let counters = self.counters(&known);
         let outcomes = self.explained(&counters, &known);
-        let thread = Thread::new(counters, &outcomes);
+        let thread = Thread::new(counters, &outcomes, &self.shared.made);
         lock(&self.shared.logs).push(Arc::clone(thread.log()));
+        if let Ok(&[cpu]) = allowed_cpus().as_deref() {
+            lock(&self.shared.pinned).push(cpu);
+        }
+        self.shared.writer.call_once(|| self.keep_file());
         thread
+    }
+
+    /// Has the file of the record written from now on, if that is wanted and can be done.
+    fn keep_file(&self) {
+        let Options { file: Some(file), updates: true, .. } = &self.shared.options else { return };
+        if writer::is_replaceable(file) {
+            // Without the thread, the record is written at the end all the same.
+            let _ = writer::start(WeakRegions(Arc::downgrade(&self.shared)));
+        }
+    }
+
+    /// CPUs that threads were pinned to when they began to count.
+    pub(crate) fn pinned(&self) -> Vec<u32> {
+        lock(&self.shared.pinned).clone()
+    }
+
+    /// Writes what was found up to now; false if the record is complete already.
+    pub(crate) fn update(&self) -> Result<bool, WriteError> {
+        let Some(file) = self.shared.options.file.as_deref() else { return Ok(false) };
+        // Made before the lock is taken: who finishes waits for the file alone.
+        let json = self.json()?;
+        let is_finished = lock(&self.shared.is_finished);
+        if *is_finished {
+            return Ok(false);
+        }
+        store(file, &json).map(|()| true)
     }
 
     /// Counters of the calling thread.
@@ -235,19 +301,28 @@ impl Regions {
     /// # Errors
     /// [`WriteError`].
     pub fn write(&self, file: &Path) -> Result<(), WriteError> {
-        let json = self.record().to_json_pretty().map_err(WriteError::Record)?;
-        std::fs::write(file, json)
-            .map_err(|error| WriteError::File { file: file.to_owned(), error })
+        store(file, &self.json()?)
     }
 
-    /// Writes the record to the file of the options, if they have one; its name.
+    fn json(&self) -> Result<String, WriteError> {
+        self.record().to_json_pretty().map_err(WriteError::Record)
+    }
+
+    /// Writes the record to the file of the options, if they have one; its name. Ends its updates.
     ///
     /// # Errors
     /// [`WriteError`].
     pub fn finish(&self) -> Result<Option<&Path>, WriteError> {
         let Some(file) = self.shared.options.file.as_deref() else { return Ok(None) };
+        let mut is_finished = lock(&self.shared.is_finished);
+        *is_finished = true;
         self.write(file).map(|()| Some(file))
     }
+}
+
+fn store(file: &Path, json: &str) -> Result<(), WriteError> {
+    writer::replace(file, json.as_bytes())
+        .map_err(|error| WriteError::File { file: file.to_owned(), error })
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

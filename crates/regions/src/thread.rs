@@ -10,6 +10,7 @@ use linerate_linux::thread_id;
 use linerate_machine::ticks::ticks;
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
 /// Most regions open at once in a thread; deeper ones are not kept, and the report says so.
 const DEPTH_MAX: usize = 64;
@@ -79,10 +80,10 @@ impl Drop for Inside<'_> {
 }
 
 impl Thread {
-    /// `counters` was opened by the calling thread, with these outcomes. What measuring costs is
-    /// measured by the caller.
-    pub(crate) fn new(counters: ThreadGroup, outcomes: &[Outcome]) -> Self {
-        let log = Arc::new(Log::of(thread_id(), &counters, outcomes));
+    /// `counters` was opened by the calling thread, with these outcomes; `made`: how many regions
+    /// the program has made. What measuring costs is measured by the caller.
+    pub(crate) fn new(counters: ThreadGroup, outcomes: &[Outcome], made: &Arc<AtomicU32>) -> Self {
+        let log = Arc::new(Log::of(thread_id(), &counters, outcomes, made));
         let (_, outside) = log.add(Region::OUTSIDE, None).expect("the first of many");
         let places = vec![Place { node: outside, inner: Vec::new() }];
         let frames = Vec::with_capacity(DEPTH_MAX);
@@ -216,6 +217,9 @@ impl Open {
 
     #[cold]
     fn add_place(&mut self, region: Region, here: usize, log: &Log) -> Option<usize> {
+        if !log.is_made(region) {
+            return None;
+        }
         let Some((place, node)) = log.add(region, Some(here)) else {
             self.places[here].node.add_lost();
             return None;

@@ -10,7 +10,7 @@ use linerate_counters::thread_group::ThreadGroup;
 use linerate_doctor::refusal::Explanation;
 use linerate_record::Tier;
 use linerate_record::stats::Estimate;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// A region of a program, by [`Regions::region`](crate::Regions::region); means nothing to other
@@ -142,8 +142,20 @@ impl Node {
         add(&self.lost, 1);
     }
 
-    /// Its numbers now.
+    /// Its numbers now. A reader that was preempted between two of them reads again.
     pub(crate) fn totals(&self) -> Totals {
+        const TIMES: usize = 16;
+        let mut totals = self.read();
+        for _ in 1..TIMES {
+            if totals.visits == self.visits.load(Relaxed) {
+                break;
+            }
+            totals = self.read();
+        }
+        totals
+    }
+
+    fn read(&self) -> Totals {
         Totals {
             visits: self.visits.load(Relaxed),
             units: self.units.load(Relaxed),
@@ -175,6 +187,8 @@ pub(crate) struct Log {
     pub(crate) began: OnceLock<Account>,
     /// When its last region had ended; nothing while the thread counts.
     pub(crate) ended: OnceLock<Account>,
+    /// How many regions the program has made.
+    made: Arc<AtomicU32>,
     nodes: Mutex<Vec<Arc<Node>>>,
     has_lost_counters: AtomicBool,
 }
@@ -183,14 +197,21 @@ pub(crate) struct Log {
 const NODES_MAX: usize = 4096;
 
 impl Log {
-    /// Of the thread of this number, which counts with `counters`.
-    pub(crate) fn of(tid: u32, counters: &ThreadGroup, outcomes: &[Outcome]) -> Self {
+    /// Of the thread of this number, which counts with `counters`; `made`: how many regions the
+    /// program has made.
+    pub(crate) fn of(
+        tid: u32,
+        counters: &ThreadGroup,
+        outcomes: &[Outcome],
+        made: &Arc<AtomicU32>,
+    ) -> Self {
         let registers = (0..outcomes.len()).map(|place| counters.is_by_registers(place)).collect();
         let apart_ms = counters.apart_ms().unwrap_or(0);
-        Self { registers, apart_ms, ..Self::new(tid, outcomes, counters.reading()) }
+        let made = Arc::clone(made);
+        Self { registers, apart_ms, made, ..Self::new(tid, outcomes, counters.reading()) }
     }
 
-    /// Of one that reads no registers.
+    /// Of one that reads no registers, in a program with as many regions as there can be.
     pub(crate) fn new(tid: u32, outcomes: &[Outcome], reading: &'static str) -> Self {
         Self {
             tid,
@@ -201,6 +222,7 @@ impl Log {
             cost: OnceLock::new(),
             began: OnceLock::new(),
             ended: OnceLock::new(),
+            made: Arc::new(AtomicU32::new(u32::MAX)),
             nodes: Mutex::new(Vec::new()),
             has_lost_counters: AtomicBool::new(false),
         }
@@ -215,6 +237,11 @@ impl Log {
         let node = Arc::new(Node::new(region, parent));
         nodes.push(Arc::clone(&node));
         Some((nodes.len() - 1, node))
+    }
+
+    /// Whether the program has made this region.
+    pub(crate) fn is_made(&self, region: Region) -> bool {
+        region == Region::CALIBRATION || region.0 < self.made.load(Relaxed)
     }
 
     /// The nodes so far, parents before what is in them.

@@ -4,8 +4,10 @@
 
 use linerate_record::regions::RegionsReport;
 use linerate_record::{Body, Record};
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
 /// What a C program that links std needs (`rustc --print native-static-libs`).
@@ -162,6 +164,8 @@ int main(void)
     int status, good;
 
     good = lr_region_leave(outer) == -1;          /* not open */
+    lr_region_enter(123456);                      /* never made */
+    good = good && lr_region_leave(123456) == -1;
     lr_region_add_units(7);                       /* in nothing */
     lr_region_enter(outer);
     lr_region_enter(inner);                       /* left with the outer one */
@@ -185,6 +189,100 @@ int main(void)
     return good && WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : 1;
 }
 "#;
+
+/// A data plane: enters a region for ever, says when its record has it, and ends as it is told.
+const ENDLESS: &str = r#"
+#include <linerate/regions.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int is_recorded(void)
+{
+    static char text[1 << 16];
+    FILE *file = fopen(getenv("LINERATE_REGIONS"), "r");
+    size_t size = file ? fread(text, 1, sizeof text - 1, file) : 0;
+
+    if (file)
+        fclose(file);
+    text[size] = 0;
+    return strstr(text, "\"loop\"") != NULL;
+}
+
+int main(int argc, char **argv)
+{
+    const char *end = argc > 1 ? argv[1] : "";
+    uint32_t loop = lr_region("loop");
+    int recorded = 0;
+
+    /* As a program that a shell starts in the foreground, and not for ever. */
+    signal(SIGINT, SIG_DFL);
+    alarm(60);
+    for (;;) {
+        lr_region_enter(loop);
+        lr_region_add_units(32);
+        usleep(1000);
+        lr_region_leave(loop);
+        if (recorded || !is_recorded())
+            continue;
+        recorded = 1;
+        if (!strcmp(end, "abort"))
+            abort();
+        if (!strcmp(end, "_exit"))
+            _exit(0);
+        puts("ready");
+        fflush(stdout);
+    }
+}
+"#;
+
+/// The threads of a process called so: their blocked signals, as the kernel prints them.
+fn blocked_signals(pid: u32, name: &str) -> Vec<String> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    let status = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("status")).ok());
+    let named = status.filter(|text| text.starts_with(&format!("Name:\t{name}\n")));
+    let mask = |text: String| {
+        let line = text.lines().find_map(|line| line.strip_prefix("SigBlk:"));
+        line.unwrap_or_default().trim().to_owned()
+    };
+    named.map(mask).collect()
+}
+
+#[test]
+fn the_record_survives_every_end_of_the_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, program) = (folder.path().join("endless.c"), folder.path().join("endless"));
+    std::fs::write(&source, ENDLESS).unwrap();
+    if compile(&source, &library(".so"), &program, &["-D_GNU_SOURCE"]).is_none() {
+        return;
+    }
+    let ends = [("INT", 2), ("TERM", 15), ("KILL", 9), ("abort", 6), ("_exit", 0)];
+    for (end, signal) in ends.map(|(end, signal)| (end, (signal != 0).then_some(signal))) {
+        let file = folder.path().join(format!("{end}.json"));
+        let mut command = Command::new(&program);
+        command.arg(end).env("LINERATE_REGIONS", &file).env("LINERATE_REGIONS_EVENTS", "");
+        command.env("LD_LIBRARY_PATH", folder_of_libraries()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut said = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut said).unwrap();
+        if said == "ready\n" {
+            let blocked = blocked_signals(child.id(), "linerate-record");
+            assert!(matches!(&blocked[..], [mask] if mask.ends_with("fff")), "{blocked:?}");
+            let pid = child.id().to_string();
+            assert!(Command::new("kill").args(["-s", end, &pid]).status().unwrap().success());
+        }
+        let status = child.wait().unwrap();
+        assert_eq!(status.signal(), signal, "{end}: {status}");
+        let json = std::fs::read_to_string(&file).expect("the record is there");
+        let record = Record::from_json(&json).expect("it is whole");
+        let Body::Regions(report) = record.body else { panic!("{json}") };
+        let [region] = &report.regions[..] else { panic!("{report:?}") };
+        assert_eq!(region.name, "loop", "{end}");
+        assert!(region.visits > 0 && region.units >= 32, "{end}: {region:?}");
+    }
+}
 
 #[test]
 fn regions_can_be_compiled_out() {

@@ -45,7 +45,7 @@ pub(crate) fn painted(paint: Paint, text: &str, style: &Style) -> String {
 }
 
 /// Where the texts beside labels begin.
-const LABEL_COLUMNS: usize = 12;
+pub(crate) const LABEL_COLUMNS: usize = 12;
 
 /// `label`, and `text` beside it, broken at words and indented under itself.
 pub(crate) fn labelled(label: &str, paint: Paint, text: &str, style: &Style) -> String {

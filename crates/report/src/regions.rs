@@ -2,20 +2,21 @@
 //! The report of regions: a table of what they cost per unit of work, what can be said of each, and
 //! why what is missing is.
 //!
-//! Left out: totals and intervals; the record has them.
+//! Left out: totals over visits, and intervals; the record has them.
 
 use crate::Style;
 use crate::layout::{Grid, Paint, labelled, stacked};
 use crate::value::{ABSENT, clean, count, quoted, reason, significant, tiers};
 use linerate_record::Figure;
-use linerate_record::regions::{RegionReport, RegionsReport};
+use linerate_record::regions::{RegionEvent, RegionReport, RegionTotal, RegionsReport};
 use std::collections::BTreeMap;
 
 /// The regions of a program.
 pub fn regions(report: &RegionsReport, style: &Style) -> String {
     stacked(&[
         head(report, style),
-        table(report, style),
+        totals(report, style),
+        of_threads(report, style),
         verdicts(report, style),
         missing(report, style),
     ])
@@ -52,16 +53,61 @@ fn has_threads(report: &RegionsReport) -> bool {
     report.regions.windows(2).any(|pair| pair[0].tid != pair[1].tid)
 }
 
-fn table(report: &RegionsReport, style: &Style) -> String {
-    let (threads, events) = (has_threads(report), events(report));
-    let thread = threads.then_some(">thread");
+/// A line of a table: a region, in one thread or in all.
+struct Row<'a> {
+    name: &'a str,
+    /// The thread, or how many there are; nothing where there is one.
+    thread: Option<String>,
+    visits: u64,
+    units: u64,
+    ticks: &'a Figure,
+    own_ticks: &'a Figure,
+    events: &'a [RegionEvent],
+}
+
+impl<'a> Row<'a> {
+    fn of_thread(region: &'a RegionReport, has_threads: bool) -> Self {
+        let RegionReport { name, tid, visits, units, ticks, own_ticks, events, .. } = region;
+        let thread = has_threads.then(|| tid.to_string());
+        Self { name, thread, visits: *visits, units: *units, ticks, own_ticks, events }
+    }
+
+    fn of_all(total: &'a RegionTotal<'a>) -> Self {
+        let RegionTotal { name, threads, visits, units, ticks, own_ticks, events } = total;
+        let thread = Some(count(*threads as u64));
+        Self { name, thread, visits: *visits, units: *units, ticks, own_ticks, events }
+    }
+}
+
+/// The regions in all threads together, where there are several.
+fn totals(report: &RegionsReport, style: &Style) -> String {
+    if !has_threads(report) {
+        return String::new();
+    }
+    let totals = report.totals();
+    let rows: Vec<Row<'_>> = totals.iter().map(Row::of_all).collect();
+    table(&rows, Some(">threads"), &events(report), style)
+}
+
+/// The regions of each thread.
+fn of_threads(report: &RegionsReport, style: &Style) -> String {
+    if report.regions.is_empty() {
+        return line("", "no region was entered", style);
+    }
+    let has_threads = has_threads(report);
+    let rows = report.regions.iter().map(|region| Row::of_thread(region, has_threads));
+    let rows: Vec<Row<'_>> = rows.collect();
+    table(&rows, has_threads.then_some(">thread"), &events(report), style)
+}
+
+fn table(rows: &[Row<'_>], thread: Option<&str>, events: &[&str], style: &Style) -> String {
     let heads = ["region"].into_iter().chain(thread);
     let heads = heads.chain([">visits", ">units", "per", ">ticks", ">own\nticks"]);
     let heads =
         heads.map(str::to_owned).chain(events.iter().map(|name| format!(">{}", clean(name))));
     let heads: Vec<String> = heads.collect();
     let mut grid = Grid::new(&heads.iter().map(String::as_str).collect::<Vec<_>>());
-    for region in &report.regions {
+    for region in rows {
         let (word, divisor) = match region.units {
             0 => ("visit", region.visits),
             units => ("unit", units),
@@ -71,21 +117,18 @@ fn table(report: &RegionsReport, style: &Style) -> String {
             _ => ABSENT.to_owned(),
         };
         let units = if region.units == 0 { ABSENT.to_owned() } else { count(region.units) };
-        let mut row = vec![clean(&region.name)];
-        row.extend(threads.then(|| region.tid.to_string()));
+        let mut row = vec![clean(region.name)];
+        row.extend(region.thread.clone());
         row.extend([count(region.visits), units, word.to_owned()]);
-        row.extend([of(Some(&region.ticks)), of(Some(&region.own_ticks))]);
-        row.extend(events.iter().map(|name| of(figure_of(region, name))));
+        row.extend([of(Some(region.ticks)), of(Some(region.own_ticks))]);
+        row.extend(events.iter().map(|name| of(figure_of(region.events, name))));
         grid.row(row);
-    }
-    if report.regions.is_empty() {
-        return line("", "no region was entered", style);
     }
     grid.render(style)
 }
 
-fn figure_of<'a>(region: &'a RegionReport, event: &str) -> Option<&'a Figure> {
-    region.events.iter().find(|found| found.name == event).map(|found| &found.count)
+fn figure_of<'a>(events: &'a [RegionEvent], event: &str) -> Option<&'a Figure> {
+    events.iter().find(|found| found.name == event).map(|found| &found.count)
 }
 
 /// What can be said, a paragraph per region and thread.

@@ -11,7 +11,7 @@ mod metrics;
 mod rows;
 mod rpistat;
 
-use crate::layout::{Paint, labelled, stacked};
+use crate::layout::{LABEL_COLUMNS, Paint, labelled, stacked};
 use crate::value::{clean, significant};
 use crate::{Detail, Style};
 use linerate_record::stat::{CacheShape, ExitStatus, StatReport, StatTarget};
@@ -39,7 +39,7 @@ fn line(label: &str, text: &str, style: &Style) -> String {
 }
 
 fn head(report: &StatReport, style: &Style) -> String {
-    let mut lines = line("counted", &target(report), style);
+    let mut lines = line("counted", &target(report, style), style);
     let end = end(report);
     if !end.is_empty() {
         lines += &line("ended", &end, style);
@@ -61,9 +61,12 @@ fn note(text: &str, style: &Style) -> String {
     if text.is_empty() { String::new() } else { line("", text, style) }
 }
 
-fn target_of(target: &StatTarget) -> String {
+fn target_of(target: &StatTarget, style: &Style) -> String {
     match target {
-        StatTarget::Command { argv } => format!("`{}`", command_line(argv)),
+        StatTarget::Command { argv } => {
+            let room = style.width.saturating_sub(LABEL_COLUMNS + 2);
+            format!("`{}`", cut(&command_line(argv), room))
+        }
         StatTarget::Process { pid } => format!("process {pid}"),
         StatTarget::Cpus { cpus } => {
             let word = if cpus.len() == 1 { "processor" } else { "processors" };
@@ -72,8 +75,18 @@ fn target_of(target: &StatTarget) -> String {
     }
 }
 
-fn target(report: &StatReport) -> String {
-    let mut text = target_of(&report.target);
+/// A text of so many columns at most, the end left out where it is longer. The record has it whole.
+fn cut(text: &str, columns: usize) -> String {
+    const MORE: &str = " ...";
+    if text.chars().count() <= columns {
+        return text.to_owned();
+    }
+    let kept = columns.saturating_sub(MORE.len());
+    text.chars().take(kept).collect::<String>() + MORE
+}
+
+fn target(report: &StatReport, style: &Style) -> String {
+    let mut text = target_of(&report.target, style);
     if report.repetitions > 1 {
         text += &format!(", {} times: counts are medians of the runs", report.repetitions);
     }

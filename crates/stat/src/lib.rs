@@ -253,11 +253,12 @@ pub struct Outcome {
     pub report: StatReport,
     /// What to exit with: the command's own status (of several runs, the first that is not 0), or
     /// 128 + n if signal n killed it; 126 if it could not be executed, 127 if it was not found;
-    /// else 125 if something else went wrong or nothing could be judged against the baseline, else
+    /// else 125 if something else went wrong, no event of a process or CPU was counted, or nothing
+    /// could be judged against the baseline, else
     /// 1 if there is a regression, else 0.
     pub status: i32,
     /// What went wrong, in a sentence: the command that could not be started, what `strict` does
-    /// not accept, or a baseline against which nothing could be judged.
+    /// not accept, that nothing was counted, or a baseline against which nothing could be judged.
     pub failure: Option<String>,
 }
 

@@ -39,12 +39,28 @@ fn status(runs: &Runs<'_>, report: &StatReport) -> (i32, Option<String>) {
             return (if own == 0 { FAILED } else { own }, Some(reason));
         }
     }
+    if let Some(reason) = nothing_counted(&runs.request.what, report) {
+        return (FAILED, Some(reason));
+    }
     let is_compared = runs.request.baseline.is_some();
     if let Some(reason) = baseline::failure(&report.baseline).filter(|_| is_compared) {
         return (if own == 0 { FAILED } else { own }, Some(reason));
     }
     let is_worse = report.baseline.iter().any(|change| change.is_regression);
     (if own == 0 && is_worse { 1 } else { own }, None)
+}
+
+/// Why no event of a process or of CPUs was counted. A command is another matter: it ran, and its
+/// times are known without any event.
+fn nothing_counted(what: &What, report: &StatReport) -> Option<String> {
+    let is_command = matches!(what, What::Command { .. });
+    if is_command || report.events.iter().any(|event| event.count.as_number().is_some()) {
+        return None;
+    }
+    let first = report.events.first()?;
+    let reason = first.count.reason.as_deref().unwrap_or("no event was counted");
+    let fix = first.fix.as_ref().map_or(String::new(), |fix| format!("; try: {fix}"));
+    Some(format!("nothing could be counted: {reason}{fix}"))
 }
 
 fn cannot_start(what: &What, errno: i32) -> (i32, Option<String>) {

@@ -10,7 +10,7 @@ use linerate_record::units::parse_duration;
 use linerate_report::Layout;
 use linerate_stat::{DEFAULT_THRESHOLD, Per};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const AFTER: &str = "\
@@ -45,13 +45,19 @@ tier, with an interval (--repeat 6 or more) or simulated with the same caches; t
 each whether it was. A program finds its environment on its stack, and its size moves some counts:
 make both records under env -i. Both sizes are in the record, and the report says if they differ.
 
-The command keeps its standard input, output and error; the result follows on stdout when it has
-ended, or goes to the file of --output. When the time of --time is up, counting stops and a command
-is told to end by SIGTERM; what it does until it has ended is not counted, but with --tier sim.
+The command keeps its standard input, output and error. When it has ended, the result goes to stderr,
+so that stdout is the command's alone; -o FILE writes it to a file, -o - to stdout. With --pid, --cpu
+and --list no command is run, and the result goes to stdout. All of this holds for --json, too: since
+the command may write to stderr, scripts take the JSON by -o FILE, or by -o - from a silent command.
+
+  linerate stat --json -o counts.json -- ./router --packets 1000000
+
+When the time of --time is up, counting stops and a command is told to end by SIGTERM; what it does
+until it has ended is not counted, but with --tier sim.
 
 Exit status: the command's own (with --repeat the first that is not 0), or 128 + n when signal n
-killed it; 127 not found, 126 not executable, 125 stat itself failed, or no figure could be judged
-against --baseline; 1 the command ended well and there is a regression.";
+killed it; 127 not found, 126 not executable, 125 stat itself failed, no event of a process or CPU
+could be counted, or no figure could be judged against --baseline; 1 the command ended well and there is a regression.";
 
 #[derive(Debug, Args)]
 #[command(
@@ -129,7 +135,8 @@ pub(crate) struct StatArgs {
         value_parser = layout
     )]
     pub(crate) format: Layout,
-    /// Print the result to this file instead of stdout
+    /// Write the result to this file, or to stdout with -; without: stderr after a command, else
+    /// stdout
     #[arg(long = "output", short = 'o', value_name = "FILE")]
     pub(crate) to: Option<PathBuf>,
     #[command(flatten)]
@@ -140,11 +147,40 @@ pub(crate) struct StatArgs {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EventList(pub(crate) Vec<String>);
 
+/// Where the result goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Destination<'a> {
+    /// Where no command shares it, or where it was asked for.
+    Stdout,
+    /// Next to what a command printed.
+    Stderr,
+    /// As asked for.
+    File(&'a Path),
+}
+
 /// A share that was given in per cent: 0.001 is 0.1 %.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Percent(pub(crate) f64);
 
 impl StatArgs {
+    /// Where the result goes: stdout belongs to the command, where there is one.
+    pub(crate) fn destination(&self) -> Destination<'_> {
+        match &self.to {
+            Some(file) if file.as_os_str() == "-" => Destination::Stdout,
+            Some(file) => Destination::File(file),
+            None if self.command.is_empty() => Destination::Stdout,
+            None => Destination::Stderr,
+        }
+    }
+
+    /// The file of the result, where it goes to one.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        match self.destination() {
+            Destination::File(file) => Some(file),
+            Destination::Stdout | Destination::Stderr => None,
+        }
+    }
+
     /// How much more is too much, as a share.
     pub(crate) fn threshold(&self) -> f64 {
         self.threshold.map_or(DEFAULT_THRESHOLD, |Percent(share)| share)
@@ -254,6 +290,17 @@ mod tests {
             &["--threshold", "1", "ls"],
         ] {
             assert!(parsed(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn stdout_is_for_the_command_where_there_is_one() {
+        let to = |words: &[&str]| format!("{:?}", args(words).destination());
+        assert_eq!(to(&["--json", "ls", "-o", "x"]), "Stderr");
+        assert_eq!(to(&["-o", "-", "ls"]), "Stdout");
+        assert_eq!(to(&["-o", "./-", "ls"]), "File(\"./-\")");
+        for no_command in [&["--pid", "1"][..], &["--cpu", "0"], &["--list"]] {
+            assert_eq!(to(no_command), "Stdout");
         }
     }
 

@@ -110,7 +110,7 @@ fn a_result_that_cannot_be_written_is_printed() {
         &["budget", "--clock", "2", "--record", FULL],
         &["explain", &record, "--record", FULL],
         &["report", &record, "--record", FULL],
-        &["stat", "--record", FULL, "--", "true"],
+        &["stat", "-o", "-", "--record", FULL, "--", "true"],
         &["doctor", "--record", FULL],
         &["kernels", "-q", "--quick", "--kernel", "fill", "--size", "64", "--record", FULL],
     ] {

@@ -334,8 +334,8 @@ fn smaller(report: &mut MemoryReport) {
 
 #[test]
 fn simulated_caches_are_those_of_the_profile() {
-    const SIMULATED: [&str; 6] =
-        ["stat", "--tier", "sim", "-e", "instructions,l1d_misses", "--json"];
+    const SIMULATED: [&str; 8] =
+        ["stat", "--tier", "sim", "-e", "instructions,l1d_misses", "--json", "-o", "-"];
     let simulated = |home: &Home, more: &[&str]| {
         let done = home.run(&[&SIMULATED[..], more, &["--", "true"]].concat());
         if done.stderr.contains("Valgrind") || done.stderr.contains("the kernel tells of no") {

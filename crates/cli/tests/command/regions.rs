@@ -32,6 +32,15 @@ fn a_record_is_shown_as_a_table() {
 }
 
 #[test]
+fn a_record_is_shown_as_json() {
+    let folder = Folder::new();
+    let file = recorded(&folder);
+    let done = linerate(&["regions", "-q", "--json", &file]);
+    assert_eq!((done.status, done.stderr.as_str()), (Some(0), ""));
+    assert_eq!(done.stdout, std::fs::read_to_string(&file).unwrap());
+}
+
+#[test]
 fn a_record_obeys_the_schema() {
     let folder = Folder::new();
     let json = std::fs::read_to_string(recorded(&folder)).unwrap();

@@ -78,9 +78,10 @@ fn what_measures_machines_is_shown_again() {
 #[test]
 fn counts_are_shown_again() {
     let folder = Folder::new();
-    assert_shown_again(&folder, "stat", &["stat", "--", "true"], &[]);
-    assert_shown_again(&folder, "explained", &["stat", "--explain", "--", "true"], &["--all"]);
-    let rpistat = ["stat", "--format", "rpistat", "--", "true"];
+    assert_shown_again(&folder, "stat", &["stat", "-o", "-", "--", "true"], &[]);
+    let explained = ["stat", "-o", "-", "--explain", "--", "true"];
+    assert_shown_again(&folder, "explained", &explained, &["--all"]);
+    let rpistat = ["stat", "-o", "-", "--format", "rpistat", "--", "true"];
     assert_shown_again(&folder, "rpistat", &rpistat, &["--format", "rpistat"]);
     let refusal = refused(&["report", "--format", "rpistat", &regions::recorded(&folder)]);
     assert!(refusal.contains("not a record of stat"), "{refusal}");

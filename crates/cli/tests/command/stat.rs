@@ -29,10 +29,10 @@ fn stat(arguments: &[&str]) -> Done {
     linerate(&[&["stat"], arguments].concat())
 }
 
-/// Runs `linerate stat`, which must end with `status` and say nothing on stderr; what it printed.
+/// Runs `linerate stat -o -`, which must end with `status` and say nothing on stderr; what it printed.
 #[track_caller]
 fn answered(status: i32, arguments: &[&str]) -> String {
-    let done = stat(&[&["-q"], arguments].concat());
+    let done = stat(&[&["-q", "-o", "-"], arguments].concat());
     assert_eq!((done.status, done.stderr.as_str()), (Some(status), ""), "{arguments:?}: {done:?}");
     done.stdout
 }
@@ -148,7 +148,7 @@ fn a_command_that_cannot_be_started_is_no_count() {
         let done = stat(&["--", name]);
         assert_eq!((done.status, done.stdout.as_str()), (Some(status), ""), "{name}: {done:?}");
         assert!(done.stderr.starts_with("linerate: ") && done.stderr.contains(name), "{done:?}");
-        let done = stat(&["--json", "--", name]);
+        let done = stat(&["--json", "-o", "-", "--", name]);
         assert_eq!(done.status, Some(status), "{name}: {done:?}");
         let record = record(&done.stdout);
         assert_whole(&record, &done.stdout);
@@ -243,9 +243,7 @@ fn the_command_keeps_its_input_and_output() {
 fn the_command_has_the_usual_signals() {
     // Were SIGPIPE ignored, `yes` would complain.
     let script = "yes | head -n 1";
-    let done = stat(&["-q", "--", "sh", "-c", script]);
-    assert_eq!((done.status, done.stderr.as_str()), (Some(0), ""), "{done:?}");
-    assert!(done.stdout.starts_with("y\ncounted"), "{done:?}");
+    assert!(answered(0, &["--", "sh", "-c", script]).starts_with("y\ncounted"));
 }
 
 #[test]
@@ -288,11 +286,12 @@ fn a_command_is_waited_for_where_the_end_of_children_is_ignored() {
 #[test]
 fn who_reads_no_progress_gets_the_report_all_the_same() {
     let _share = a_share_of_the_processors();
-    let mut child = command(&["stat", "-i", "20ms", "--", "sh", "-c", "sleep 0.2; exit 4"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
+    let mut child =
+        command(&["stat", "-i", "20ms", "-o", "-", "--", "sh", "-c", "sleep 0.2; exit 4"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
     drop(child.stderr.take());
     let done = child.wait_with_output().expect("it ends");
     let text = String::from_utf8_lossy(&done.stdout);
@@ -310,7 +309,7 @@ struct Waiting<'a> {
 impl Waiting<'_> {
     fn start(script: &str) -> Self {
         let share = a_share_of_the_processors();
-        let mut child = command(&["stat", "-q", "--", "sh", "-c", script])
+        let mut child = command(&["stat", "-q", "-o", "-", "--", "sh", "-c", script])
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -430,8 +429,8 @@ fn processors_are_counted_or_it_is_said_why_not() {
 fn the_report_goes_where_it_was_asked_for() {
     let folder = Folder::new();
     let (kept, printed) = (folder.file("record.json"), folder.file("printed.json"));
-    let arguments = ["--record", &kept, "--json", "-o", &printed, "--", "echo", "hello"];
-    assert_eq!(answered(0, &arguments), "hello\n");
+    let done = stat(&["--record", &kept, "--json", "-o", &printed, "--", "echo", "hello"]);
+    assert_eq!((done.status, done.stdout.as_str()), (Some(0), "hello\n"), "{done:?}");
     let read = |file: &str| std::fs::read_to_string(file).expect("it is written");
     assert_eq!(read(&kept), read(&printed));
     let text = answered(0, &["--record", &kept, "--", "true"]);
@@ -447,10 +446,47 @@ fn the_report_goes_where_it_was_asked_for() {
 }
 
 #[test]
+fn stdout_is_the_command_s_alone() {
+    let done = stat(&["-q", "--", "echo", "hello"]);
+    assert_eq!((done.status, done.stdout.as_str()), (Some(0), "hello\n"), "{done:?}");
+    assert!(done.stderr.starts_with("counted     `echo hello`\n"), "{done:?}");
+    // With its warnings within, and none around it.
+    let done = stat(&["--json", "-e", "task_clock_ns,cycles", "--", "echo", "hello"]);
+    assert_eq!((done.status, done.stdout.as_str()), (Some(0), "hello\n"), "{done:?}");
+    assert_whole(&record(&done.stderr), &done.stderr);
+}
+
+/// No command has stdout then.
+#[test]
+fn what_runs_no_command_prints_to_stdout() {
+    let own = std::process::id().to_string();
+    for arguments in [&["-q", "--time", "10ms", "--pid", &own][..], &["-q", "--list"]] {
+        let done = stat(arguments);
+        assert_eq!((done.status, done.stderr.as_str()), (Some(0), ""), "{done:?}");
+        assert!(done.stdout.contains("task_clock_ns"), "{done:?}");
+    }
+}
+
+#[test]
+fn a_process_of_which_nothing_can_be_counted_is_a_failure() {
+    let mut ended = Command::new("true").spawn().expect("true starts");
+    let pid = ended.id().to_string();
+    let state = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    while !state().contains(") Z ") {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    let done = stat(&["-q", "--pid", &pid, "--time", "50ms"]);
+    ended.wait().expect("it has ended");
+    assert_eq!(done.status, Some(125), "{done:?}");
+    assert!(done.stderr.starts_with("linerate: nothing could be counted: "), "{done:?}");
+}
+
+#[test]
 fn a_full_disk_is_a_failure_of_stat() {
     let Ok(full) = std::fs::OpenOptions::new().write(true).open("/dev/full") else { return };
     let _share = a_share_of_the_processors();
-    let output = command(&["stat", "--", "true"]).stdout(full).output().expect("it ends");
+    let output = command(&["stat", "-o", "-", "--", "true"]).stdout(full).output();
+    let output = output.expect("it ends");
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(125), "{said}");
     assert!(said.contains("cannot write the result"), "{said}");
@@ -461,7 +497,7 @@ fn the_locale_changes_no_number() {
     let folder = Folder::new();
     let kept = folder.file("record.json");
     let _share = a_share_of_the_processors();
-    let output = command(&["stat", "-q", "--record", &kept, "--", "true"])
+    let output = command(&["stat", "-q", "-o", "-", "--record", &kept, "--", "true"])
         .env("LC_ALL", "de_DE.UTF-8")
         .env("LANG", "de_DE.UTF-8")
         .output()
@@ -508,7 +544,8 @@ fn a_baseline_finds_a_tenth_of_a_per_cent() {
     }
     let folder = Folder::new();
     let kept = folder.file("record.json");
-    let count_it = |extra: &[&str]| stat(&[&SIM[..], extra, &["-q", "--", "true"]].concat());
+    let count_it =
+        |extra: &[&str]| stat(&[&SIM[..], extra, &["-q", "-o", "-", "--", "true"]].concat());
     assert_eq!(count_it(&["--record", &kept]).status, Some(0));
     let same = count_it(&["--baseline", &kept]);
     assert_eq!(same.status, Some(0), "{same:?}");
@@ -535,7 +572,8 @@ fn a_baseline_that_judges_nothing_is_no_clean_bill() {
     let kept = folder.file("record.json");
     let once = ["-e", "task_clock_ns,page_faults"];
     answered(0, &[&once[..], &["--record", &kept, "--", "true"]].concat());
-    let again = [&once[..], &["--baseline", &kept, "--", "sh", "-c", "exit 0\n"]].concat();
+    let again =
+        [&once[..], &["-o", "-", "--baseline", &kept, "--", "sh", "-c", "exit 0\n"]].concat();
     let done = stat(&again);
     assert_eq!(done.status, Some(125), "{done:?}");
     assert!(done.stderr.contains("0 of 3 figures could be judged"), "{done:?}");

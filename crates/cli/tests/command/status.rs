@@ -135,7 +135,7 @@ fn a_result_that_nobody_can_get_is_a_failure() {
         (2, &["stages"]),
         (2, &["--help"]),
         (125, &["stat", "--help"]),
-        (125, &["stat", "--", "true"]),
+        (125, &["stat", "-o", "-", "--", "true"]),
     ];
     for (status, arguments) in table {
         let (found, said) = redirected(">&-", arguments);
@@ -153,6 +153,7 @@ fn a_result_that_nobody_can_get_is_a_failure() {
     // What goes elsewhere does not need it, and what nobody wants to see is not lost.
     let elsewhere = ["stat", "--output", &other, "--", "true"];
     assert_eq!(redirected(">&-", &elsewhere).0, Some(0));
+    assert_eq!(redirected(">&-", &["stat", "-q", "--", "true"]).0, Some(0), "it goes to stderr");
     assert!(std::fs::read_to_string(&other).is_ok_and(|text| text.contains("task_clock")));
     for redirect in [">/dev/null", "1<>/dev/null"] {
         assert_eq!(redirected(redirect, &["stages"]), (Some(0), String::new()), "{redirect}");

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Questions about strands beside each other: scaling, placing, parking.
 
-use super::evidence::{plain, quote, run_of, shared_cores, strands_of};
+use super::evidence::{plain, quote, run_of, strands_of};
+use super::neighbours::{Company, NOT_SHOWN, companies};
 use super::{Asked, Reply};
 use linerate_record::answers::Evidence;
+use linerate_record::run::WorkerReport;
 use linerate_record::strands::{StrandCounts, StrandsReport};
 use linerate_record::units::three_digits;
 use linerate_record::{Body, Figure};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A figure that grows by less than this is taken for the same: what neighbours and the system do
 /// from one run to the next is of that order (`docs/results/rotation.md`).
@@ -192,65 +194,107 @@ fn cores(report: &StrandsReport, per_core: u32) -> BTreeMap<u32, (f64, Vec<Strin
 }
 
 fn placement_of_run(asked: &Asked<'_>) -> Reply {
-    let Some(run) = run_of(&asked.record.body) else {
-        return Reply::cannot_tell("the record has no run", "linerate run PATH.toml");
+    let workers = companies(asked);
+    if workers.len() < 2 {
+        return Reply::does_not_arise("there is one worker");
+    }
+    let with = |wanted: Company| -> Vec<&WorkerReport> {
+        let found = workers.iter().filter(|(_, company)| *company == wanted);
+        found.map(|(worker, _)| *worker).collect()
     };
-    let shared = shared_cores(&asked.record.warnings());
-    if run.workers.len() < 2 {
-        return Reply::does_not_arise("there is one strand");
+    let (on_cpu, on_core) = (with(Company::Cpu), with(Company::Core));
+    if !on_cpu.is_empty() {
+        return on_one_cpu(&on_cpu);
     }
-    if shared.is_empty() {
-        return Reply::does_not_arise("no two strands ran on one core");
+    if !on_core.is_empty() {
+        let sentence = format!("now: workers {} share a core and its caches", names(&on_core));
+        return Reply::answered(sentence)
+            .because(on_core.iter().filter_map(|worker| service_time(worker)))
+            .advise(&[
+                "workers that compute: on different cores",
+                "workers that use the same lines: on one; that conflict over them: on different ones",
+            ])
+            .then("linerate run PATH.toml --cpus LIST   # one CPU per core");
     }
-    let on_shared = run.workers.iter().filter(|strand| shared.contains(&strand.cpu));
-    let (names, evidence): (Vec<String>, Vec<_>) = on_shared
-        .map(|s| (s.name.clone(), quote(format!("strand {}", s.name), &s.ticks_per_packet)))
-        .unzip();
-    let sentence = format!("now: strands {} share a core and its caches", names.join(", "));
-    Reply::answered(sentence)
-        .because(evidence.into_iter().flatten())
-        .advise(&[
-            "strands that compute: on different cores",
-            "strands that use the same lines: on one; that conflict over them: on different ones",
-        ])
-        .then("linerate run PATH.toml --cpus LIST   # one processor per core")
+    if !with(Company::Unknown).is_empty() {
+        return Reply::cannot_tell(NOT_SHOWN, "linerate run PATH.toml --record run.json");
+    }
+    Reply::does_not_arise("no two workers ran on one core")
+}
+
+/// Workers that took turns on CPUs: where to place them comes after how many there are.
+fn on_one_cpu(workers: &[&WorkerReport]) -> Reply {
+    let cpus: BTreeSet<u32> = workers.iter().map(|worker| worker.cpu).collect();
+    let plural = if cpus.len() == 1 { "CPU" } else { "CPUs" };
+    Reply::answered(format!(
+        "now: {} workers share {} {plural}: {}",
+        workers.len(),
+        cpus.len(),
+        names(workers)
+    ))
+    .because(workers.iter().map(|worker| {
+        plain(format!("CPU of worker {}", worker.name), f64::from(worker.cpu), "CPU", "the record")
+    }))
+    .advise(&["give each worker a CPU: join stages, use fewer replicas, or use more CPUs"])
+    .then("linerate tune PATH.toml")
+}
+
+fn service_time(worker: &WorkerReport) -> Option<Evidence> {
+    quote(format!("worker {}", worker.name), &worker.ticks_per_packet)
+}
+
+fn names(workers: &[&WorkerReport]) -> String {
+    workers.iter().map(|worker| worker.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 pub(super) fn parking(asked: &Asked<'_>) -> Reply {
-    let Some(run) = run_of(&asked.record.body) else {
+    const MEASURE: &str = "linerate run PATH.toml --record run.json";
+    if run_of(&asked.record.body).is_none() {
         return Reply::cannot_tell(
             "counters do not tell polling from work; measure with idle strands parked, and with \
              them in a loop: the truth lies between",
-            "linerate run PATH.toml --record run.json",
+            MEASURE,
         );
-    };
-    let polls = run.workers.iter().filter_map(|s| Some((s, s.time?.starved)));
-    let polling: Vec<_> = polls.filter(|(_, starved)| *starved >= POLLS).collect();
-    let evidence = |strands: &[(&linerate_record::run::WorkerReport, f64)]| -> Vec<Evidence> {
-        let of = |(s, starved): &(&linerate_record::run::WorkerReport, f64)| {
-            plain(format!("strand {} polls", s.name), *starved, "ratio", "tier sw")
+    }
+    let workers = companies(asked);
+    if workers.iter().any(|(worker, _)| worker.time.is_none()) {
+        return Reply::cannot_tell("the record does not have how long each worker polls", MEASURE);
+    }
+    let polls = |worker: &WorkerReport| worker.time_or_zero().starved >= POLLS;
+    let polling: Vec<_> = workers.iter().copied().filter(|(worker, _)| polls(worker)).collect();
+    let evidence = |workers: &[(&WorkerReport, Company)]| -> Vec<Evidence> {
+        let of = |(worker, _): &(&WorkerReport, Company)| {
+            let name = format!("worker {} polls", worker.name);
+            plain(name, worker.time_or_zero().starved, "ratio", "tier sw")
         };
-        strands.iter().map(of).collect()
+        workers.iter().map(of).collect()
     };
     if polling.is_empty() {
-        return Reply::does_not_arise("no strand polls for long: all have packets to work on");
+        return Reply::does_not_arise("no worker polls for long: all have packets to work on");
     }
-    let shared = shared_cores(&asked.record.warnings());
-    let beside: Vec<_> = polling.iter().copied().filter(|(s, _)| shared.contains(&s.cpu)).collect();
-    if beside.is_empty() {
+    let shares = |company: Company| matches!(company, Company::Cpu | Company::Core);
+    let sharing: Vec<_> = polling.iter().copied().filter(|(_, at)| shares(*at)).collect();
+    if sharing.is_empty() {
+        if polling.iter().any(|(_, company)| *company == Company::Unknown) {
+            return Reply::cannot_tell(NOT_SHOWN, MEASURE).because(evidence(&polling));
+        }
         return Reply::does_not_arise(
-            "strands that poll have cores of their own, so that polling takes nothing from others",
+            "no worker that polls shares a core with another, so polling takes nothing from them",
         )
         .because(evidence(&polling));
     }
-    let names: Vec<&str> = beside.iter().map(|(strand, _)| strand.name.as_str()).collect();
+    let what = match sharing.iter().any(|(_, company)| *company == Company::Cpu) {
+        true => "CPUs",
+        false => "cores",
+    };
+    let polling: Vec<&WorkerReport> = sharing.iter().map(|(worker, _)| *worker).collect();
     Reply::answered(format!(
-        "yes: strands {} poll on cores that they share with others",
-        names.join(", ")
+        "yes: workers {} poll on {what} that they share with others",
+        names(&polling)
     ))
-    .because(evidence(&beside))
+    .because(evidence(&sharing))
     .advise(&[
-        "give them fewer strands: merge what polls into the strand that it waits for",
+        "use fewer workers: join what polls with the worker that it waits for",
         "leave the other thread of a core idle rather than let it poll",
     ])
     .then("linerate tune PATH.toml")

@@ -6,7 +6,7 @@ use crate::budget::{FCS_BYTES, line_of, mean_bytes};
 use linerate_record::answers::Evidence;
 use linerate_record::run::{RunReport, StageReport};
 use linerate_record::strands::StrandsReport;
-use linerate_record::{Body, Figure, Tier, Warning};
+use linerate_record::{Body, Figure, Tier};
 
 /// The run of a record that has one.
 pub(super) fn run_of(body: &Body) -> Option<&RunReport> {
@@ -78,15 +78,6 @@ pub(super) fn frame_bytes(asked: &Asked<'_>) -> Option<f64> {
 /// Bits per second of the line: as given, or that of the path.
 pub(super) fn line(asked: &Asked<'_>) -> Option<f64> {
     asked.line_bits_per_s.or_else(|| line_of(run_of(&asked.record.body)?))
-}
-
-/// The processors of a run that share a core with another, by the warnings of the record.
-pub(super) fn shared_cores(warnings: &[Warning]) -> Vec<u32> {
-    let shared = warnings.iter().filter_map(|warning| match warning {
-        Warning::SharedCore { cpus } => Some(cpus.clone()),
-        _ => None,
-    });
-    shared.flatten().collect()
 }
 
 /// An event of a stage by name.

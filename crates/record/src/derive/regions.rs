@@ -3,8 +3,8 @@
 
 use super::Derive;
 use crate::figure::{Figure, Figures};
-use crate::regions::{RegionReport, RegionsReport};
-use std::collections::BTreeMap;
+use crate::regions::{RegionEvent, RegionReport, RegionTotal, RegionsReport};
+use std::collections::{BTreeMap, BTreeSet};
 
 const METHOD: &str = "between entering and leaving, own cost subtracted";
 
@@ -12,29 +12,53 @@ impl Derive for RegionsReport {
     /// Per region of all threads together, `NAME.ticks_per_visit` and, where units of work were
     /// reported, `NAME.ticks_per_unit` and `NAME.EVENT_per_unit`.
     fn figures(&self) -> Figures {
-        let mut names: BTreeMap<&str, Vec<&RegionReport>> = BTreeMap::new();
-        for region in &self.regions {
-            names.entry(&region.name).or_default().push(region);
-        }
         let mut figures = Figures::from([("own_ticks".to_owned(), self.own_ticks.clone())]);
-        for (name, threads) in names {
-            let visits: u64 = threads.iter().map(|region| region.visits).sum();
-            let units: u64 = threads.iter().map(|region| region.units).sum();
-            let ticks = sum(threads.iter().map(|region| &region.ticks));
+        for RegionTotal { name, visits, units, ticks, events, .. } in self.totals() {
             figures.insert(format!("{name}.ticks_per_visit"), per(&ticks, visits, "visit"));
             if units == 0 {
                 continue;
             }
             figures.insert(format!("{name}.ticks_per_unit"), per(&ticks, units, "unit"));
-            let events = threads.first().map_or(0, |region| region.events.len());
-            for event in 0..events {
-                let of_event = threads.iter().filter_map(|region| region.events.get(event));
-                let count = sum(of_event.map(|event| &event.count));
-                let event = &threads[0].events[event].name;
+            for RegionEvent { name: event, count } in events {
                 figures.insert(format!("{name}.{event}_per_unit"), per(&count, units, "unit"));
             }
         }
         figures
+    }
+}
+
+impl RegionsReport {
+    /// Each region in all threads together, in the order in which they come first.
+    pub fn totals(&self) -> Vec<RegionTotal<'_>> {
+        let mut names: Vec<&str> = Vec::new();
+        let mut threads: BTreeMap<&str, Vec<&RegionReport>> = BTreeMap::new();
+        for region in &self.regions {
+            let of_name = threads.entry(&region.name).or_default();
+            if of_name.is_empty() {
+                names.push(&region.name);
+            }
+            of_name.push(region);
+        }
+        names.iter().map(|name| total(&threads[name])).collect()
+    }
+}
+
+/// At least one region of one name.
+fn total<'a>(regions: &[&'a RegionReport]) -> RegionTotal<'a> {
+    let tids: BTreeSet<u32> = regions.iter().map(|region| region.tid).collect();
+    let event = |(place, first): (usize, &RegionEvent)| {
+        let of_event = regions.iter().filter_map(|region| region.events.get(place));
+        let count = sum(of_event.map(|event| &event.count));
+        RegionEvent { name: first.name.clone(), count }
+    };
+    RegionTotal {
+        name: &regions[0].name,
+        threads: tids.len(),
+        visits: regions.iter().map(|region| region.visits).sum(),
+        units: regions.iter().map(|region| region.units).sum(),
+        ticks: sum(regions.iter().map(|region| &region.ticks)),
+        own_ticks: sum(regions.iter().map(|region| &region.own_ticks)),
+        events: regions[0].events.iter().enumerate().map(event).collect(),
     }
 }
 

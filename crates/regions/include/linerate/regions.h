@@ -13,11 +13,20 @@
  *     liblinerate_regions.a -lpthread -ldl -lm -Wl,--gc-sections -s
  *
  * of which the last two leave out what is not used of the Rust runtime, and its debugging
- * information. The record appears when the process ends:
+ * information. The record is whole at any moment, however the process ends:
  *
  *     LINERATE_REGIONS=FILE            where it goes; %p stands for the number of the process
+ *     LINERATE_REGIONS_UPDATES=0       write it at exit only, without a thread
  *     LINERATE_REGIONS_EVENTS=LIST     names of events, separated by commas; empty: ticks alone
  *                                      (default: instructions,cycles)
+ *
+ * With LINERATE_REGIONS set, a thread (`linerate-record`) writes the record 50 ms after the first
+ * region was entered, then at intervals that grow to a second, and replaces the file by rename;
+ * exit() writes it once more. A process that ends by a signal, abort(), _exit() or kill -9 leaves
+ * the record of at most a second before; lr_regions_write() leaves a newer one. There is no handler
+ * of signals. The thread has all signals blocked, keeps off isolated CPUs and those that measured
+ * threads are pinned to, and runs only when nothing else wants the CPU (SCHED_IDLE). A program that
+ * must have a single thread, for unshare(2) or setns(2), sets LINERATE_REGIONS_UPDATES=0.
  *
  * Every thread has its own counters, opened when it first enters a region, which takes up to 2 ms.
  * Regions nest, up to 64 deep. What measuring costs is measured in each thread and subtracted; a
@@ -53,11 +62,11 @@ typedef struct lr_sampler lr_sampler;
  * is never kept. */
 uint32_t lr_region(const char *name);
 
-/* Enters a region. */
+/* Enters a region. Nothing if lr_region() did not return it. */
 void lr_region_enter(uint32_t region);
 
 /* Leaves the innermost visit of the region, and with it what was entered inside and is still open.
- * 0; -1 if the region is not open. */
+ * 0; -1 if the region is not open, as one that lr_region() did not return. */
 int lr_region_leave(uint32_t region);
 
 /* Reports work done in the innermost region that is open, e.g. packets. */

@@ -31,7 +31,7 @@ pub(super) fn block(report: &StatReport, style: &Style) -> String {
         ]);
     }
     let grounds = report.baseline_of.as_ref().map_or_else(String::new, |of| {
-        grounds(report, of).iter().map(|ground| note(ground, style)).collect()
+        grounds(report, of, style).iter().map(|ground| note(ground, style)).collect()
     });
     grid.render(style) + &line("baseline", &verdict(&report.baseline), style) + &grounds
 }
@@ -64,10 +64,11 @@ fn verdict(changes: &[BaselineChange]) -> String {
 }
 
 /// What the two records do not share.
-fn grounds(report: &StatReport, of: &BaselineOf) -> Vec<String> {
+fn grounds(report: &StatReport, of: &BaselineOf, style: &Style) -> Vec<String> {
     let mut grounds = Vec::new();
     if of.target != report.target {
-        grounds.push(format!("the baseline is of something else: {}", target_of(&of.target)));
+        grounds
+            .push(format!("the baseline is of something else: {}", target_of(&of.target, style)));
     }
     if of.tier != report.tier {
         let (before, now) = (tier(of.tier), tier(report.tier));

@@ -6,7 +6,7 @@
 //! what is missing and why. Missing counts are `-`. The date is in UTC: the record knows no other.
 
 use super::events::Missing;
-use super::{command_line, error, list};
+use super::{command_line, cut, error, list};
 use crate::value::{ABSENT, clean, count, whole};
 use linerate_record::stat::{EventCount, StatReport, StatTarget};
 use linerate_record::{Provenance, Tier};
@@ -146,9 +146,12 @@ fn missing(report: &StatReport) -> String {
     text
 }
 
+/// The most that is printed of a command: this layout takes no width.
+const COMMAND_COLUMNS: usize = 80;
+
 fn target(target: &StatTarget) -> String {
     match target {
-        StatTarget::Command { argv } => clean(&command_line(argv)),
+        StatTarget::Command { argv } => clean(&cut(&command_line(argv), COMMAND_COLUMNS)),
         StatTarget::Process { pid } => format!("process {pid}"),
         StatTarget::Cpus { cpus } => format!("processors {}", list(cpus)),
     }

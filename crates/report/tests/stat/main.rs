@@ -49,6 +49,17 @@ fn a_simulation_names_its_caches_and_what_changed() {
 }
 
 #[test]
+fn a_long_command_takes_one_line() {
+    let argv: Vec<String> = (0..20_000).map(|word| word.to_string()).collect();
+    let report = StatReport { target: StatTarget::Command { argv }, ..example::turns() };
+    let (text, short) = (table(&report, &PLAIN), table(&example::turns(), &PLAIN));
+    assert_eq!(text.lines().count(), short.lines().count());
+    let first = text.lines().next().unwrap_or_default();
+    assert!(first.starts_with("counted     `0 1 2 ") && first.ends_with(" ...`"), "{first}");
+    assert_eq!(first.len(), PLAIN.width);
+}
+
+#[test]
 fn rows_are_spread_over_tables_that_fit() {
     let style = Style { width: 80, ..PLAIN };
     assert_golden("stat-rows-80.txt", &style, &table(&example::rows(), &style));

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which workers of a run had a CPU or a core for themselves, as the record has it: the CPU of each
+//! worker, which CPUs are hardware threads of one core, and how many there were to choose from.
+//!
+//! A worker counts as alone only where the record shows it. What other programs did is not asked.
+
+use super::Asked;
+use super::evidence::run_of;
+use linerate_record::run::{RunReport, WorkerReport};
+use linerate_record::{Body, Provenance};
+
+/// Whom a worker shares with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Company {
+    /// No other worker ran on its core.
+    Alone,
+    /// Another worker ran on the same CPU.
+    Cpu,
+    /// Another worker ran on another hardware thread of its core.
+    Core,
+    /// The record does not show it.
+    Unknown,
+}
+
+/// The workers of a record of `run` or `tune`, each with its company; none for other records.
+pub(super) fn companies<'a>(asked: &Asked<'a>) -> Vec<(&'a WorkerReport, Company)> {
+    let body = &asked.record.body;
+    let Some(run) = run_of(body) else { return Vec::new() };
+    let found = run.workers.iter().map(|worker| (worker, company(worker, run, asked)));
+    let mut found: Vec<_> = found.collect();
+    // More workers than CPUs, and no two on one: the CPUs recorded are not those they ran on.
+    let is_crowded = cpus_available(body).is_some_and(|cpus| run.workers.len() > cpus as usize);
+    if is_crowded && found.iter().all(|(_, company)| *company != Company::Cpu) {
+        found.iter_mut().for_each(|(_, company)| *company = Company::Unknown);
+    }
+    found
+}
+
+fn company(worker: &WorkerReport, run: &RunReport, asked: &Asked<'_>) -> Company {
+    let others = || run.workers.iter().filter(|other| !std::ptr::eq(*other, worker));
+    if others().any(|other| other.cpu == worker.cpu) {
+        return Company::Cpu;
+    }
+    let Provenance { cpus, siblings, .. } = &asked.record.provenance;
+    let Some(siblings) = siblings else { return Company::Unknown };
+    let mut cores = siblings.iter().filter(|core| core.contains(&worker.cpu));
+    if cores.any(|core| others().any(|other| core.contains(&other.cpu))) {
+        return Company::Core;
+    }
+    // Siblings were read of the CPUs of the provenance, and of no others.
+    if cpus.contains(&worker.cpu) { Company::Alone } else { Company::Unknown }
+}
+
+fn cpus_available(body: &Body) -> Option<u32> {
+    match body {
+        Body::Run(run) => run.cpus_available,
+        Body::Tune(tune) => tune.cpus_available,
+        _ => None,
+    }
+}
+
+/// What the company of a worker takes, were it known: for answers that cannot be given.
+pub(super) const NOT_SHOWN: &str =
+    "the record does not show which workers shared a CPU or a core (affinity, siblings)";

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The file of the record, kept up to date while the program runs: data planes end by a signal.
+//!
+//! A thread of its own writes the record and replaces the file by rename, so that the file is whole
+//! at any moment, whatever ends the process. The thread adds nothing to an edge of a region: it
+//! reads what the edges store anyway. It takes no signal of the program, runs where no measured
+//! thread is pinned, and only when nothing else wants the CPU (SCHED_IDLE).
+
+use crate::regions::WeakRegions;
+use linerate_linux::{allow_current_thread, run_only_when_idle};
+use linerate_machine::parse_cpu_list;
+use std::ffi::OsString;
+use std::io::{self, ErrorKind};
+use std::mem::MaybeUninit;
+use std::path::Path;
+use std::time::Duration;
+use std::{fs, ptr, thread};
+
+/// The name of the thread, as ps(1) and gdb(1) show it: 15 characters at most.
+const NAME: &str = "linerate-record";
+
+/// The first pause. Each is twice the one before, so that a program that ends early loses at most
+/// half of what it did.
+const FIRST: Duration = Duration::from_millis(50);
+
+/// The longest pause: what a program loses at most that ran for longer.
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// Starts the thread. Without it the record is written at the end only.
+pub(crate) fn start(regions: WeakRegions) -> io::Result<()> {
+    let signals = block_signals();
+    let started = thread::Builder::new().name(NAME.to_owned()).spawn(move || keep(&regions));
+    restore_signals(&signals);
+    started.map(drop)
+}
+
+/// Writes the record again and again, until the regions are gone or finished.
+fn keep(regions: &WeakRegions) {
+    // Without it the thread is a normal one.
+    let _ = run_only_when_idle();
+    let mut pause = FIRST;
+    loop {
+        thread::sleep(pause);
+        pause = LONGEST.min(2 * pause);
+        let Some(regions) = regions.upgrade() else { return };
+        leave_cpus(&regions.pinned());
+        match regions.update() {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => {
+                eprintln!("linerate_regions: {error}");
+                return;
+            }
+        }
+    }
+}
+
+/// Moves the calling thread to CPUs on which no measured thread is pinned and which the system does
+/// not keep apart (`isolcpus`), as far as there are others and the system allows it.
+fn leave_cpus(pinned: &[u32]) {
+    let cpus = |list: &str| {
+        let text = fs::read_to_string(format!("/sys/devices/system/cpu/{list}")).ok();
+        text.and_then(|text| parse_cpu_list(&text).ok()).unwrap_or_default()
+    };
+    let isolated = cpus("isolated");
+    let mut free = cpus("online");
+    free.retain(|cpu| !pinned.contains(cpu) && !isolated.contains(cpu));
+    if !free.is_empty() {
+        // Without it the thread stays where it may be already.
+        let _ = allow_current_thread(&free);
+    }
+}
+
+/// Whether a file can be replaced while the program runs: not a pipe, not a device.
+pub(crate) fn is_replaceable(file: &Path) -> bool {
+    fs::metadata(file).map_or(true, |found| found.is_file())
+}
+
+/// Writes a file whole and renames it to its name. What cannot be replaced (a pipe, a device, a
+/// file in a folder that takes no new ones) is written to as it is.
+pub(crate) fn replace(file: &Path, contents: &[u8]) -> io::Result<()> {
+    let target = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    if !is_replaceable(&target) {
+        return fs::write(&target, contents);
+    }
+    let mut name = OsString::from(".");
+    name.push(target.file_name().unwrap_or_default());
+    name.push(format!(".{}.new", std::process::id()));
+    let new = target.with_file_name(name);
+    let replaced = fs::write(&new, contents).and_then(|()| fs::rename(&new, &target));
+    match replaced {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied && target.exists() => {
+            fs::write(&target, contents)
+        }
+        Err(error) => {
+            // What is half written helps nobody.
+            let _ = fs::remove_file(&new);
+            Err(error)
+        }
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Blocks all signals in the calling thread, so that one that it starts has them blocked; what was
+/// blocked before.
+fn block_signals() -> libc::sigset_t {
+    let mut all = MaybeUninit::<libc::sigset_t>::uninit();
+    let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: `all` is filled by the first call before the second reads it; `before` can be
+    // written, and is a set of no signals if it is not.
+    unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), before.as_mut_ptr());
+        before.assume_init()
+    }
+}
+
+fn restore_signals(before: &libc::sigset_t) {
+    // SAFETY: `before` can be read during the call.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, ptr::null_mut()) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_whole_behind_its_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("record.json"), folder.path().join("link"));
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        fs::write(&file, "before").unwrap();
+        let open = fs::File::open(&file).unwrap();
+        replace(&link, b"after").unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "after");
+        assert_eq!(io::read_to_string(open).unwrap(), "before", "readers keep a whole file");
+        assert!(link.is_symlink());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing is left behind");
+        assert!(replace(&folder.path().join("no/such/file"), b"").is_err());
+        assert!(
+            !is_replaceable(Path::new("/dev/null")) && replace(Path::new("/dev/null"), b"").is_ok()
+        );
+    }
+}
