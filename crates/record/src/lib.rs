@@ -22,6 +22,7 @@ pub mod kernels;
 pub mod memory;
 pub mod plan;
 pub mod provenance;
+pub mod random;
 pub mod regions;
 pub mod run;
 pub mod stat;

@@ -4,6 +4,7 @@
 use crate::machine::{LINE_BYTES, Machine, Moves, Policy};
 use crate::noise::Noise;
 use fastrand::Rng;
+use linerate_record::random::{GOLDEN, finish};
 use std::borrow::Cow;
 
 /// One size of a curve.
@@ -112,10 +113,7 @@ fn in_pass(machine: &Machine, pass: u64) -> Machine {
     machine
 }
 
-/// A seed for each of many things (the finalizer of SplitMix64).
+/// A seed for each of many things.
 pub(crate) fn mix(seed: u64, of: u64) -> u64 {
-    let mut mixed = seed ^ of.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
+    finish(seed ^ of.wrapping_add(1).wrapping_mul(GOLDEN))
 }
